@@ -34,12 +34,13 @@ test: $(READY) ## the tests that need no special machine, without those that are
 test-all: $(READY) ## the others that need no special machine
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "slow and not real" tests
 
-check: $(READY) ## lint, types, layers, size budgets
+check: $(READY) ## lint, types, layers, size budgets, class names
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/size_budgets.py src tests benchmarks tools
+	$(BIN)/python tools/class_names.py src CONTRIBUTING.md
 
 audit: $(READY) ## known vulnerabilities of the locked dependencies (asks PyPI; fails where it has no answer)
 	set -e; for lock in requirements.lock deploy/requirements.lock deploy/build.lock; do \

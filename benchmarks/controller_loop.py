@@ -22,6 +22,7 @@ from benchmarks.scripted_api import scripted_api
 from podscaler.api.typed import recording
 from podscaler.base.clock import SystemClock
 from podscaler.cli.options.recording import open_recording
+from podscaler.controller import assembly
 from podscaler.controller.controller import Controller
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.recording.record_file import RecordFile
@@ -83,7 +84,7 @@ async def measure(case: Case, count: int) -> tuple[str, ...]:
             sync_period_ns=250_000_000,
             history_namespace="kube-system" if case.keeps_histories else None,
         )
-        controller = Controller(client, settings, SystemClock(), recording=kept)
+        controller = assembly.new_controller(client, settings, SystemClock(), recording=kept)
         task = asyncio.create_task(controller.run())
         await asyncio.sleep(WARM_UP_S)
         syncs, requests, cpu_s, began_s = (

@@ -14,12 +14,11 @@ import msgspec
 
 from podscaler.api.typed import autoscaling
 from podscaler.cli.commands import replay as command
-from podscaler.core import decide
+from podscaler.core import decide, replay
 from podscaler.core.model import history, spec
 from podscaler.core.model.history import History
 from podscaler.core.model.model import ContainerRequests, Observation, Pod, PodSamples, Sample, Scale
 from podscaler.core.model.spec import Spec
-from podscaler.core.replay import replay
 
 SECOND_NS = 1_000_000_000
 START = 1_767_225_600 * SECOND_NS

@@ -10,11 +10,12 @@ import sys
 import time
 from dataclasses import dataclass
 
-from podscaler.controlplane.kubelet.launching import capabilities, launch_plan
-from podscaler.controlplane.kubelet.launching.launch_plan import Launch
+from podscaler.controlplane.kubelet.launching import capabilities, container_config
+from podscaler.controlplane.kubelet.launching.container_config import ContainerConfig
 from podscaler.controlplane.kubelet.launching.port_translation import PortTranslator
 from podscaler.controlplane.kubelet.processes import processes
-from podscaler.controlplane.kubelet.processes.threads import Threads
+from podscaler.controlplane.kubelet.processes.background import ThreadPool
+from podscaler.controlplane.kubelet.processes.streams import Descriptors
 from podscaler.controlplane.network.addresses import AddressBlock
 
 POD = "127.255.1.1"
@@ -36,17 +37,19 @@ class Outcome:
     stall_s: float
 
 
-async def measure(clients: int, *, trapped: bool, threads: Threads) -> Outcome:
+async def measure(clients: int, *, trapped: bool, threads: ThreadPool) -> Outcome:
     """Run that many clients at once."""
     translator = PortTranslator(AddressBlock(255), first_port=1024)
     trap = translator.trap(POD, lambda _: None) if trapped else None
-    launch = Launch(argv=(sys.executable, "-I", "-S", "-c", CLIENT), env={}, cwd="/", port_trap=trap)
+    launch = ContainerConfig(argv=(sys.executable, "-I", "-S", "-c", CLIENT), env={}, cwd="/", port_trap=trap)
     stalls: list[float] = [0.0]
     ticking = asyncio.create_task(_tick(stalls))
     nothing = os.open(os.devnull, os.O_WRONLY)
     begun_s, begun_cpu_s = time.perf_counter(), time.process_time()
-    spec = launch_plan.process_spec(launch)
-    started = [await processes.start(spec, threads, stdout=nothing, stderr=nothing) for _ in range(clients)]
+    spec = container_config.process_spec(launch)
+    started = [
+        await processes.start(spec, threads, Descriptors(stdout=nothing, stderr=nothing)) for _ in range(clients)
+    ]
     await asyncio.gather(*(process.exited for process in started))
     outcome = Outcome(time.perf_counter() - begun_s, time.process_time() - begun_cpu_s, max(stalls))
     ticking.cancel()
@@ -63,7 +66,7 @@ async def _tick(stalls: list[float]) -> None:
 
 
 async def _all() -> None:
-    threads = Threads()
+    threads = ThreadPool()
     print("clients  filter   connects/s   CPU of `up` a call   longest stall")
     for clients in (1, 4):
         for trapped in (False, True):
@@ -79,7 +82,7 @@ async def _all() -> None:
 
 def main() -> None:
     """Print the table."""
-    if fault := capabilities.port_fault():
+    if fault := capabilities.port_translation_error():
         print(f"not possible here: {fault}")
         return
     asyncio.run(_all())

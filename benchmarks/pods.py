@@ -25,8 +25,8 @@ from urllib.parse import urlsplit
 import psutil
 
 from podscaler.base.clock import SystemClock
-from podscaler.cli.garbage import OldGarbage
 from podscaler.cli.up.control_plane import ControlPlane, UpSettings
+from podscaler.cli.up.garbage_collection import OldGenerationCollector
 from podscaler.controller.options.settings import ControllerSettings
 
 PODS = (1000,)
@@ -83,7 +83,7 @@ async def serve(folder: Path) -> None:
     clock = SystemClock()
     plane = ControlPlane(wanted, clock)
     await plane.start()
-    collecting = asyncio.create_task(OldGarbage(clock).run())
+    collecting = asyncio.create_task(OldGenerationCollector(clock).run())
     heartbeat = Heartbeat(folder / "loop")
     beat = asyncio.create_task(heartbeat.run())
     print(plane.url, flush=True)

@@ -19,11 +19,11 @@ import psutil
 
 from podscaler.api.kinds import catalog
 from podscaler.base.clock import SystemClock
-from podscaler.controlplane.registry.local import LocalRegistry
 from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.registry.registry import Registry
 from podscaler.controlplane.storage.options import ListOptions, UpdateOptions
 from podscaler.controlplane.storage.store import Store, open_store
-from podscaler.controlplane.storage.watching import Notice, Subscription
+from podscaler.controlplane.storage.watching import EntryEvent, Subscription
 
 Row = tuple[str, str]
 STATUS = UpdateOptions(subresource="status")
@@ -66,7 +66,7 @@ async def opened(directory: Path) -> tuple[Store, Objects]:
     """A new store of real kinds, with the namespace default."""
     store = await open_store(directory, SystemClock())
     objects = Objects(store, catalog.RESOURCES)
-    await LocalRegistry(objects).create("namespaces", {"metadata": {"name": "default"}})
+    await Registry(objects).create("namespaces", {"metadata": {"name": "default"}})
     return store, objects
 
 
@@ -93,7 +93,7 @@ def sync_ms(directory: Path) -> float:
 async def writes(directory: Path, writers: int, each: int) -> Row:
     """Creates of pods by some writers at once."""
     store, objects = await opened(directory)
-    registry = LocalRegistry(objects)
+    registry = Registry(objects)
 
     async def write(writer: int) -> None:
         for index in range(each):
@@ -115,7 +115,7 @@ def rss_mib() -> float:
 async def many_pods(directory: Path) -> list[Row]:
     """10,000 pods: memory, after updates too, lists, and a restart."""
     store, objects = await opened(directory)
-    registry = LocalRegistry(objects)
+    registry = Registry(objects)
     before_mib = rss_mib()
     for first in range(0, 10_000, 500):
         await asyncio.gather(*(registry.create("pods", pod(f"p{index}")) for index in range(first, first + 500)))
@@ -161,22 +161,22 @@ def lists(objects: Objects) -> list[Row]:
 async def fan_out(directory: Path, watchers: int, changes: int) -> Row:
     """Changes told to many watchers, each of which asks for the encoded frame."""
     store, objects = await opened(directory)
-    await LocalRegistry(objects).create("pods", pod("p"))
+    await Registry(objects).create("pods", pod("p"))
     encoded = 0
 
-    def encode(notice: Notice) -> bytes:
+    def encode(event: EntryEvent) -> bytes:
         nonlocal encoded
         encoded += 1
-        return b'{"type":"' + notice.type.encode() + b'","object":' + notice.entry.body + b"}\n"
+        return b'{"type":"' + event.type.encode() + b'","object":' + event.entry.body + b"}\n"
 
     async def follow(watch: Subscription) -> None:
         told = 0
         while told <= changes:
             batch = await watch.batch()
-            told += len(batch.notices)
-            for notice in batch.notices:
-                if notice.type == "MODIFIED":
-                    notice.encoded("v1", encode)
+            told += len(batch.events)
+            for event in batch.events:
+                if event.type == "MODIFIED":
+                    event.encoded("v1", encode)
 
     followers = [asyncio.ensure_future(follow(objects.watch("pods"))) for _ in range(watchers)]
     await asyncio.sleep(0.1)

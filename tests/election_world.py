@@ -12,14 +12,13 @@ from typing import NamedTuple
 from prometheus_client import CollectorRegistry
 
 from podscaler.controller.leaderelection import fence, timeouts
-from podscaler.controller.leaderelection.election import Election
-from podscaler.controller.leaderelection.fence import Deposed, FencedTransport
+from podscaler.controller.leaderelection.election import Election, Timing
+from podscaler.controller.leaderelection.fence import FencedTransport, LeadershipLost
 from podscaler.controller.leaderelection.leadership import Leadership
-from podscaler.controller.leaderelection.shard_ownership import Part
+from podscaler.controller.leaderelection.shard_ownership import KeyFilter
+from podscaler.controller.leaderelection.sharding import Sharding
 from podscaler.controller.leaderelection.telemetry import ElectionMetrics, ShardMetrics
-from podscaler.controller.leaderelection.timing import Timing
-from podscaler.controller.leaderelection.write_lease import Tenure
-from podscaler.controller.sharding.sharding import Sharding
+from podscaler.controller.leaderelection.write_lease import WriteLease
 from podscaler.kube.client.client import Client
 from podscaler.kube.informers.cache import Key
 from podscaler.kube.transport.transport import Request, Response
@@ -40,7 +39,7 @@ class Write(NamedTuple):
 
 
 class Process:
-    """One of them: the Work of its election, too.
+    """One of them: the LeaderCallbacks of its election, too.
 
     Args:
         world: where it is.
@@ -74,24 +73,24 @@ class Process:
         return [key for key in self._world.keys if self.share.find(key) is not None]
 
     async def wait_listed(self) -> None:
-        """As Work."""
+        """As LeaderCallbacks."""
 
-    def take_up(self, part: Part) -> None:
-        """As Work: begin to write once a period."""
+    def on_started_leading(self, belongs: KeyFilter) -> None:
+        """As LeaderCallbacks: begin to write once a period."""
         self.told.append("take up")
-        for key in filter(part, self._world.keys):
+        for key in filter(belongs, self._world.keys):
             self._syncs[key] = asyncio.ensure_future(self._sync(key))
 
-    async def lay_down(self, part: Part) -> None:
-        """As Work: the writes on their way end."""
+    async def on_stopped_leading(self, belongs: KeyFilter) -> None:
+        """As LeaderCallbacks: the writes on their way end."""
         self.told.append("lay down")
         await self.clock.sleep(WRITING_S)
-        await self._end(part)
+        await self._end(belongs)
 
-    async def drop(self, part: Part) -> None:
-        """As Work."""
+    async def on_lost_lease(self, belongs: KeyFilter) -> None:
+        """As LeaderCallbacks."""
         self.told.append("drop")
-        await self._end(part)
+        await self._end(belongs)
 
     async def kill(self) -> None:
         """End it without a last word."""
@@ -108,23 +107,23 @@ class Process:
         """Let it go on."""
         self.line.moves.set()
 
-    async def _end(self, part: Part) -> None:
-        await timeouts.end(*(self._syncs.pop(key) for key in list(self._syncs) if part(key)))
+    async def _end(self, belongs: KeyFilter) -> None:
+        await timeouts.end(*(self._syncs.pop(key) for key in list(self._syncs) if belongs(key)))
 
     async def _sync(self, key: Key) -> None:
         while True:
-            tenure = self.share.find(key)
-            if tenure is None:
+            write_lease = self.share.find(key)
+            if write_lease is None:
                 return
-            await self._write(key, tenure)
+            await self._write(key, write_lease)
             await self.clock.sleep(PERIOD_S)
 
-    async def _write(self, key: Key, tenure: Tenure) -> None:
-        fence.enter(tenure)
+    async def _write(self, key: Key, write_lease: WriteLease) -> None:
+        fence.enter(write_lease)
         await self.line.moves.wait()
         try:
             await self._fenced.request(Request("PUT", "/".join(key), timeout_s=60))
-        except Deposed:
+        except LeadershipLost:
             self.told.append("refused")
 
 
@@ -181,7 +180,7 @@ class ElectionWorld:
         """A write arrives; it is an overlap if another process may write about the same autoscaler now."""
         self.writes.append(write)
         others = (each.share.find(write.key) for name, each in self.processes.items() if name != write.process)
-        if any(tenure is not None and tenure.remaining_s() > 0 for tenure in others):
+        if any(write_lease is not None and write_lease.remaining_s() > 0 for write_lease in others):
             self.overlaps.append(write)
 
     async def advance(self, span_s: float) -> None:

@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from podscaler.cli.main import cli
+from podscaler.cli.main import answer_kubectl, cli
 
 KUBECTL_PLUGIN = "kubectl-podscaler"
 
@@ -18,8 +18,6 @@ def main() -> None:
 
 def complete_for_kubectl() -> None:
     """Propose what may follow `kubectl podscaler WORD...`; the words are the arguments."""
-    from podscaler.cli.commands.completion import answer_kubectl
-
     answer_kubectl(cli, sys.argv[1:])
 
 

@@ -16,17 +16,18 @@ from podscaler.api.kinds import catalog
 from podscaler.base.clock import SystemClock
 from podscaler.controlplane.admission import limit_ranges, pod_classes
 from podscaler.controlplane.aggregator.layer import Aggregation
-from podscaler.controlplane.apiserver.app import ApiServer, ServerParts
+from podscaler.controlplane.apiserver.app import ApiServer
+from podscaler.controlplane.apiserver.http.resource_request import ServerParts
 from podscaler.controlplane.auth.account_tokens import AccountTokens
-from podscaler.controlplane.auth.tokens import Authenticator
+from podscaler.controlplane.auth.authenticator import Authenticator
 from podscaler.controlplane.controllers.cluster import bootstrap
 from podscaler.controlplane.controllers.cluster.namespace_defaults import make_system_namespaces
 from podscaler.controlplane.credentials import signing_key
 from podscaler.controlplane.network.addresses import AddressBlock
 from podscaler.controlplane.network.cluster_ips import ClusterIPs
-from podscaler.controlplane.registry.local import LocalRegistry
 from podscaler.controlplane.registry.objects import Objects
-from podscaler.controlplane.registry.registry import VirtualObjects
+from podscaler.controlplane.registry.providers import VirtualObjects
+from podscaler.controlplane.registry.registry import Registry
 from podscaler.controlplane.registry.users import ADMIN, User
 from podscaler.controlplane.storage.store import open_store, run_inline
 
@@ -69,16 +70,16 @@ def serving(
             {ADMIN_TOKEN: replace(ADMIN, uid="1000"), VIEWER_TOKEN: User("viewer", ("viewers",), "1001")}, accounts
         )
         aggregation = Aggregation(objects, clock, folder / "nobody-is-asked.pem")
-        neighbours = ServerParts(virtual=virtual, accounts=accounts, aggregation=aggregation)
-        await make_system_namespaces(LocalRegistry(objects))
-        await bootstrap.ensure_policy(LocalRegistry(objects))
-        await pod_classes.make_system_classes(LocalRegistry(objects))
+        parts = ServerParts(virtual=virtual, accounts=accounts, aggregation=aggregation)
+        await make_system_namespaces(Registry(objects))
+        await bootstrap.ensure_policy(Registry(objects))
+        await pod_classes.make_system_classes(Registry(objects))
         limit_ranges.admit_pods(objects)
         pod_classes.admit_pods(objects)
-        cluster_ips = ClusterIPs(LocalRegistry(objects), clock, AddressBlock(200))
-        objects.give("services", cluster_ips.give)
-        objects.listen(cluster_ips.notice)
-        server = ApiServer(objects, served, authenticator=users, tls=tls, clock=clock, neighbours=neighbours)
+        cluster_ips = ClusterIPs(Registry(objects), clock, AddressBlock(200))
+        objects.set_allocator("services", cluster_ips.allocate)
+        objects.listen(cluster_ips.on_commit)
+        server = ApiServer(objects, served, authenticator=users, tls=tls, clock=clock, parts=parts)
         ports.append(await server.start("127.0.0.1", 0))
         started.set()
         await asyncio.to_thread(stop.wait)

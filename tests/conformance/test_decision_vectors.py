@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from podscaler.api.machinery import instants
-from podscaler.core.replay import replay
+from podscaler.core import replay
 
 VECTORS = Path(__file__).parent / "vectors"
 NAMES = sorted(path.name.partition(".")[0] for path in VECTORS.glob("*.recording.jsonl.gz"))

@@ -9,7 +9,7 @@ import pytest
 import trace_checker
 
 import sampling
-from podscaler.core.replay import replay
+from podscaler.core import replay
 
 VECTORS = Path(__file__).parent / "vectors"
 NAMES = sorted(path.name.partition(".")[0] for path in VECTORS.glob("*.recording.jsonl.gz"))

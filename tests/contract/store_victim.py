@@ -11,15 +11,15 @@ import sys
 from pathlib import Path
 
 from podscaler.base.clock import SystemClock
-from podscaler.controlplane.registry.local import LocalRegistry
 from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.registry.registry import Registry
 from podscaler.controlplane.storage.store import open_store
 from podscaler.testing.kinds import KINDS, obj
 
 GADGETS = "gadgets.example.com"
 
 
-async def write_on(registry: LocalRegistry, name: str) -> None:
+async def write_on(registry: Registry, name: str) -> None:
     """Create a gadget and grow it for ever."""
     made = await registry.create(GADGETS, obj(name, size=0))
     while True:
@@ -34,7 +34,7 @@ async def write_on(registry: LocalRegistry, name: str) -> None:
 async def main(directory: Path, turn: str) -> None:
     """Several writers at once, so that commits hold several writes."""
     store = await open_store(directory, SystemClock())
-    registry = LocalRegistry(Objects(store, KINDS))
+    registry = Registry(Objects(store, KINDS))
     if registry.find("namespaces", "", "default") is None:
         await registry.create("namespaces", obj("default", namespace=""))
     await asyncio.gather(*(write_on(registry, f"round{turn}-writer{index}") for index in range(5)))

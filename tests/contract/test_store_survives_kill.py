@@ -48,15 +48,17 @@ async def test_kill_9_loses_no_acknowledged_write(tmp_path: Path) -> None:
         acknowledged += written_until_killed(tmp_path / "data", turn)
         store = await open_store(tmp_path / "data", SystemClock())
         objects = Objects(store, KINDS)
-        watch = objects.watch(GADGETS, options=ListOptions(resource_version=str(store.log.floor)))
+        watch = objects.watch(GADGETS, options=ListOptions(resource_version=str(store.log.compacted_revision)))
         told: dict[int, tuple[str, int]] = {}
         while watch.revision < store.revision:
-            for notice in (await watch.batch()).notices:
-                assert notice.entry.revision not in told
-                told[notice.entry.revision] = (notice.entry.name, notice.entry.decode()["spec"]["size"])
+            for event in (await watch.batch()).events:
+                assert event.entry.revision not in told
+                told[event.entry.revision] = (event.entry.name, event.entry.decode()["spec"]["size"])
         await store.close()
         assert acknowledged
-        expected = {revision: (name, size) for name, size, revision in acknowledged if revision > store.log.floor}
+        expected = {
+            revision: (name, size) for name, size, revision in acknowledged if revision > store.log.compacted_revision
+        }
         assert {revision: told[revision] for revision in expected} == expected
         newest = {name: size for name, size, _ in acknowledged}
         found = {entry.name: entry.decode()["spec"]["size"] for entry in objects.list(GADGETS).entries}

@@ -127,7 +127,7 @@ def test_migration_without_a_controller(side: Side) -> None:
     done = side.podscaler("migrate", "hpa", "web1", "-n", NAMESPACE, "--timeout=2s")
     assert (done.returncode, done.stderr) == (
         2,
-        f"podscaler: no controller looks after podautoscaler {NAMESPACE}/web1, so the horizontalpodautoscaler stays: "
+        f"podscaler: no controller manages podautoscaler {NAMESPACE}/web1, so the horizontalpodautoscaler stays: "
         "start one with --autoscaler-kinds=podautoscaler and repeat this, or delete the podautoscaler\n",
     )
     assert side.get("hpa", "web1") is not None

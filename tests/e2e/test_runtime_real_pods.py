@@ -21,15 +21,15 @@ from podscaler.base.errors import StatusError
 from podscaler.controlplane.kubelet.launching import capabilities
 from podscaler.controlplane.kubelet.node_agent import NodeAgent
 from podscaler.controlplane.kubelet.processes import process_identity
-from podscaler.controlplane.kubelet.processes.settings import RuntimeSettings
+from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
 from podscaler.controlplane.network import addresses
-from podscaler.controlplane.registry.local import LocalRegistry
-from podscaler.controlplane.registry.registry import LogOptions
+from podscaler.controlplane.registry.providers import LogOptions
+from podscaler.controlplane.registry.registry import Registry
 from podscaler.testing.registry import open_registry
 
 FOREVER = ["/bin/sh", "-c", "while true; do sleep 1; done"]
 BUSY = ["/bin/sh", "-c", "sleep 1000 & wait"]
-needs_mounts = prerequisites.PRIVATE_MOUNTS.mark(is_there=not capabilities.probe(Path("/tmp")).mount_fault)
+needs_mounts = prerequisites.PRIVATE_MOUNTS.mark(is_there=not capabilities.detect(Path("/tmp")).mount_error)
 as_root = prerequisites.ROOT.mark(is_there=os.geteuid() == 0)
 
 
@@ -48,7 +48,7 @@ def python(code: str, **fields: Any) -> dict[str, Any]:
 class Node:
     """A node agent over a real registry, in this process."""
 
-    def __init__(self, registry: LocalRegistry, folder: Path) -> None:
+    def __init__(self, registry: Registry, folder: Path) -> None:
         self.registry = registry
         self.folder = folder
         self.agent: NodeAgent
@@ -57,7 +57,7 @@ class Node:
 
     async def start(self) -> None:
         self._block = addresses.claim_block(remember=self.folder / "block")
-        settings = RuntimeSettings(self.folder / "node", node_name="here", log_max_bytes=200_000)
+        settings = KubeletSettings(self.folder / "node", node_name="here", log_max_bytes=200_000)
         self.agent = NodeAgent(self.registry, settings, SystemClock(), addresses=self._block)
         self._task = asyncio.create_task(self.agent.run())
 
@@ -148,7 +148,7 @@ async def test_nothing_survives_its_container(node: Node) -> None:
     await node.until("p", "gone")
     mine = frozenset((_instance(node),))
     await eventually(
-        lambda: process_identity.marked_processes(process_identity.INSTANCE_VARIABLE, mine), lambda found: found == {}
+        lambda: process_identity.marked_processes(process_identity.INSTANCE_VARIABLE, mine), lambda found: not found
     )
 
 
@@ -262,7 +262,7 @@ async def test_an_address_in_use_is_explained(node: Node) -> None:
 @as_root
 async def test_a_low_port_is_explained(node: Node) -> None:
     """Who may not bind its port gets an event that says so."""
-    if capabilities.probe(Path("/tmp")).first_port <= 80:
+    if capabilities.detect(Path("/tmp")).first_port <= 80:
         prerequisites.LOW_PORTS.skip()
     code = (
         "import os,socket,sys;os.setuid(4321);s=socket.socket()\n"

@@ -24,19 +24,20 @@ from podscaler.api.kinds.core import metrics
 from podscaler.api.text import json_text
 from podscaler.base.clock import SystemClock
 from podscaler.controlplane.admission import limit_ranges, pod_classes
-from podscaler.controlplane.apiserver.app import ApiServer, ServerParts
+from podscaler.controlplane.apiserver.app import ApiServer
+from podscaler.controlplane.apiserver.http.resource_request import ServerParts
 from podscaler.controlplane.auth.account_tokens import AccountTokens
-from podscaler.controlplane.auth.tokens import Authenticator
+from podscaler.controlplane.auth.authenticator import Authenticator
 from podscaler.controlplane.controllers.cluster import bootstrap
 from podscaler.controlplane.controllers.cluster.namespace_defaults import make_system_namespaces
 from podscaler.controlplane.credentials import signing_key
 from podscaler.controlplane.metrics.custom.apis import MetricValues
 from podscaler.controlplane.network.addresses import AddressBlock
 from podscaler.controlplane.network.cluster_ips import ClusterIPs
-from podscaler.controlplane.registry.local import LocalRegistry
 from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.registry.pod_connections import SessionFailure, SessionStreams
-from podscaler.controlplane.registry.registry import LogOptions
+from podscaler.controlplane.registry.providers import LogOptions
+from podscaler.controlplane.registry.registry import Registry
 from podscaler.controlplane.registry.users import ADMIN, User
 from podscaler.controlplane.storage.store import open_store, run_inline
 
@@ -126,22 +127,22 @@ async def _serve(
     clock = SystemClock()
     store = await open_store(folder, clock, run=run_inline, is_synced=False)
     objects = Objects(store, [resource for resource in RESOURCES if resource.stored])
-    registry = LocalRegistry(objects)
+    registry = Registry(objects)
     accounts = AccountTokens(signing_key.generate(), objects.find, clock)
     known = {READER_TOKEN: User("reader", ("readers",)), NOBODY_TOKEN: User("nobody"), ADMIN_TOKEN: ADMIN}
     node = PlayedNode()
     values = MetricValues(registry, RESOURCES, lambda _namespace: {}, clock)
-    neighbours = ServerParts(logs=node, connections=node, metrics=values, accounts=accounts)
+    parts = ServerParts(logs=node, connections=node, metrics=values, accounts=accounts)
     await make_system_namespaces(registry)
     await bootstrap.ensure_policy(registry)
     await pod_classes.make_system_classes(registry)
     limit_ranges.admit_pods(objects)
     pod_classes.admit_pods(objects)
     cluster_ips = ClusterIPs(registry, clock, AddressBlock(200))
-    objects.give("services", cluster_ips.give)
-    objects.listen(cluster_ips.notice)
+    objects.set_allocator("services", cluster_ips.allocate)
+    objects.listen(cluster_ips.on_commit)
     users = Authenticator(known, accounts)
-    server = ApiServer(objects, RESOURCES, authenticator=users, tls=None, clock=clock, neighbours=neighbours)
+    server = ApiServer(objects, RESOURCES, authenticator=users, tls=None, clock=clock, parts=parts)
     serving.append((await server.start("127.0.0.1", 0), objects))
     following = asyncio.create_task(values.run())
     started.set()

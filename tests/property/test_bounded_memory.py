@@ -23,6 +23,7 @@ def sizes(controller: Controller) -> Counter[str]:
     todo: list[tuple[str, Any]] = [("controller", controller)]
     while todo:
         path, each = todo.pop()
+        each = getattr(each, "__self__", each)  # a bound method holds its object
         if id(each) in seen or isinstance(each, OUTSIDE):
             continue
         seen.add(id(each))

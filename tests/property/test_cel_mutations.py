@@ -10,7 +10,7 @@ import pytest
 from podscaler.api.cel.compile import programs
 from podscaler.api.cel.values import types
 from podscaler.api.cel.values.budget import Budget
-from podscaler.api.cel.values.faults import BudgetError, EvaluationError
+from podscaler.api.cel.values.errors import BudgetError, EvaluationError
 from podscaler.api.cel.values.issues import CompileError
 from podscaler.api.crd import rule_types, rule_values, structural
 
@@ -30,7 +30,7 @@ def captured() -> tuple[list[str], types.Type, object]:
     schema = structural.parse(version["schema"]["openAPIV3Schema"]["properties"]["spec"])
     own = rule_types.declared(schema, "selfType0")
     assert own is not None
-    return expressions, own, rule_values.seen(case["steps"][1]["request"]["body"]["spec"], schema)
+    return expressions, own, rule_values.to_cel(case["steps"][1]["request"]["body"]["spec"], schema)
 
 
 def _mutated(rng: random.Random, expressions: list[str]) -> str:

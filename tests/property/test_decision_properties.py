@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podscaler.api.typed.autoscaling import Condition
-from podscaler.core import decide, demand, settle
+from podscaler.core import decide, settle
 from podscaler.core.limits import bounds
 from podscaler.core.model import history
 from podscaler.core.model.history import History, Recommendation, ScaleEvent
-from podscaler.core.model.model import Answer, Failure, Observation, Pod, PodSamples, Sample, Values
+from podscaler.core.model.model import Failure, Measurement, Observation, Pod, PodSamples, Sample, Values
 from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Branch
 from podscaler.testing.decisions import (
@@ -99,7 +99,7 @@ HISTORIES = st.builds(
 
 
 @st.composite
-def answers(draw: st.DrawFn, entry_type: str, listed: list[Pod]) -> Answer:
+def answers(draw: st.DrawFn, entry_type: str, listed: list[Pod]) -> Measurement:
     """An answer to a query for a metric of this type."""
     if draw(st.integers(0, 9)) == 0:
         return Failure("down")
@@ -153,7 +153,7 @@ def test_the_order_of_pods_does_not_matter(world: tuple[Spec, Observation, Histo
 def test_only_what_is_demanded_is_needed(world: tuple[Spec, Observation, History]) -> None:
     """The answers that were demanded beforehand are enough, and lead to the same decision."""
     spec, observation, past = world
-    needed = demand.of_sync(spec, observation)
+    needed = decide.needed_metrics(spec, observation)
     asked = [
         answer if metric is not None else None
         for metric, answer in zip(needed.metrics, observation.metrics, strict=True)

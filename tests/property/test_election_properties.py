@@ -8,7 +8,7 @@ import pytest
 
 import sampling
 from election_world import PERIOD_S, ElectionWorld, Process
-from podscaler.controller.leaderelection.timing import Timing
+from podscaler.controller.leaderelection.election import Timing
 
 TIMING = Timing(6, 4, 1)
 SPAN_S = 150.0

@@ -91,11 +91,34 @@ def test_what_is_no_response(data: bytes) -> None:
         _read([data[place : place + 1] for place in range(len(data))])
 
 
-def test_what_comes_after_the_end_ends_the_connection() -> None:
-    """Bytes that nobody asked for make the connection useless for another request."""
+@pytest.mark.parametrize("rest", [b"HTTP/1.1 200 OK", b"HTTP/1.1 404 Gone\r\nContent-Length: 1\r\n\r\nx", b"SSH"])
+def test_what_comes_after_the_end_ends_the_connection(rest: bytes) -> None:
+    """Bytes that nobody asked for make the connection useless for another request, and change nothing else."""
+    whole, in_pieces = HTTPResponse(), HTTPResponse()
+    whole.feed(RESPONSES["sized"] + rest)
+    in_pieces.feed(RESPONSES["sized"])
+    assert in_pieces.keeps_alive
+    in_pieces.feed(rest)
+    for response in (whole, in_pieces):
+        found = (response.status, response.headers["warning"], response.body(), response.is_complete)
+        assert (*found, response.keeps_alive) == (200, "one, two", BODY, True, False)
+
+
+@pytest.mark.parametrize(
+    ("data", "keeps_alive"),
+    [
+        (b"HTTP/1.1 204 No Content\r\n\r\n", True),
+        (b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", True),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: Close\r\n\r\n", False),
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", False),
+    ],
+    ids=["no content", "not modified", "close", "HTTP/1.0"],
+)
+def test_responses_without_a_body(data: bytes, keeps_alive: bool) -> None:
+    """They are complete with their head; the connection is kept unless the server closes it."""
     response = HTTPResponse()
-    response.feed(RESPONSES["sized"] + b"HTTP/1.1 200 OK")
-    assert (response.body(), response.is_complete, response.keeps_alive) == (BODY, True, False)
+    response.feed(data)
+    assert (response.is_complete, response.body(), response.keeps_alive) == (True, b"", keeps_alive)
 
 
 @given(st.binary(max_size=200))

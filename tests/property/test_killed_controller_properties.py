@@ -8,8 +8,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from podscaler.controller.history import history_record, stored_map
-from podscaler.controller.history.history_record import HEARTBEAT_S, LAZY_S, Beat, HistoryRecord
-from podscaler.controller.history.store import Latest
+from podscaler.controller.history.history_record import HEARTBEAT_S, LAZY_S, Heartbeat, HistoryRecord
+from podscaler.controller.history.store import HistorySnapshot
 from podscaler.core.limits import stabilization
 from podscaler.core.model import history, lasting_history
 from podscaler.core.model.history import EMPTY, History, Recommendation
@@ -77,7 +77,7 @@ class Process:
     replicas: int = 3
     record: HistoryRecord | None = None
     saved_at: int = 0
-    beat: Beat = field(default_factory=lambda: Beat(0))
+    beat: Heartbeat = field(default_factory=lambda: Heartbeat(0))
 
     def stabilize(self, past: History, proposal: int, now: int) -> stabilization.Stabilized:
         """A proposal, held by recommendations, as the spec says."""
@@ -98,9 +98,9 @@ class Process:
 
     def _sync(self, proposal: int, now: int, number: int) -> None:
         if now - self.beat.at >= HEARTBEAT_S * SECOND_NS:
-            self.beat = Beat(now)
+            self.beat = Heartbeat(now)
         self.past = history.begun(self.past, self.replicas, now)
-        self.all_past = lasting_history.together(
+        self.all_past = lasting_history.merged(
             history.begun(self.all_past, self.replicas, now), History((Recommendation(proposal, now),))
         )
         held = self.stabilize(self.past, proposal, now)
@@ -108,9 +108,9 @@ class Process:
         desired = min(held.step.result, self.course.maximum)
         is_rescale, is_last = desired != self.replicas, number == len(self.course.proposals) - 1
         if is_rescale:
-            self._save(Latest("u", self.past, desired, now, rescaled_from=self.replicas), now)
+            self._save(HistorySnapshot("u", self.past, desired, now, rescaled_from=self.replicas), now)
         elif number == 0 or self.course.saves[number] or self._is_due(now):
-            self._save(Latest("u", self.past, self.replicas, now), now)
+            self._save(HistorySnapshot("u", self.past, self.replicas, now), now)
         if not is_last or self.course.is_written:
             self.replicas = desired
 
@@ -121,7 +121,7 @@ class Process:
         assert self.record is not None
         return history_record.prolongs(self.record, self.past, replicas=self.replicas, at=now)
 
-    def _save(self, latest: Latest, now: int) -> None:
+    def _save(self, latest: HistorySnapshot, now: int) -> None:
         record = stored_map.record_of(latest, "w", now_ns=now, reach_ns=HOUR_NS)
         self.saved_at = now
         if self.record is None or not history_record.is_as_good(self.record, record):
@@ -135,7 +135,7 @@ def next_decisions(process: Process, began: int) -> Iterator[tuple[int, int, int
     """
     course = process.course
     assert process.record is not None
-    found = history_record.found(process.record, process.beat, began)
+    found = history_record.restored(process.record, process.beat, began)
     past = history_record.resumed(found, process.replicas, began, has_behavior=process.has_behavior)
     for second in range(0, max(course.window_s, course.up_window_s) + 150, 5):
         now = began + second * SECOND_NS

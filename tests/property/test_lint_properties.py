@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from podscaler.lint import linter
 from podscaler.lint.model import reading
 from podscaler.lint.model.items import DocumentOrigin
-from podscaler.lint.model.lint_context import ClusterMaterial
+from podscaler.lint.model.lint_context import LintedCluster
 from podscaler.lint.rules import served
 
 KINDS = [
@@ -39,7 +39,7 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=5),
     max_leaves=25,
 )
-CLUSTER = ClusterMaterial(
+CLUSTER = LintedCluster(
     metrics={group: frozenset({"pods/a", "b"}) for group in (served.RESOURCE, served.CUSTOM, served.EXTERNAL)}
 )
 

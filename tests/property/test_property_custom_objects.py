@@ -69,10 +69,10 @@ def test_what_defaults_make_is_valid(schema: structural.Structural) -> None:
     """An empty object with all its defaults breaks nothing."""
     value: Object = {}
     defaulting.fill(value, schema)
-    assert validation.faults(value, None, schema) == []
+    assert validation.field_errors(value, None, schema) == []
 
 
 @given(SCHEMAS, VALUES)
 def test_an_object_is_always_valid_as_it_was(schema: structural.Structural, value: Object) -> None:
     """An update that changes nothing is never refused."""
-    assert validation.faults(copy.deepcopy(value), value, schema) == []
+    assert validation.field_errors(copy.deepcopy(value), value, schema) == []

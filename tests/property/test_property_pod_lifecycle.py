@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from podscaler.base.clock import NANOSECONDS
 from podscaler.controlplane.kubelet.containers import container_state
 from podscaler.controlplane.kubelet.containers.container_state import ContainerState, Role, Terminated
-from podscaler.controlplane.kubelet.pods import lifecycle
-from podscaler.controlplane.kubelet.pods.lifecycle import PodActions
+from podscaler.controlplane.kubelet.pods import pod_actions
+from podscaler.controlplane.kubelet.pods.pod_actions import PodActions
 
 POLICIES = st.sampled_from(["Always", "OnFailure", "Never"])
 
@@ -36,7 +36,9 @@ class Machine:
 
     def plan(self) -> PodActions:
         containers = list(self.containers.values())
-        plan = lifecycle.plan(containers, initialized=self.initialized, ending=self.ending, now_ns=self.now_ns)
+        plan = pod_actions.compute_pod_actions(
+            containers, initialized=self.initialized, terminating=self.ending, now_ns=self.now_ns
+        )
         self.initialized = plan.initialized
         return plan
 
@@ -44,12 +46,14 @@ class Machine:
         if self.containers[name].role is Role.MAIN:
             inits = [c for c in self.containers.values() if c.role is Role.INIT]
             assert all(c.is_final and c.exit_code == 0 for c in inits)
-        begun = container_state.began(self.containers[name], now_ns=self.now_ns, container_id="c")
+        begun = container_state.after_start(self.containers[name], now_ns=self.now_ns, container_id="c")
         self.containers[name] = replace(begun, started=True, ready=True)
 
     def end(self, name: str, code: int) -> None:
         end = Terminated(code, "Error", self.now_ns)
-        self.containers[name] = container_state.ended(self.containers[name], end, may_restart=not self.ending, pod="p")
+        self.containers[name] = container_state.after_exit(
+            self.containers[name], end, may_restart=not self.ending, pod="p"
+        )
 
 
 @st.composite
@@ -61,7 +65,7 @@ def machines(draw: st.DrawFn) -> Machine:
     ]
     mains = [{"name": f"m{n}"} for n in range(draw(st.integers(1, 3)))]
     spec = {"restartPolicy": policy, "initContainers": inits, "containers": mains}
-    return Machine({c.name: c for c in container_state.fresh(spec)})
+    return Machine({c.name: c for c in container_state.initial_states(spec)})
 
 
 @given(machine=machines(), choices=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2)), max_size=30))

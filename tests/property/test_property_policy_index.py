@@ -5,6 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podscaler.controlplane.auth.authorizer import Attributes, Authorizer
 from podscaler.controlplane.auth.policy_index import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -12,7 +13,6 @@ from podscaler.controlplane.auth.policy_index import (
     ROLES,
     PolicyIndex,
 )
-from podscaler.controlplane.auth.rules import Attributes, Authorizer
 from podscaler.controlplane.registry.users import User
 from podscaler.controlplane.storage import entries
 

@@ -15,8 +15,8 @@ from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.recording.file_recording import FileRecording
 from podscaler.controller.recording.record_file import RecordFile
 from podscaler.controller.recording.recording import End, SyncRecord
+from podscaler.core import replay
 from podscaler.core.decision import Decision
-from podscaler.core.replay import replay
 from podscaler.testing import VirtualClock
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
 from podscaler.testing.cluster import APPS, HPAS, PODS, RESOURCE_METRICS, conflict, refusal

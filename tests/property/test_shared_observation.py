@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.controller.recording.recording import End, NoRecording, SyncRecord
+from podscaler.controller.recording.recording import End, Recording, SyncRecord
 from podscaler.core import decision
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
 
@@ -13,7 +13,7 @@ NAMES = [f"app{number}" for number in range(6)]
 PERIODS = 12
 
 
-class Kept(NoRecording):
+class Kept(Recording):
     """Keeps what was decided: when, about whom, and what."""
 
     is_on = True
@@ -55,8 +55,8 @@ async def _play(seed: int, *, sharing: bool) -> tuple[dict[str, list[Any]], int]
 
 async def _asking(world: AutoscalerWorld) -> None:
     """Make the controller ask for everything."""
-    around = world.controller._around
-    object.__setattr__(around, "metrics", around.metrics._source)
+    observer = world.controller.processor.reconciler._observer
+    observer._metrics = observer._metrics._source
 
 
 def _put_pods(world: AutoscalerWorld, name: str, count: int, cpu: str) -> None:

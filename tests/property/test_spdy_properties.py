@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podscaler.controlplane.apiserver.spdy import frames
-from podscaler.controlplane.apiserver.spdy.frames import (
+from podscaler.controlplane.apiserver.streaming import spdy_frames
+from podscaler.controlplane.apiserver.streaming.spdy_frames import (
     Data,
     Frame,
     FrameReader,
@@ -12,11 +12,11 @@ from podscaler.controlplane.apiserver.spdy.frames import (
     HeadersFrame,
     Ping,
     Reset,
+    SPDYProtocolError,
     SynReply,
     SynStream,
 )
-from podscaler.controlplane.apiserver.spdy.headers import HeaderReader, HeaderWriter
-from podscaler.controlplane.apiserver.spdy.violations import SPDYProtocolError
+from podscaler.controlplane.apiserver.streaming.spdy_headers import HeaderReader, HeaderWriter
 
 IDS = st.integers(1, 0x7FFF_FFFF)
 BLOCKS = st.binary(max_size=40)
@@ -32,7 +32,7 @@ FRAMES = st.one_of(
 @given(st.lists(FRAMES, max_size=8), st.integers(1, 64))
 def test_frames_survive_any_cut(sent: list[Frame], piece_bytes: int) -> None:
     """Frames are read as they were written, in pieces of whatever size they arrive."""
-    stream = b"".join(map(frames.encode, sent))
+    stream = b"".join(map(spdy_frames.encode, sent))
     reader = FrameReader()
     pieces = [stream[start : start + piece_bytes] for start in range(0, len(stream), piece_bytes)]
     assert [frame for piece in pieces for frame in reader.feed(piece)] == sent

@@ -58,14 +58,14 @@ async def replayed(objects: Objects, start: State, revision: int) -> State:
     watch = objects.watch(GADGETS, options=ListOptions(resource_version=str(revision)))
     last = revision
     while watch.revision < objects.revision:
-        for notice in (await watch.batch()).notices:
-            assert notice.entry.revision > last
-            last = notice.entry.revision
-            assert (notice.type == "ADDED") == (notice.entry.key not in known)
-            if notice.type == "DELETED":
-                del known[notice.entry.key]
+        for event in (await watch.batch()).events:
+            assert event.entry.revision > last
+            last = event.entry.revision
+            assert (event.type == "ADDED") == (event.entry.key not in known)
+            if event.type == "DELETED":
+                del known[event.entry.key]
             else:
-                known[notice.entry.key] = (notice.entry.revision, notice.entry.body.decode())
+                known[event.entry.key] = (event.entry.revision, event.entry.body.decode())
     return known
 
 
@@ -88,7 +88,7 @@ async def check_history(directory: Path, operations: list[Operation], retention:
         newest = state(objects, ListOptions())
         assert newest == states[objects.revision]
         for revision, expected in states.items():
-            if revision >= store.log.floor:
+            if revision >= store.log.compacted_revision:
                 exact = ListOptions(resource_version=str(revision), resource_version_match="Exact")
                 assert state(objects, exact) == expected
                 in_one = {key: value for key, value in expected.items() if key.startswith("a/")}

@@ -15,10 +15,11 @@ from patience import WITHIN_S
 from podscaler.api.kinds import catalog
 from podscaler.api.kinds.autoscaling import pod_autoscaler
 from podscaler.base.clock import SystemClock
-from podscaler.controller.controller import Controller
+from podscaler.controller import assembly
 from podscaler.controller.options.settings import ControllerSettings
-from podscaler.controlplane.apiserver.app import ApiServer, ServerParts
-from podscaler.controlplane.auth.tokens import Authenticator
+from podscaler.controlplane.apiserver.app import ApiServer
+from podscaler.controlplane.apiserver.http.resource_request import ServerParts
+from podscaler.controlplane.auth.authenticator import Authenticator
 from podscaler.controlplane.credentials import certificates, kubeconfig
 from podscaler.controlplane.registry.users import ADMIN
 from podscaler.kube.client.client import Client
@@ -99,7 +100,7 @@ class ApiServerWorld:
             authenticator=Authenticator({TOKEN: ADMIN}),
             tls=made.server_context(),
             clock=CLOCK,
-            neighbours=ServerParts(virtual={"pods.metrics.k8s.io": self.metrics}),
+            parts=ServerParts(virtual={"pods.metrics.k8s.io": self.metrics}),
         )
         self.port = await self.server.start("127.0.0.1", self.port)
         self._server_exit.push_async_callback(self.server.stop)
@@ -119,7 +120,7 @@ class ApiServerWorld:
         client = Client(await http_transport.connect(config, user_agent=user_agent), CLOCK)
         self._exit.push_async_callback(client.close)
         settings = ControllerSettings(sync_period_ns=200_000_000, downscale_stabilization_ns=0)
-        controller = Controller(client, settings, CLOCK, rng=random.Random(1))
+        controller = assembly.new_controller(client, settings, CLOCK, rng=random.Random(1))
         self.tasks.append(asyncio.ensure_future(controller.run()))
 
     async def close(self) -> None:

@@ -18,7 +18,7 @@ from own_ports import own_place
 from patience import WITHIN_S
 from podscaler.cli.commands.replay import read_lines
 from podscaler.controlplane.credentials import certificates
-from podscaler.core.replay import replay
+from podscaler.core import replay
 
 
 async def start(*arguments: str) -> asyncio.subprocess.Process:

@@ -15,9 +15,9 @@ from podscaler.base.errors import UsageError
 from podscaler.cli.explain import explain_cluster
 from podscaler.cli.explain.explain_cluster import AssumedController, NoHistory
 from podscaler.cli.explain.explain_request import ExplainRequest, ExplainResult
-from podscaler.controller.history import effective_settings
-from podscaler.controller.history.effective_settings import BUILT_IN
 from podscaler.controller.informers.observed_objects import Autoscaler
+from podscaler.controller.options import effective_settings
+from podscaler.controller.options.effective_settings import BUILT_IN
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.core.model.history import History, Recommendation
 from podscaler.explain import what_if
@@ -316,22 +316,22 @@ async def test_all_autoscalers_cost_requests_in_proportion(
     ]
 
 
-async def test_all_autoscalers_share_one_transport(world: ApiServerWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many namespaces there are, requests pass one observer of the server's health."""
+async def test_all_autoscalers_pass_no_observer(world: ApiServerWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many namespaces there are, requests go to the transport as it is: there is no controller."""
     for number in range(3):
         await world.opened.registry.create("namespaces", {"metadata": {"name": f"n{number}"}})
         hpa = {"metadata": {"name": "web", "namespace": f"n{number}"}, "apiVersion": "autoscaling/v2", "spec": SPEC}
         await world.opened.registry.create(HPAS, hpa)
     wrapped: list[object] = []
-    look_on = Client.look_on
+    wrap_transport = Client.wrap_transport
 
     def noted(client: Client, around: Callable[[transports.Transport], transports.Transport]) -> None:
         wrapped.append(around)
-        look_on(client, around)
+        wrap_transport(client, around)
 
-    monkeypatch.setattr(Client, "look_on", noted)
+    monkeypatch.setattr(Client, "wrap_transport", noted)
     await requests_of_all(world, monkeypatch)
-    assert len(wrapped) == 1
+    assert wrapped == []
 
 
 async def test_credentials_that_are_not_accepted(world: ApiServerWorld) -> None:

@@ -186,7 +186,7 @@ async def test_what_may_not_be_read(
     answer = await explained(world, "pa/web")
     assert (answer.explanation.autoscaler, answer.care and answer.care.section) == ("default/podautoscaler/web", None)
     hpas = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
-    assert caplog.messages == [f"horizontalpodautoscalers are not looked at: {hpas} is forbidden"]
+    assert caplog.messages == [f"horizontalpodautoscalers are left out: {hpas} is forbidden"]
     with pytest.raises(StatusError, match="forbidden"):
         await explained(world)
 

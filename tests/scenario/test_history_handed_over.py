@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from podscaler.cli.options.election import Elected
-from podscaler.controller.controller import Controller
+from podscaler.controller import assembly
 from podscaler.controller.leaderelection import timeouts
 from podscaler.controller.leaderelection.election import Election
 from podscaler.kube.client.client import Client
@@ -26,7 +26,7 @@ class Candidate:
         self.line: LeaseTransport = world.leases.line()
         clock = OwnClock(world.clock, self.line)
         client, leases = Client(world.cluster, clock), Client(self.line, clock)
-        self.controller = Controller(client, world.settings, clock, rng=random.Random(name))
+        self.controller = assembly.new_controller(client, world.settings, clock, rng=random.Random(name))
         election = Election(identity=name, shards=shards)
         self.elected = Elected(self.controller, client, leases=leases, elected=election, clock=clock)
         self.task = asyncio.ensure_future(self.elected.run())

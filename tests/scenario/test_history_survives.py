@@ -371,10 +371,10 @@ def _map_of(name: str) -> str:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "makes no sense and is ignored"),
-        ('{"uid":"u1","writer":"w","savedAt":"soon"}', "makes no sense and is ignored"),
+        ("{", "is invalid and ignored"),
+        ('{"uid":"u1","writer":"w","savedAt":"soon"}', "is invalid and ignored"),
         ('{"uid":"u1","writer":"w","savedAt":"2027-01-01T00:00:00Z"}', "is from the future and ignored"),
-        ('{"uid":"u1","writer":"w","savedAt":"2026-01-01T00:00:00Z","more":1}', "makes no sense and is ignored"),
+        ('{"uid":"u1","writer":"w","savedAt":"2026-01-01T00:00:00Z","more":1}', "is invalid and ignored"),
     ],
     ids=["no JSON", "no time", "the future", "another format"],
 )

@@ -14,8 +14,8 @@ from api_server_world import CLOCK, SPEC, ApiServerWorld, eventually, named
 import sampling
 from patience import WITHIN_S
 from podscaler.base.errors import StatusError, UsageError
+from podscaler.controller.coexistence.migration import MigrationTerms, Migrator
 from podscaler.controller.informers import handover
-from podscaler.controller.migration.migration import MigrationTerms, Migrator
 from podscaler.controller.options.autoscaler_kinds import HPA, POD_AUTOSCALER, AutoscalerKind
 from podscaler.kube.client.client import Client
 from podscaler.kube.config import locate
@@ -100,7 +100,7 @@ class World(ApiServerWorld):
             migrator = Migrator(client, CLOCK, how, self.lines.append)
             await migrator.migrate("default", "web")
             if tidies:
-                await migrator.tidy()
+                await migrator.remove_annotations()
 
     def find(self, kind: AutoscalerKind) -> dict[str, Any] | None:
         return self.opened.registry.find(kind.resource, "default", "web")
@@ -125,8 +125,8 @@ class _Opened:
 @pytest.fixture
 async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     """Nobody looks after PodAutoscalers, which is found out quickly."""
-    monkeypatch.setattr("podscaler.controller.migration.migration.STOP_TIMEOUT_S", 0.05)
-    monkeypatch.setattr("podscaler.controller.migration.migration.READ_WITHIN_S", 0.05)
+    monkeypatch.setattr("podscaler.controller.coexistence.migration.STOP_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("podscaler.controller.coexistence.migration.READ_WITHIN_S", 0.05)
     made = World(tmp_path)
     try:
         await made.start()
@@ -204,7 +204,7 @@ async def test_cut_anywhere(world: World, source: AutoscalerKind, is_sent: bool)
 
 async def test_an_edit_in_between_is_carried_over(world: World) -> None:
     """What was edited after a first, cut-off run is in the counterpart before the source is deleted."""
-    with pytest.raises(UsageError, match="no controller looks after"):
+    with pytest.raises(UsageError, match="no controller manages"):
         await world.migrate(HPA, ready_timeout_s=0.05)
     first = world.find(HPA)
     assert first is not None
@@ -263,8 +263,8 @@ async def test_a_way_back_to_nobody(world: World) -> None:
     assert (process.returncode, said.decode().splitlines()[-1], warned.decode()) == (
         0,
         "podautoscaler default/web is a HorizontalPodAutoscaler now",
-        "podscaler: warning: whether anybody looks after horizontalpodautoscalers is not known (there are none yet): "
-        "if nobody does, what is migrated is not scaled until a controller looks after it\n",
+        "podscaler: warning: whether a controller manages horizontalpodautoscalers is not known (there are none yet): "
+        "if none does, what is migrated is not scaled until a controller manages it\n",
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from podscaler.controller.controller import Controller
+from podscaler.controller import assembly
 from podscaler.kube.client.client import Client
 from podscaler.kube.transport.transport import Request, Response
 from podscaler.testing.autoscaling import AutoscalerWorld, NoRandomness
@@ -41,7 +41,7 @@ class World(AutoscalerWorld):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.cluster = self.old = OldServer()
-        self.controller = Controller(
+        self.controller = assembly.new_controller(
             Client(self.cluster, self.clock, streams_lists=False), self.settings, self.clock, rng=NoRandomness()
         )
 

@@ -7,7 +7,7 @@ from scenario_builders import app, autoscaler, cpu, world
 from scenario_examples import BLOG, CPU, DOCUMENTATION, DOWN, Timeline, examples
 
 from podscaler.base.clock import NANOSECONDS
-from podscaler.core.model.model import Answer, PodSamples, Sample
+from podscaler.core.model.model import Measurement, PodSamples, Sample
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.trace import PerPod
 from podscaler.testing.decisions import resource
@@ -173,7 +173,7 @@ def test_flapping_readiness(timeline: Timeline) -> None:
     assert found.timeline == timeline
 
 
-def starting(look: ScenarioMoment) -> Answer:
+def starting(look: ScenarioMoment) -> Measurement:
     """Each pod burns 4 CPUs in its first 35 seconds; then it shares a load of 600m with the others."""
     burning = {pod.name for pod in look.target.pods if look.now - pod.started_at < 35 * NANOSECONDS}
     share = 600 // max(len(look.target.pods) - len(burning), 1)

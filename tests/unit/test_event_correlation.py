@@ -5,7 +5,7 @@ import random
 import pytest
 
 from podscaler.base.clock import NANOSECONDS
-from podscaler.events.event_correlation import Correlator, EventDraft
+from podscaler.event_correlation import Correlator, EventDraft
 
 START_NS = 1_767_225_600 * NANOSECONDS
 WEB = ("shop", "web", "u1")

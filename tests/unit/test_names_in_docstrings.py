@@ -9,6 +9,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "podscaler"
 
+PARTS = "|".join(sorted(path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()))
+
+MODULE_PATH = re.compile(rf"`((?:{PARTS})(?:/(?!v\d)\w+)+(?:\.(?!py\b)\w+)*)(?:\.py)?`")
 FULL_NAME = re.compile(r"`(podscaler(?:\.\w+)+)(?:\([^`]*\))?`")
 CALLERS = re.compile(r"Called by (`[\w.]+`(?:(?:,| and|, and)(?: by)? `[\w.]+`)*)")
 
@@ -64,6 +67,13 @@ def test_names_of_modules_exist() -> None:
     """A name as `podscaler.core.decide` in a docstring, a comment or a page is that of something that exists."""
     found = {(path, name) for path, text in texts() for name in FULL_NAME.findall(text)}
     assert (len(found) > 100, sorted(each for each in found if not is_there(each[1]))) == (True, [])
+
+
+def test_paths_of_modules_exist() -> None:
+    """A path as `core/decide` or `core/decide.decide` in a docstring or a page leads to something that exists."""
+    found = {(path, name) for path, text in texts() for name in MODULE_PATH.findall(text)}
+    lost = sorted(each for each in found if not is_there(f"podscaler.{each[1].replace('/', '.')}"))
+    assert (len(found) > 80, lost) == (True, [])
 
 
 @cache

@@ -2,7 +2,7 @@
 //
 // Run it by hand when the Kubernetes version changes (needs Go and its module proxy):
 //
-//	cd tools/type_facts && go run . ../../src/podscaler/api/data/types
+//	cd tools/type_facts && go run . ../../src/podscaler/api/schema/data/types
 //
 // Only facts are taken: names, numbers, types and the machine-readable markers (+optional, +listType, ...); no prose.
 package main

@@ -1,5 +1,5 @@
-"""Basics without any idea of Kubernetes: clock, errors, work queue, concurrency, supervision of tasks, version.
+"""Basics without Kubernetes: clock, errors, work queue, concurrency, HTTP server, supervision of tasks, version.
 
-Reading order: Read `clock` and `errors` first; everything else uses them.
+Reading order: `clock` and `errors`, which all other packages use; each other module stands alone.
 May import: nothing of podscaler.
 """

@@ -1,4 +1,4 @@
-"""Where time comes from: the one place that reads the machine's clocks.
+"""The clock: the only module that reads the machine's clocks.
 
 Everything that waits or stamps takes a `Clock`, so that tests run in virtual time
 (`podscaler.testing.VirtualClock`). Instants are integers: nanoseconds since the Unix epoch, UTC.

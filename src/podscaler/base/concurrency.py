@@ -1,11 +1,10 @@
-"""How many syncs run at the same time: as many as there are turns, not counting those that wait for an answer.
+"""Limits the number of concurrent syncs by slots, which a sync gives up while it waits for a response.
 
-The loop takes a turn for each sync; what waits for a metrics API or another server on behalf of a sync is `away`
-meanwhile, and its turn is another's. So an API that is slow or dead delays the syncs that need it, and no others.
-Invariant: the turns that are free and those that are held are always as many as there were at the start, whatever is
-cancelled when.
+The controller takes a slot (`Slot`) for each sync; a task of the sync that waits for a metrics API or another server is
+`away`, and the slot is free for another sync. So a slow or dead API delays only the syncs that need it. Invariant: free
+and held slots are always as many as at the start, whatever is cancelled when.
 
-Differs: upstream's workers wait with the request, so that five slow answers stop everything.
+Differs: upstream's workers block during requests, so that five slow responses stop all syncs.
 """
 
 import asyncio
@@ -14,16 +13,16 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import Context, ContextVar
 
 Away = Callable[[], AbstractAsyncContextManager[None]]
-"""Makes what to be in while waiting."""
+"""Makes the context to wait in."""
 
 
-class Turn:
-    """The turn of one sync; made by `Turns.take`.
+class Slot:
+    """The concurrency slot of one sync; made by `Slots.take`.
 
-    Several tasks of the sync may be away at the same time: the turn is free while at least one of them is.
+    Several tasks of the sync may be away at the same time: the slot is free while at least one of them is.
 
     Args:
-        free: the turns that nobody has; one of them has been taken for this.
+        free: the free slots, one of which was acquired for this.
     """
 
     def __init__(self, free: asyncio.Semaphore) -> None:
@@ -33,8 +32,8 @@ class Turn:
         self._away = 0
         self._returning = asyncio.Lock()
 
-    def give(self) -> None:
-        """The sync has ended, or was cancelled anywhere; calling it again does nothing."""
+    def release(self) -> None:
+        """Release the slot at the end of the sync, or after its cancellation; calling it again does nothing."""
         self._is_over = True
         self._release()
 
@@ -44,18 +43,18 @@ class Turn:
         self._release()
 
     async def come_back(self) -> None:
-        """A task of the sync has its answer: return once no other waits for one, or there is a turn again."""
+        """A task of the sync has its response: return once another task waits still, or a slot is acquired again."""
         self._away -= 1
         async with self._returning:
             if self._is_held or not self._is_wanted():
                 return
             await self._free.acquire()
             self._is_held = True
-            if not self._is_wanted():  # it was left again, or given, before it came
+            if not self._is_wanted():  # released or away again meanwhile
                 self._release()
 
     def stay_away(self) -> None:
-        """A task of the sync was cancelled while it waited: it ends, and needs no turn for that."""
+        """A task of the sync was cancelled while it waited; it needs no slot any more."""
         self._away -= 1
 
     def _is_wanted(self) -> bool:
@@ -67,54 +66,54 @@ class Turn:
             self._free.release()
 
 
-_CURRENT: ContextVar[Turn | None] = ContextVar("turn", default=None)
-"""That of the running sync, and of the tasks that it starts."""
+_CURRENT: ContextVar[Slot | None] = ContextVar("slot", default=None)
+"""The slot of the running sync and of its tasks."""
 
 
-class Turns:
-    """See the module.
+class Slots:
+    """The slots; see the module.
 
     Args:
-        count: how many syncs may run at once, at least 1.
+        count: the number of syncs that may run at once, at least 1.
     """
 
     def __init__(self, count: int) -> None:
         self._free = asyncio.Semaphore(count)
 
-    async def take(self) -> Turn:
-        """A turn, once one is free. Whoever takes it calls its `give`."""
+    async def take(self) -> Slot:
+        """A slot, once one is free; the caller calls its `release`."""
         await self._free.acquire()
-        return Turn(self._free)
+        return Slot(self._free)
 
     @asynccontextmanager
     async def away(self) -> AsyncIterator[None]:
-        """The running sync waits for somebody else: others run, and it goes on when it gets a turn again.
+        """Wait in this context for a response: the slot is free meanwhile, and acquired again at the end.
 
-        What runs outside of syncs has no turn to leave, and just waits.
+        Outside of syncs it does nothing.
         """
-        turn = _CURRENT.get()
-        if turn is None:
+        slot = _CURRENT.get()
+        if slot is None:
             yield
             return
-        turn.leave()
+        slot.leave()
         try:
             yield
         except Exception:
-            await turn.come_back()
+            await slot.come_back()
             raise
         except BaseException:  # a cancellation
-            turn.stay_away()
+            slot.stay_away()
             raise
-        await turn.come_back()
+        await slot.come_back()
 
 
-def enter(turn: Turn, context: Context) -> Context:
-    """The context, in which code runs by this turn from now on."""
-    context.run(_CURRENT.set, turn)
+def enter(slot: Slot, context: Context) -> Context:
+    """The context, in which code runs with this slot from now on."""
+    context.run(_CURRENT.set, slot)
     return context
 
 
 @asynccontextmanager
 async def stay() -> AsyncIterator[None]:
-    """Wait in place: for those that have no turn to give."""
+    """An `Away` that does nothing, for callers without a slot."""
     yield

@@ -1,11 +1,11 @@
-"""The errors that callers of podscaler may meet, in one small tree.
+"""The exceptions of podscaler, in one small tree.
 
     PodscalerError
     ├── UsageError              the user got a flag, a file or a manifest wrong: one sentence, exit status 2
-    └── StatusError             an API request was refused; carries what metav1.Status carries
+    └── StatusError             an API request failed; has the fields of metav1.Status
 
-Both ends of the API use StatusError: the embedded server raises it to answer, the client raises it for
-what a server answered. Everything else that goes wrong inside is a bug and may show a traceback.
+Both ends of the API use StatusError: the embedded server raises it for its error responses, the client for those that
+it receives. Any other exception is a bug and may show a traceback.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,11 +14,11 @@ from typing import Any
 
 
 class PodscalerError(Exception):
-    """The root: nothing of podscaler raises another kind on purpose."""
+    """The base of podscaler's exceptions."""
 
 
 class UsageError(PodscalerError):
-    """What the user gave cannot be used; the text is a sentence that says what would be right."""
+    """Invalid input of the user; the text is a sentence that says what is valid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Cause:
 
 
 class StatusError(PodscalerError):
-    """A request that failed, in the words of metav1.Status.
+    """A failed request, with the fields of metav1.Status.
 
     Args:
         message: the sentence for people.
@@ -39,7 +39,7 @@ class StatusError(PodscalerError):
         reason: the machine-readable reason (`NotFound`, `Conflict`, ...); may be empty.
         details: the Status' `details` as JSON-ready data, without causes; None leaves them out, `{}` is written.
         causes: the entries of `details.causes`, in order.
-        headers: what else the answer's headers must say (`Retry-After`, `Allow`, ...).
+        headers: further headers of the response (`Retry-After`, `Allow`, ...).
     """
 
     def __init__(

@@ -1,10 +1,10 @@
-"""aiohttp's HTTP server with the limits of Go's: how long heads may take, and what faulty ones are answered.
+"""aiohttp's HTTP server with the limits of Go's: timeouts of request heads, and responses to malformed ones.
 
-Called by the API server and by the controller's own endpoints. A client has `HEAD_TIMEOUT_S` for its TLS handshake
-(where a `Site` listens), as long for each head from its first byte (the first head: from the connection), and
-`IDLE_TIMEOUT_S` between two requests; after that the connection is closed without an answer. What is no HTTP gets `400
-Bad Request`, a line that is too long 431, and nothing of the request is repeated in the answer or in the log: the line
-at fault may be the one with somebody's token.
+Used by the API server and by the controller's own endpoints. A client has `HEAD_TIMEOUT_S` for its TLS handshake (where
+a `Site` listens), as long for each head from its first byte (the first head: from the connection), and `IDLE_TIMEOUT_S`
+between two requests; after that the connection is closed without a response. A malformed request gets `400 Bad
+Request`, a line that is too long 431, and nothing of the request is repeated in the response or in the log: the
+malformed line may hold a token.
 
 Source: upstream's ReadHeaderTimeout and IdleTimeout; Go's net/http, whose server names itself in no header.
 """
@@ -27,13 +27,13 @@ HEAD_TIMEOUT_S: Final = 32.0
 IDLE_TIMEOUT_S: Final = 90.0
 LINE_MAX_BYTES: Final = 64 * 1024
 LOGGER: Final = logging.getLogger(f"{__name__}.http")
-"""What aiohttp logs with."""
+"""aiohttp's logger."""
 
 _log = logging.getLogger(__name__)
 
 
 class _WithoutContents(logging.Filter):
-    """Drops records about requests that cannot be read; says at level INFO only that there was one."""
+    """Drops records about malformed requests; logs at level INFO only that there was one."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the record is written."""
@@ -79,13 +79,13 @@ class Server(web.Server):
         writer: AbstractStreamWriter,
         task: "asyncio.Task[None]",
     ) -> web.BaseRequest:
-        if message is web_protocol.ERROR:  # what stands for a request that is no HTTP
+        if message is web_protocol.ERROR:  # aiohttp's placeholder for a malformed request
             message = message._replace(version=HttpVersion11)
         return _Request(message, payload, protocol, writer, task, self._loop)
 
 
 class Site(web.SockSite):
-    """Where a runner's server listens, with a limit of its own for TLS handshakes."""
+    """A listener of a runner, with a limit for TLS handshakes."""
 
     def __init__(self, runner: web.BaseRunner, listener: socket, tls: SSLContext | None, *, backlog: int) -> None:
         super().__init__(runner, listener, ssl_context=tls, backlog=backlog)

@@ -1,8 +1,8 @@
-"""Keeps the parts of `up` running: a part that fails is reported and started again, and takes nobody along.
+"""Restarts the background tasks of `up` after failures.
 
-Called by the assembly of the control plane and by the manager of its controllers. A failure that ends a part is a bug
-or a broken disk: it is logged with its traceback, and the part starts again after a delay that doubles up to half a
-minute.
+Called by the control plane and by the manager of its controllers. An exception that ends a task is a bug or a broken
+disk: it is logged with its traceback, and the task starts again after a delay that doubles up to half a minute; other
+tasks go on.
 """
 
 import logging
@@ -17,13 +17,16 @@ MAX_DELAY_S = 30.0
 HEALTHY_AFTER_S = 60.0
 
 
-async def keep_running(name: str, part: Callable[[], Awaitable[None]], clock: Clock) -> None:
+async def keep_running(
+    name: str, part: Callable[[], Awaitable[None]], clock: Clock, *, on_failure: Callable[[], None] | None = None
+) -> None:
     """Run `part` until it returns or is cancelled, again after every failure.
 
     Args:
         name: for the log.
         part: starts the part; called once for each attempt.
         clock: measures the delays.
+        on_failure: called after each failure; None: nothing is.
     """
     delay_s = FIRST_DELAY_S
     while True:
@@ -34,6 +37,8 @@ async def keep_running(name: str, part: Callable[[], Awaitable[None]], clock: Cl
             if clock.monotonic_s() - started_s > HEALTHY_AFTER_S:
                 delay_s = FIRST_DELAY_S
             log.exception("%s failed; it starts again in %g s", name, delay_s)
+            if on_failure is not None:
+                on_failure()
         else:
             return
         await clock.sleep(delay_s)

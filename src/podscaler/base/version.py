@@ -1,3 +1,3 @@
-"""The version of podscaler, the only place that says it besides pyproject.toml."""
+"""The version of podscaler; pyproject.toml has the same."""
 
 __version__ = "0.1.0"

@@ -1,12 +1,12 @@
-"""A queue of keys in which no key is worked on twice at once; controllers of both ends of the API use it.
+"""The work queue of controllers: keys to process, none of them twice at the same time.
 
 Rules (those of client-go's delaying work queue):
 
-1. A key that waits is not queued again; one that is added while it is worked on is queued again when that work is done.
+1. A queued key is not added again; one that is added while it is processed is queued again when that is done.
 2. Delayed additions of one key merge: the earlier due time wins. An immediate addition leaves a delayed one in place.
 3. First in, first out among the keys that are due.
-4. Keys that are due one shortly after the other may be released together, up to `together_s` late: a process that is
-   woken once for ten keys does them for a third of what ten times one cost.
+4. Keys that are due shortly after one another may be released together, up to `together_s` late: waking the process
+   once for ten keys takes a third of the CPU of waking it ten times.
 
 Source: k8s.io/client-go/util/workqueue (documentation); controller loop of the HorizontalPodAutoscaler.
 """
@@ -27,11 +27,11 @@ class ShutDown(Exception):
 
 
 class WorkQueue(Generic[K]):
-    """Keys to work on; see the module's rules.
+    """See the module's rules.
 
     Args:
-        clock: where delays come from.
-        together_s: how late a key may be released; 0: each in time.
+        clock: for delays.
+        together_s: how late a key may be released; 0: not.
     """
 
     def __init__(self, clock: Clock, *, together_s: float = 0.0) -> None:
@@ -48,14 +48,13 @@ class WorkQueue(Generic[K]):
         self._timer: asyncio.Task[None] | None = None
         self._shut_down = False
         self.adds = 0
-        self.delayed_adds = 0
 
     def __len__(self) -> int:
-        """How many keys are due and wait for a worker."""
+        """The number of keys that are due and wait for a worker."""
         return len(self._waiting)
 
     def add(self, key: K) -> None:
-        """Queue `key` for immediate work, unless it waits already."""
+        """Queue `key` at once, unless it is queued already."""
         if self._shut_down or key in self._queued:
             return
         self.adds += 1
@@ -66,7 +65,6 @@ class WorkQueue(Generic[K]):
 
     def add_after(self, key: K, delay_s: float) -> None:
         """Queue `key` once `delay_s` seconds have passed; the earliest due time of a key wins."""
-        self.delayed_adds += 1
         if self._shut_down:
             return
         if delay_s <= 0:
@@ -84,7 +82,7 @@ class WorkQueue(Generic[K]):
             self._earlier.set()
 
     async def get(self) -> K:
-        """The next key, which counts as worked on until `done`. Raises ShutDown once the queue is shut down."""
+        """The next key, which is processed until `done`; waits for one. Raises ShutDown once the queue is shut down."""
         while not self._waiting:
             if self._shut_down:
                 raise ShutDown
@@ -98,14 +96,14 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """The work on `key`, got from `get`, is over."""
+        """The processing of `key`, returned by `get`, is over."""
         self._working.discard(key)
         if key in self._queued:
             self._waiting.append(key)
             self._arrived.set()
 
     def shut_down(self) -> None:
-        """Make every `get` raise ShutDown and drop what waits."""
+        """Make every `get` raise ShutDown, and drop the queued keys."""
         self._shut_down = True
         if self._timer is not None:
             self._timer.cancel()
@@ -128,7 +126,7 @@ class WorkQueue(Generic[K]):
                 self.release(key, due_at)
 
     def release(self, key: K, due_at_s: float) -> None:
-        """Queue a key whose delay is over; `due_at_s` is when it was to be, by the monotonic clock."""
+        """Queue a key whose delay is over; `due_at_s` is its due time by the monotonic clock."""
         del due_at_s
         self.add(key)
 

@@ -1,18 +1,27 @@
-"""The command `podscaler`: its list of subcommands, loaded one at a time so that starting stays fast."""
+"""The command `podscaler`: its subcommands, each imported when it runs, and the completion of commands and flags.
 
+The completion scripts are click's: the shell runs the program itself for proposals, so they need not be renewed.
+kubectl runs a program named `kubectl_complete-podscaler` with the words before the cursor and the one being typed.
+
+Source: kubectl's plugins (`kubectl_complete-PLUGIN`), which read cobra's form: a line `WORD<TAB>HELP` for each
+proposal, then `:` and a ShellCompDirective.
+"""
+
+import sys
+from collections.abc import Sequence
 from importlib import import_module
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import CompletionItem, ShellComplete, get_completion_class
 
 from podscaler.base.errors import PodscalerError
 from podscaler.base.version import __version__
 
 COMMANDS = {
     "backup": ("podscaler.cli.commands.backup", "a cluster of `up` as one file, while it runs"),
-    "completion": ("podscaler.cli.commands.completion", "what a shell has to read to complete commands and flags"),
+    "completion": ("podscaler.cli.main:completion", "what a shell has to read to complete commands and flags"),
     "controller": (
-        "podscaler.cli.options.controller",
+        "podscaler.cli.commands.controller",
         "the autoscaler against a cluster, in place of the built-in one",
     ),
     "convert": ("podscaler.cli.commands.convert", "autoscalers between all versions of their API"),
@@ -25,13 +34,22 @@ COMMANDS = {
         "a HorizontalPodAutoscaler becomes a PodAutoscaler, or the other way round",
     ),
     "replay": ("podscaler.cli.commands.replay", "decisions for recorded syncs"),
-    "restore": ("podscaler.cli.commands.restore", "a cluster of `up` out of a backup"),
+    "restore": ("podscaler.cli.commands.backup:restore", "a cluster of `up` out of a backup"),
     "up": ("podscaler.cli.up.up", "a whole control plane on this machine, with real processes as pods"),
 }
 
 
+PROGRAM = "podscaler"
+VARIABLE = "_PODSCALER_COMPLETE"
+SHELLS = ("bash", "fish", "zsh")
+
+FILES_TOO = 0
+NO_FILES = 4
+"""Cobra's ShellCompDirective: whether the shell proposes files where there is no proposal of ours."""
+
+
 class LazyGroup(click.Group):
-    """Subcommands from COMMANDS; each module has its click command under the name `command`."""
+    """The subcommands of COMMANDS."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in alphabetical order."""
@@ -43,7 +61,8 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        command = import_module(COMMANDS[cmd_name][0]).command
+        module, _, function = COMMANDS[cmd_name][0].partition(":")
+        command = getattr(import_module(module), function or "command")
         assert isinstance(command, click.Command)
         return command
 
@@ -73,3 +92,30 @@ class LazyGroup(click.Group):
 @click.version_option(__version__, prog_name="podscaler")
 def cli() -> None:
     """A Kubernetes HorizontalPodAutoscaler that explains its decisions, and a control plane to see it at work."""
+
+
+@click.command(
+    epilog="Example: source <(podscaler completion bash)  (zsh: the same; fish: podscaler completion fish | source)"
+)
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print what SHELL has to read to complete commands and flags."""
+    completer = get_completion_class(shell)
+    if completer is None:
+        raise AssertionError(f"click does not know {shell}")
+    root = ctx.find_root().command
+    click.echo(completer(root, {}, PROGRAM, VARIABLE).source())
+
+
+def answer_kubectl(root: click.Command, words: Sequence[str]) -> None:
+    """Print proposals for the last of `words`, which is being typed and may be empty."""
+    *before, typed = words or [""]
+    items = ShellComplete(root, {}, PROGRAM, VARIABLE).get_completions(list(before), typed)
+    sys.stdout.writelines(_line(item) for item in items if item.type == "plain")
+    is_file = any(item.type in {"file", "dir"} for item in items)
+    sys.stdout.write(f":{FILES_TOO if is_file else NO_FILES}\n")
+
+
+def _line(item: CompletionItem) -> str:
+    return f"{item.value}\t{item.help}\n" if item.help else f"{item.value}\n"

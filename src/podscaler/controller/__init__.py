@@ -1,5 +1,7 @@
 """The autoscaler against an API server: watches, work queue, reconcile loop, leases, histories.
 
-Reading order: `controller` is the loop; then `reconcile.reconcile`, `informers`, `history`, `leaderelection`.
-May import: `metrics`, `explain`, `kube`, `core`, `api`, `base`.
+Entry point: `assembly.new_controller` wires a controller; `controller` runs it.
+Reading order: `controller`, `worker` (a key from the queue), `reconcile.reconcile` (one sync), `assignment`; then
+`informers`, `history`, `leaderelection`.
+May import: `metrics`, `explain`, `events`, `kube`, `core`, `api`, `base`.
 """

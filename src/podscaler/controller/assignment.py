@@ -1,28 +1,30 @@
-"""The autoscalers that this process looks after, as parts that come and go with leases.
+"""The autoscalers that this process syncs, which come and go with write leases.
 
-The loop asks `write_lease` before each sync and runs syncs through `run`; elections
-(`podscaler.controller.leaderelection`) say what comes and goes. A part that goes is forgotten whole: whoever looks
-after it next begins with what was kept (`podscaler.controller.history.store`), and so does this process when the part
-comes back.
+Leader elections (`podscaler.controller.leaderelection`) call `WorkAssignment` when leases are acquired and lost;
+without an election it has all autoscalers. Those whose lease ends are forgotten: the next holder, which may be this
+process again, continues from their kept histories (`podscaler.controller.history.store`).
 """
 
 import asyncio
 import logging
 from bisect import bisect_right
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextvars import copy_context
+from dataclasses import dataclass
 from typing import Any
 
 from podscaler.base import concurrency
-from podscaler.base.clock import NANOSECONDS
-from podscaler.base.concurrency import Turn
-from podscaler.base.workqueue import WorkQueue
+from podscaler.base.clock import Clock
+from podscaler.base.concurrency import Slot
+from podscaler.controller.history.store import HistoryStore
 from podscaler.controller.leaderelection import timeouts
-from podscaler.controller.leaderelection.shard_ownership import EVERYTHING, Part, Share
-from podscaler.controller.leaderelection.write_lease import Tenure
-from podscaler.controller.reconcile.state import Memory
-from podscaler.controller.reconcile.surroundings import Surroundings
-from podscaler.controller.recording.recording import End
+from podscaler.controller.leaderelection.shard_ownership import EVERYTHING, KeyFilter, ShardOwnership, every_key
+from podscaler.controller.leaderelection.write_lease import WriteLease
+from podscaler.controller.queue import MeteredQueue
+from podscaler.controller.reconcile.events import AutoscalerEventRecorder
+from podscaler.controller.reconcile.state import AutoscalerStates
+from podscaler.controller.recording.recording import End, Recording
+from podscaler.controller.telemetry.telemetry import Telemetry
 from podscaler.kube.informers.cache import Key
 
 log = logging.getLogger(__name__)
@@ -32,132 +34,232 @@ FLUSH_TIMEOUT_S = 2.0
 FIRST_RATE_PER_S = 50.0
 
 
-class Parts:
-    """See the module; the Work of elections.
+class AutoscalerCleanup:
+    """Drops what the process keeps of an autoscaler that it syncs no more.
 
     Args:
-        around: what syncs work with.
-        memory: what they remember.
-        queue: where turns wait.
-        period_ns: the sync period.
-        wait_listed: returns once everything is followed.
-
-    Attributes:
-        has_begun: set whenever there is something to do: at the start of a lone controller, and with every lease.
+        states: the records of autoscalers.
+        history: the kept histories.
+        recording: gets an end for each.
+        others: drop what else is kept of an autoscaler, by its key.
     """
 
     def __init__(
         self,
-        around: Surroundings,
-        memory: Memory,
+        states: AutoscalerStates,
+        history: HistoryStore,
+        recording: Recording,
+        clock: Clock,
+        others: Sequence[Callable[[Key], None]],
+    ) -> None:
+        self._states = states
+        self._history = history
+        self._recording = recording
+        self._clock = clock
+        self._others = others
+
+    def forget(self, key: Key) -> None:
+        """The autoscaler was deleted: its kept history goes too."""
+        self._history.forget(key)
+        self._drop(key)
+
+    def release(self, key: Key) -> None:
+        """Another process manages the autoscaler from now on, and continues its kept history."""
+        self._history.drop(key)
+        self._drop(key)
+
+    def _drop(self, key: Key) -> None:
+        self._states.forget(key)
+        for drop in self._others:
+            drop(key)
+        self._recording.report(End(self._clock.now_ns(), key))
+
+
+class RunningSyncs:
+    """The tasks of the syncs that run now.
+
+    Args:
+        queue: gets `done` for each key.
+
+    Attributes:
+        last: the key whose sync was started last; None: no sync yet.
+    """
+
+    def __init__(self, queue: MeteredQueue) -> None:
+        self._queue = queue
+        self._tasks: dict[Key, asyncio.Task[None]] = {}
+        self.last: Key | None = None
+
+    def run(self, key: Key, sync: Coroutine[Any, Any, None], slot: Slot) -> None:
+        """Start the sync of a key that has none, in a concurrency slot that is released when it ends."""
+        task = asyncio.get_running_loop().create_task(sync, context=concurrency.enter(slot, copy_context()))
+        self._tasks[key] = task
+        self.last = key
+        task.add_done_callback(lambda done: self._ended(key, done, slot))
+
+    async def wait_ended(self, belongs: KeyFilter = every_key) -> None:
+        """Return when no sync of such a key runs."""
+        while running := self._running(belongs):
+            await asyncio.wait(running)
+
+    async def cancel(self, belongs: KeyFilter = every_key) -> None:
+        """Cancel the syncs of such keys, and return when they have ended."""
+        await timeouts.end(*self._running(belongs))
+
+    def _running(self, belongs: KeyFilter) -> list[asyncio.Task[None]]:
+        return [task for key, task in self._tasks.items() if belongs(key)]
+
+    def _ended(self, key: Key, task: asyncio.Task[None], slot: Slot) -> None:
+        """Here and not in the sync, which may be cancelled before it has begun."""
+        if self._tasks.get(key) is task:
+            del self._tasks[key]
+        self._queue.done(key)
+        slot.release()
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """What is written out for the next holder of a lease.
+
+    Attributes:
+        recorder: the events that wait.
+        history: the histories.
+        cleanup: drops the state of the autoscalers.
+        clock: limits the time that this takes.
+    """
+
+    recorder: AutoscalerEventRecorder
+    history: HistoryStore
+    cleanup: AutoscalerCleanup
+    clock: Clock
+
+
+class WorkAssignment:
+    """See the module; the callbacks of elections.
+
+    Args:
+        states: the records of autoscalers.
+        syncs: those that run.
+        queue: the keys that are due.
+        handover: what is written out before a lease is released.
+        telemetry: counts the autoscalers.
+        wait_listed: returns once all autoscalers and pods are listed.
+
+    Attributes:
+        has_begun: set whenever there is work: at the start without an election, and with every lease.
+    """
+
+    def __init__(
+        self,
+        states: AutoscalerStates,
+        syncs: RunningSyncs,
+        queue: MeteredQueue,
         *,
-        queue: WorkQueue[Key],
-        period_ns: int,
+        handover: Handover,
+        telemetry: Telemetry,
         wait_listed: Callable[[], Coroutine[Any, Any, None]],
     ) -> None:
-        self._share = EVERYTHING
-        self._around = around
-        self._memory = memory
+        self._ownership = EVERYTHING
+        self._is_open = False
+        self._states = states
+        self.syncs = syncs
         self._queue = queue
-        self._period_s = period_ns / NANOSECONDS
+        self._handover = handover
+        self._telemetry = telemetry
         self._wait_listed = wait_listed
-        self._syncs: dict[Key, asyncio.Task[None]] = {}
         self._counted: set[Key] = set()
-        self._last: Key | None = None
         self.has_begun = asyncio.Event()
 
-    def share_by(self, share: Share) -> None:
-        """Have the work shared with other processes; call it before it begins."""
-        self._share = share
+    def set_ownership(self, ownership: ShardOwnership) -> None:
+        """Share the autoscalers with other processes; call it before `open`."""
+        self._ownership = ownership
 
-    def tenure(self, key: Key) -> Tenure | None:
-        """By which an autoscaler is looked after here; None where it is not."""
-        return self._share.find(key)
+    def write_lease(self, key: Key) -> WriteLease | None:
+        """The lease by which an autoscaler is synced here; None where it is not."""
+        return self._ownership.find(key)
 
-    def run(self, key: Key, sync: Coroutine[Any, Any, None], turn: Turn) -> None:
-        """Let a sync run by a turn, which it gives when it ends; there is no other of the key."""
-        task = asyncio.get_running_loop().create_task(sync, context=concurrency.enter(turn, copy_context()))
-        self._syncs[key] = task
-        self._last = key
-        task.add_done_callback(lambda done: self._ended(key, done, turn))
+    def open(self) -> None:
+        """Begin to sync, now that everything is listed."""
+        self._is_open = True
+        self.begin(every_key)
 
-    def count(self, key: Key) -> None:
-        """An autoscaler is there."""
-        if key not in self._counted and self.tenure(key) is not None:
-            self._counted.add(key)
-            self._around.telemetry.autoscaler_added()
+    def is_mine(self, key: Key) -> bool:
+        """Whether the autoscaler is synced here now."""
+        return self._is_open and self.write_lease(key) is not None
 
-    def discount(self, key: Key) -> None:
-        """An autoscaler is gone."""
-        if key in self._counted:
-            self._counted.discard(key)
-            self._around.telemetry.autoscaler_deleted()
+    def register(self, key: Key) -> None:
+        """The watch has a new autoscaler, or one that is to be synced at once."""
+        self._states.register(key)
+        self._count(key)
+        if self.is_mine(key):
+            self._queue.add(key)
 
-    def begin(self, part: Part) -> None:
-        """Look at all of a part, one after the other; those of a namespace come together, which shares answers.
+    def queue_within_period(self, key: Key) -> None:
+        """The watch has a new version of an autoscaler: sync it within a period."""
+        if self.is_mine(key):
+            self._queue.add_after(key, self._queue.period_s)
 
-        Goes on after the one that was looked at last: where leases are lost again and again, all have their turn.
+    def unregister(self, key: Key, uid: str) -> None:
+        """The watch has no such autoscaler any more."""
+        self._states.unregister(key, uid)
+        self._discount(key)
+
+    def begin(self, belongs: KeyFilter) -> None:
+        """Queue all such keys, one after the other, by namespace and name; metrics of a namespace are shared.
+
+        Begins after the one that was synced last: where leases are lost again and again, all are synced in turn.
         """
-        if self._share is EVERYTHING:
+        if self._ownership is EVERYTHING:
             self.has_begun.set()
-        keys = sorted(key for key in self._memory.registered if part(key) and self.tenure(key) is not None)
-        if self._last is not None:
-            start = bisect_right(keys, self._last)
+        keys = sorted(key for key in self._states.registered(belongs) if self.write_lease(key) is not None)
+        if self.syncs.last is not None:
+            start = bisect_right(keys, self.syncs.last)
             keys = keys[start:] + keys[:start]
-        span_s = min(self._period_s, len(keys) / FIRST_RATE_PER_S)
+        span_s = min(self._queue.period_s, len(keys) / FIRST_RATE_PER_S)
         for index, key in enumerate(keys):
             self._queue.add_after(key, index * span_s / len(keys))
 
     async def wait_listed(self) -> None:
-        """As Work."""
         await self._wait_listed()
 
-    def take_up(self, part: Part) -> None:
-        """As Work."""
-        self._around.archive.expect_changes()
-        for key in filter(part, self._memory.registered):
-            self.count(key)
+    def on_started_leading(self, belongs: KeyFilter) -> None:
+        self._handover.history.expect_changes()
+        for key in self._states.registered(belongs):
+            self._count(key)
         self.has_begun.set()
-        self.begin(part)
+        self.begin(belongs)
 
-    async def lay_down(self, part: Part) -> None:
-        """As Work; what does not end in time is cut off."""
-        clock = self._around.clock
-        await timeouts.first_of(self.ended(part), clock.sleep(STOP_TIMEOUT_S))
-        await self._cancel(part)
-        await timeouts.first_of(self._around.recorder.flush(part), clock.sleep(FLUSH_TIMEOUT_S))
-        handing_over = self._around.archive.hand_over(list(filter(part, self._memory.known)))
-        await timeouts.first_of(handing_over, clock.sleep(FLUSH_TIMEOUT_S))
-        await self.drop(part)
+    async def on_stopped_leading(self, belongs: KeyFilter) -> None:
+        """As LeaderCallbacks; what does not end in time is cancelled."""
+        handover, clock = self._handover, self._handover.clock
+        await timeouts.first_of(self.syncs.wait_ended(belongs), clock.sleep(STOP_TIMEOUT_S))
+        await self.syncs.cancel(belongs)
+        await timeouts.first_of(handover.recorder.flush(belongs), clock.sleep(FLUSH_TIMEOUT_S))
+        writing = handover.history.hand_over(self._states.known(belongs))
+        await timeouts.first_of(writing, clock.sleep(FLUSH_TIMEOUT_S))
+        await self.on_lost_lease(belongs)
 
-    async def drop(self, part: Part) -> None:
-        """As Work."""
-        await self._cancel(part)
-        now_ns = self._around.clock.now_ns()
-        for key in list(filter(part, self._memory.known)):
-            self.discount(key)
-            self._memory.lay_down(key)
-            self._around.lay_down(key)
-            self._around.recording.report(End(now_ns, key))
+    async def on_lost_lease(self, belongs: KeyFilter) -> None:
+        await self.syncs.cancel(belongs)
+        for key in self._states.known(belongs):
+            self._discount(key)
+            self._handover.cleanup.release(key)
 
-    async def ended(self, part: Part) -> None:
-        """Return when no sync of a part runs."""
-        while running := self._running(part):
-            await asyncio.wait(running)
+    def shut_down(self) -> None:
+        """Start no more syncs."""
+        self._queue.shut_down()
 
-    async def cancel(self) -> None:
-        """End all syncs."""
-        await timeouts.end(*self._syncs.values())
+    async def close(self) -> None:
+        """Cancel all syncs, and start no more."""
+        self.shut_down()
+        await self.syncs.cancel()
 
-    async def _cancel(self, part: Part) -> None:
-        await timeouts.end(*self._running(part))
+    def _count(self, key: Key) -> None:
+        if key not in self._counted and self.write_lease(key) is not None:
+            self._counted.add(key)
+            self._telemetry.autoscaler_added()
 
-    def _running(self, part: Part) -> list[asyncio.Task[None]]:
-        return [task for key, task in self._syncs.items() if part(key)]
-
-    def _ended(self, key: Key, task: asyncio.Task[None], turn: Turn) -> None:
-        """Here and not in the sync, which may be cancelled before it has begun."""
-        if self._syncs.get(key) is task:
-            del self._syncs[key]
-        self._queue.done(key)
-        turn.give()
+    def _discount(self, key: Key) -> None:
+        if key in self._counted:
+            self._counted.discard(key)
+            self._telemetry.autoscaler_deleted()

@@ -1,10 +1,8 @@
-"""The queue of autoscalers to look at: the shared work queue, which also tells how long keys wait and are worked on.
+"""The work queue of autoscalers, with upstream's metrics.
 
-The loop adds keys and takes them; `podscaler.controller.telemetry.telemetry` reads the figures.
-
-An autoscaler keeps its phase: its next turn is due a period after this one was due, not after it ended
-(`add_next`). Turns that wait together for a slow answer end together; counted from their ends they would come together
-ever after, and make the next answer slow.
+An autoscaler keeps its phase: its next sync is due a period after this one was due, not after it ended (`add_next`).
+Syncs that wait together for a slow response end together; counted from their ends they would be due together ever
+after, and make the next response slow.
 
 Source: docs/spec/controller.md 2 (Queueing) and 8 (Prometheus metrics).
 """
@@ -15,33 +13,30 @@ from podscaler.controller.telemetry.telemetry import QueueMetrics
 from podscaler.kube.informers.cache import Key
 
 TOGETHER_RATIO = 1 / 75
-"""Of a period: so late turns may be, to be taken together; 0.2 s of 15 s, which saves a third of everybody's work."""
+"""Of a period: keys that are due within this time are released together, which saves a third of the CPU time."""
 PAUSE_RATIO = 0.1
-"""Of a period: so long after its end, at least, an autoscaler is looked at again, however late its turn was."""
+"""Of a period: the least time between the end of a sync and the next, however late the sync was."""
 
 
 class MeteredQueue(WorkQueue[Key]):
     """A work queue that reports to `metrics`.
 
     Args:
-        clock: where delays come from.
-        metrics: what is told of each key's way.
+        metrics: report the waits and durations of keys.
         period_s: after which a key is due again.
     """
 
     def __init__(self, clock: Clock, metrics: QueueMetrics, *, period_s: float) -> None:
         super().__init__(clock, together_s=period_s * TOGETHER_RATIO)
-        self._period_s = period_s
+        self.period_s = period_s
         self._metrics = metrics
         self._queued_due_at_s: dict[Key, float] = {}
         self._working_due_at_s: dict[Key, float] = {}
 
     def add(self, key: Key) -> None:
-        """As in WorkQueue."""
         self.release(key, self._clock.monotonic_s())
 
     def release(self, key: Key, due_at_s: float) -> None:
-        """As in WorkQueue."""
         adds = self.adds
         super().add(key)
         if self.adds > adds:
@@ -49,25 +44,22 @@ class MeteredQueue(WorkQueue[Key]):
             self._metrics.added(key, due_at_s)
 
     def add_after(self, key: Key, delay_s: float) -> None:
-        """As in WorkQueue."""
         super().add_after(key, delay_s)
         self._metrics.delayed()
 
     def add_next(self, key: Key) -> None:
-        """Queue a key that is being worked on for its next turn, a period after this one was due."""
+        """Queue a key that is being synced for its next sync, a period after this one was due."""
         now_s = self._clock.monotonic_s()
-        remaining_s = self._working_due_at_s.get(key, now_s) + self._period_s - now_s
-        self.add_after(key, max(remaining_s, self._period_s * PAUSE_RATIO))
+        remaining_s = self._working_due_at_s.get(key, now_s) + self.period_s - now_s
+        self.add_after(key, max(remaining_s, self.period_s * PAUSE_RATIO))
 
     async def get(self) -> Key:
-        """As in WorkQueue."""
         key = await super().get()
         self._working_due_at_s[key] = self._queued_due_at_s.pop(key, self._clock.monotonic_s())
         self._metrics.started(key)
         return key
 
     def done(self, key: Key) -> None:
-        """As in WorkQueue."""
         self._working_due_at_s.pop(key, None)
         self._metrics.finished(key)
         super().done(key)

@@ -1,15 +1,15 @@
-"""Autoscalers whose load has moved are looked at before their turn (`--react-to-changes`).
+"""Syncs autoscalers before their period ends when their usage has changed (`--react-to-changes`).
 
-The loop runs a Reactor beside the work. Rules:
+Rules:
 
-1. Every `interval_s` the resource metrics of each namespace with autoscalers are listed once; syncs that follow are
-   given the same list.
-2. An autoscaler is looked at early if the total usage of its target's pods, of a resource that it scales on, differs by
-   more than SHARE_OF_TOLERANCE of the tolerance from what it was when the autoscaler was looked at early last, or a
-   period ago. Totals, because a change of replicas alone moves averages and not totals.
-3. Custom and external metrics are not looked at between turns: asking for them is what a sync costs.
+1. Every `interval_s` the resource metrics of each namespace with autoscalers are listed once; the syncs that follow use
+   the same list.
+2. An autoscaler is synced early if the total usage of its target's pods, of a resource that it scales on, differs by
+   more than SHARE_OF_TOLERANCE of the tolerance from what it was at its last early sync, or a period ago. Totals,
+   because a change of replicas alone changes averages and not totals.
+3. Custom and external metrics are not checked between syncs: their queries are what a sync costs.
 
-It costs a list for each namespace and interval, and the syncs that it brings about. Differs: upstream only waits.
+It costs a list for each namespace and interval, and the early syncs. Differs: upstream waits for the period.
 """
 
 import logging
@@ -17,14 +17,16 @@ from collections.abc import Callable, Iterable, Sequence
 
 from podscaler.api.machinery import selectors
 from podscaler.api.typed.metrics import PodMetrics, PodMetricsList
+from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
-from podscaler.controller.informers.observed_objects import Autoscaler, CachedPod
+from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.controller.options.settings import ControllerSettings
-from podscaler.controller.reconcile.state import Memory
-from podscaler.controller.reconcile.surroundings import Surroundings
+from podscaler.controller.reconcile.observe import SyncSources
+from podscaler.controller.reconcile.state import AutoscalerStates
 from podscaler.core.calculation import samples
 from podscaler.core.model.metric_spec import ResourceMetric
-from podscaler.kube.informers.cache import Cache, Key
+from podscaler.kube.informers.cache import Key
+from podscaler.metrics.queries import ResourceMetricsQuery
 
 log = logging.getLogger(__name__)
 
@@ -38,50 +40,50 @@ class Reactor:
     """See the module's rules.
 
     Args:
-        around: where to ask.
-        memory: the selectors of targets.
-        pods: all pods.
-        settings: what the flags say.
+        sources: the metrics and the pods, as syncs have them.
+        states: the selectors of targets.
+        settings: the interval, the sync period and the tolerance.
     """
 
     def __init__(
-        self, around: Surroundings, memory: Memory, pods: Cache[CachedPod], settings: ControllerSettings
+        self, sources: SyncSources, states: AutoscalerStates, clock: Clock, settings: ControllerSettings
     ) -> None:
-        self._around = around
-        self._memory = memory
-        self._pods = pods
+        self._metrics = sources.metrics
+        self._pods = sources.pods
+        self._states = states
+        self._clock = clock
         self._interval_s = settings.tick_s
         self._period_s = settings.sync_period_s
         self._share = settings.tolerance * SHARE_OF_TOLERANCE
         self._rules = settings.decision.emulation
         self._seen: dict[Key, tuple[float, Totals]] = {}
 
-    async def run(self, autoscalers: Iterable[Autoscaler], sync: Callable[[Key], None]) -> None:
-        """Call `sync` with the keys whose load has moved, until cancelled."""
+    async def run(self, autoscalers: Callable[[], Iterable[Autoscaler]], sync: Callable[[Key], None]) -> None:
+        """Call `sync` with the keys of those of `autoscalers()` whose usage has changed, until cancelled."""
         while True:
-            await self._around.clock.sleep(self._interval_s)
+            await self._clock.sleep(self._interval_s)
             by_namespace: dict[str, list[Autoscaler]] = {}
-            for autoscaler in autoscalers:
+            for autoscaler in autoscalers():
                 if any(isinstance(metric, ResourceMetric) for metric in autoscaler.spec.metrics):
                     by_namespace.setdefault(autoscaler.metadata.namespace, []).append(autoscaler)
             for namespace, those in by_namespace.items():
-                await self._look(namespace, those, sync)
+                await self._check(namespace, those, sync)
             self._forget_others({each.key for those in by_namespace.values() for each in those})
 
-    async def _look(self, namespace: str, autoscalers: Sequence[Autoscaler], sync: Callable[[Key], None]) -> None:
+    async def _check(self, namespace: str, autoscalers: Sequence[Autoscaler], sync: Callable[[Key], None]) -> None:
         try:
-            listed = await self._around.metrics.resource_metrics(namespace, selectors.EVERYTHING)
+            listed = await self._metrics.query(ResourceMetricsQuery(namespace, selectors.EVERYTHING))
         except StatusError as error:
-            log.debug("changes of usage in %s cannot be noticed: %s", namespace, error)
+            log.debug("changes of usage in %s cannot be detected: %s", namespace, error)
             return
         by_name = {item.metadata.name: item for item in listed.items or ()}
         for autoscaler in autoscalers:
-            if self._has_moved(autoscaler, by_name):
+            if self._has_changed(autoscaler, by_name):
                 sync(autoscaler.key)
 
-    def _has_moved(self, autoscaler: Autoscaler, by_name: dict[str, PodMetrics]) -> bool:
-        """Whether a sync would see another load; it is remembered as seen then."""
-        key, now_s = autoscaler.key, self._around.clock.monotonic_s()
+    def _has_changed(self, autoscaler: Autoscaler, by_name: dict[str, PodMetrics]) -> bool:
+        """Whether the usage has changed (rule 2); then it is what the next one is compared with."""
+        key, now_s = autoscaler.key, self._clock.monotonic_s()
         totals = self._totals(autoscaler, by_name)
         if totals is None:
             return False
@@ -98,15 +100,15 @@ class Reactor:
         return any(abs(new - old) > self._share * old for old, new in zip(before, after, strict=False))
 
     def _totals(self, autoscaler: Autoscaler, by_name: dict[str, PodMetrics]) -> Totals | None:
-        selector = self._memory.find_selector(autoscaler.key)
+        selector = self._states.of(autoscaler.key).selector
         if selector is None:
-            return None  # no sync has seen the target yet
+            return None  # no sync has read the target yet
         pods = self._pods.select(autoscaler.metadata.namespace, selector)
         items = tuple([by_name[pod.metadata.name] for pod in pods if pod.metadata.name in by_name])
         try:
             return tuple(self._total(PodMetricsList(items=items), metric) for metric in _resources(autoscaler))
         except ValueError:
-            return None  # a number that is none is told by the sync
+            return None  # the sync reports an invalid number
 
     def _total(self, usage: PodMetricsList, metric: ResourceMetric) -> int:
         found = samples.of_resource(usage, metric.resource, metric.container, self._rules)

@@ -1,7 +1,7 @@
-"""All controllers of the control plane, run together: what kube-controller-manager and kube-proxy are to a cluster.
+"""Runs all controllers of the control plane (kube-controller-manager and kube-proxy of a cluster).
 
-`podscaler up` makes one `Controllers` and runs it until it stops. No controller can take another one down: whatever one
-fails at is logged, told in events where a user can do something about it, and tried again.
+`podscaler up` creates one `Controllers` and runs it. Controllers are independent: an error in one is logged, recorded
+as an Event if a user can act on it, and retried.
 """
 
 import asyncio
@@ -14,10 +14,9 @@ from podscaler.api.resource.resources import Resource
 from podscaler.base import supervision
 from podscaler.base.clock import Clock
 from podscaler.controlplane.aggregator.extension_authentication import ExtensionAuthentication
-from podscaler.controlplane.controllers.apps import replicationcontroller
 from podscaler.controlplane.controllers.apps.daemonset import DaemonSets
 from podscaler.controlplane.controllers.apps.disruption import DisruptionBudgets
-from podscaler.controlplane.controllers.apps.replicaset import ReplicaSets
+from podscaler.controlplane.controllers.apps.replicaset import REPLICATION_CONTROLLER, ReplicaSets
 from podscaler.controlplane.controllers.apps.statefulset import StatefulSets
 from podscaler.controlplane.controllers.cluster import apiservices
 from podscaler.controlplane.controllers.cluster.aggregation import ClusterRoleAggregation
@@ -79,7 +78,7 @@ WORKLOADS = frozenset(
         "statefulset-controller",
     }
 )
-"""What `--without-workload-controllers` leaves to another controller manager."""
+"""The controllers that `--without-workload-controllers` disables, for another controller manager."""
 API_SERVER = frozenset(
     {
         "apiservice-registration",
@@ -90,7 +89,7 @@ API_SERVER = frozenset(
         "service-address-controller",
     }
 )
-"""What upstream's API server does itself, without any controller manager; and roles made of others are up to date."""
+"""The controllers of `--api-only`: those of upstream's API server itself, and the aggregation of ClusterRoles."""
 _WORKERS = {
     "clusterrole-aggregation-controller": 1,
     "event-expiry": 1,
@@ -103,16 +102,16 @@ _USUAL_WORKERS = 5
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What controllers must know of the `up` that they run in.
+    """What the controllers need from `up`.
 
     Attributes:
-        resources: the served kinds (`catalog.RESOURCES`), or all there are at any time (`KnownKinds`).
-        cluster_ips: who gives Services their addresses; it has been primed.
+        resources: the served kinds: `catalog.RESOURCES`, or `KnownKinds`, which includes custom kinds.
+        cluster_ips: the allocator of Services' addresses, already primed.
         ca_certificate: PEM text of the API server's CA.
         server: IP address and port of the API server.
-        group_versions: what the API server serves, apart from custom resources.
-        front_authority: PEM text of the authority that vouches for the API server to others, None where nobody does.
-        issue_for_secret: makes the tokens that Secrets keep, None where service accounts have none.
+        group_versions: the served groups and versions except those of custom resources.
+        issue_for_secret: issues tokens for Secrets, None without service account tokens.
+        front_authority: PEM text of the front-proxy CA, None without aggregation.
     """
 
     resources: Iterable[Resource]
@@ -128,10 +127,10 @@ class Controllers:
     """See the module.
 
     Args:
-        registry: the objects; `namespace_defaults.make_system_namespaces` has been awaited on it.
-        clock: time of day and waiting.
+        registry: the objects; the system namespaces exist (`namespace_defaults.make_system_namespaces`).
+        clock: time and delays.
         facts: about this `up`.
-        enabled: names of those to run, of `ALL`.
+        enabled: the names of the controllers to run, from `ALL`.
     """
 
     def __init__(self, registry: Registry, clock: Clock, facts: ClusterFacts, *, enabled: Iterable[str] = ALL) -> None:
@@ -142,7 +141,7 @@ class Controllers:
         self._proxy = ServiceProxy(registry, clock, limit=raise_connection_limit())
 
     async def run(self) -> None:
-        """Run all that are enabled until cancelled; connections through Services are reset then."""
+        """Run the enabled controllers until cancelled; then reset the connections through Services."""
         try:
             async with asyncio.TaskGroup() as group:
                 for name, make in self._makers().items():
@@ -166,7 +165,7 @@ class Controllers:
             "disruption-controller": lambda: DisruptionBudgets(registry, clock),
             "deployment-controller": lambda: Deployments(registry, clock),
             "replicaset-controller": lambda: ReplicaSets(registry, clock),
-            "replication-controller": lambda: ReplicaSets(registry, clock, replicationcontroller.SPECIES),
+            "replication-controller": lambda: ReplicaSets(registry, clock, REPLICATION_CONTROLLER),
             "statefulset-controller": lambda: StatefulSets(registry, clock),
             "generic-garbage-collector": lambda: GarbageCollector(registry, facts.resources),
             "namespace-controller": lambda: NamespaceDeletion(registry, clock, facts.resources),
@@ -174,22 +173,21 @@ class Controllers:
             "event-expiry": lambda: EventExpiry(registry, clock),
             "persistentvolumeclaim-protection-controller": lambda: ClaimProtection(registry),
             "pod-garbage-collector": lambda: FinishedPods(registry),
-            **self._token_makers(),
-            **self._trust_tellers(),
+            **self._optional_makers(),
         }
 
-    def _trust_tellers(self) -> dict[str, Callable[[], Reconciler[Any]]]:
-        client, front = self._facts.ca_certificate, self._facts.front_authority
-        if front is None:
-            return {}
-        make = partial(ExtensionAuthentication, self._registry, client_authority=client, front_authority=front)
-        return {ExtensionAuthentication.name: make}
-
-    def _token_makers(self) -> dict[str, Callable[[], Reconciler[Any]]]:
-        issue, authority = self._facts.issue_for_secret, self._facts.ca_certificate
-        if issue is None:
-            return {}
-        return {TokenSecrets.name: lambda: TokenSecrets(self._registry, issue, ca_certificate=authority)}
+    def _optional_makers(self) -> dict[str, Callable[[], Reconciler[Any]]]:
+        """The controllers that need parts which not every `up` has."""
+        facts, made = self._facts, dict[str, Callable[[], Reconciler[Any]]]()
+        if facts.issue_for_secret is not None:
+            make = partial(TokenSecrets, issue=facts.issue_for_secret, ca_certificate=facts.ca_certificate)
+            made[TokenSecrets.name] = partial(make, self._registry)
+        if facts.front_authority is not None:
+            client, front = facts.ca_certificate, facts.front_authority
+            made[ExtensionAuthentication.name] = partial(
+                ExtensionAuthentication, self._registry, client_authority=client, front_authority=front
+            )
+        return made
 
     def _apiservices(self) -> ApiServices:
         facts = self._facts
@@ -197,7 +195,7 @@ class Controllers:
         return ApiServices(self._registry, facts.group_versions, has_definitions=has_definitions)
 
     async def _keep_running(self, name: str, make: Callable[[], Reconciler[Any]]) -> None:
-        """A controller that fails as a whole (a defect) starts anew; only what is given out or open is remembered."""
+        """Run a controller, and restart it if it fails as a whole (a defect); allocations and listeners are kept."""
         workers = _WORKERS.get(name, _USUAL_WORKERS)
 
         async def run() -> None:
@@ -205,6 +203,6 @@ class Controllers:
 
         kinds = self._facts.resources
         if isinstance(kinds, KnownKinds) and name == GarbageCollector.name:
-            await supervision.keep_running(name, partial(kinds.follow, run), self._clock)
+            await supervision.keep_running(name, partial(kinds.restart_on_change, run), self._clock)
         else:
             await supervision.keep_running(name, run, self._clock)

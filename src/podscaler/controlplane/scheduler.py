@@ -1,10 +1,10 @@
-"""Bringing pods onto this node: the smallest scheduler there is, as there is one node.
+"""The scheduler: binds pods to the only node.
 
-`node_agent` calls it for every pod that has no node yet. A pod is bound unless it asks for another scheduler, has
-scheduling gates, selects other nodes by label, or the node is cordoned; then its condition PodScheduled says why, and
-it is tried again when the node changes.
+`node_agent` calls it for every pod without a node, and again when the node changes. Pods of another scheduler or with
+scheduling gates are skipped. A pod that does not match the node (nodeSelector, or the node is cordoned) gets the reason
+in its condition PodScheduled.
 
-Differs: requests are not summed up: pods share the machine as processes do, and none has to wait for another to end.
+Differs: resource requests are not checked: pods share the machine as processes do.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,9 @@ class Binder:
     """Binds pods to one node.
 
     Args:
-        events: of the component `default-scheduler`.
+        registry: pods and the node.
+        clock: for transitions of conditions.
+        events: the recorder of the component `default-scheduler`.
         node_name: the node.
     """
 
@@ -33,13 +35,13 @@ class Binder:
         self._node_name = node_name
 
     async def bind(self, pod: Object) -> None:
-        """Bind `pod`, or say in its status why not. Raises StatusError, but not for a pod that is gone or bound."""
-        if is_unwanted(pod):
+        """Bind `pod`, or write to its status why not. Raises StatusError, except for a pod that is gone or bound."""
+        if is_skipped(pod):
             return
         node = self._registry.find("nodes", "", self._node_name) or {}
-        fault = misfit(pod, node)
+        mismatch = node_mismatch(pod, node)
         try:
-            await (self._refuse(pod, fault) if fault else self._bind(pod))
+            await (self._mark_unschedulable(pod, mismatch) if mismatch else self._bind(pod))
         except StatusError as error:
             if error.code not in (404, 409):
                 raise
@@ -60,19 +62,19 @@ class Binder:
             text = f"Successfully assigned {meta['namespace']}/{meta['name']} to {self._node_name}"
             self._events.event(pod, "Normal", "Scheduled", text)
 
-    async def _refuse(self, pod: Object, fault: str) -> None:
+    async def _mark_unschedulable(self, pod: Object, mismatch: str) -> None:
         meta = pod["metadata"]
 
         def change(found: Object) -> None:
             if found["metadata"]["uid"] == meta["uid"]:
-                _set_scheduled(found, "False", self._clock.now_ns(), "Unschedulable", fault)
+                _set_scheduled(found, "False", self._clock.now_ns(), "Unschedulable", mismatch)
 
         await self._registry.mutate("pods", meta["namespace"], meta["name"], change, subresource="status")
-        self._events.event(pod, "Warning", "FailedScheduling", fault)
+        self._events.event(pod, "Warning", "FailedScheduling", mismatch)
 
 
-def is_unwanted(pod: Mapping[str, Any]) -> bool:
-    """Whether the pod is nobody's or another scheduler's to bind."""
+def is_skipped(pod: Mapping[str, Any]) -> bool:
+    """Whether this scheduler does not handle the pod: bound, being deleted, gated, or of another scheduler."""
     spec = pod["spec"]
     return bool(
         spec.get("nodeName")
@@ -82,8 +84,8 @@ def is_unwanted(pod: Mapping[str, Any]) -> bool:
     )
 
 
-def misfit(pod: Mapping[str, Any], node: Mapping[str, Any]) -> str:
-    """Why the pod may not run on the node, empty where it may."""
+def node_mismatch(pod: Mapping[str, Any], node: Mapping[str, Any]) -> str:
+    """Upstream's message why the pod cannot run on the node, empty if it can."""
     if (node.get("spec") or {}).get("unschedulable"):
         return "0/1 nodes are available: 1 node(s) were unschedulable."
     labels = (node.get("metadata") or {}).get("labels") or {}

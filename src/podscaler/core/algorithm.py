@@ -1,7 +1,7 @@
-"""The algorithms that decide, as data: each stage in which they differ is a field, each algorithm a record.
+"""The algorithms of the decision as records: each stage in which they differ is a field.
 
-`podscaler.core.model.settings` names the one that applies; the stages of the decision ask its record, never for its
-name.
+`podscaler.core.model.settings` names the algorithm that applies; the stages of the decision read its record and do not
+compare its name.
 
 Source: docs/spec/decision.md; the design document of Kubernetes v1.1.
 """
@@ -9,12 +9,11 @@ Source: docs/spec/decision.md; the design document of Kubernetes v1.1.
 from collections.abc import Callable, Mapping
 
 from podscaler.core import algorithm_v1_1
-from podscaler.core.calculation import per_pod, ratio, totals
-from podscaler.core.calculation.ratio import Tolerance
-from podscaler.core.calculation.situation import Proposal
+from podscaler.core.calculation import per_pod, situation, totals
+from podscaler.core.calculation.situation import Proposal, Tolerance
 from podscaler.core.limits import cooldown, normalisation
 from podscaler.core.limits.cooldown import Delays
-from podscaler.core.limits.normalisation import Normalised, Wish
+from podscaler.core.limits.normalisation import DesiredReplicas, Normalised
 from podscaler.core.model.metric_spec import (
     ExternalMetric,
     Metric,
@@ -29,19 +28,19 @@ from podscaler.core.model.spec import Spec
 
 
 class Algorithm(Fact, frozen=True, gc=False):
-    """One way to decide by metrics.
+    """One algorithm.
 
     Attributes:
-        propose: the proposal of a metric of each type, from its answer.
+        propose: computes the proposal of a metric of each type from its measurement.
         tolerance: how far a ratio may be from 1.0 without a change.
-        normalise: what may be had of what the metrics want.
-        delays: how long each direction waits after a rescale, where no flag says otherwise.
-        scales_to_zero: whether a target may go to zero, and be woken again.
+        normalise: limits the replicas that the metrics propose.
+        delays: of each direction after a rescale, where no flag sets them.
+        scales_to_zero: whether a target may be scaled to and from zero.
     """
 
     propose: Mapping[type[Metric], Callable[..., Proposal]]
     tolerance: Callable[[Spec, Settings], Tolerance]
-    normalise: Callable[[Wish], Normalised]
+    normalise: Callable[[DesiredReplicas], Normalised]
     delays: Delays
     scales_to_zero: bool
 
@@ -53,12 +52,12 @@ CURRENT = Algorithm(
         ObjectMetric: totals.propose_object,
         ExternalMetric: totals.propose_external,
     },
-    tolerance=ratio.tolerance,
+    tolerance=situation.tolerance,
     normalise=normalisation.by_windows,
     delays=cooldown.NONE,
     scales_to_zero=True,
 )
-"""Today's."""
+"""That of the current Kubernetes."""
 
 V1_1 = Algorithm(
     propose=dict.fromkeys(
@@ -80,7 +79,7 @@ def of(settings: Settings) -> Algorithm:
 
 
 def delays(settings: Settings) -> Delays:
-    """The flags' delays, and where one is not given the algorithm's."""
+    """The delays of the flags, or of the algorithm where a flag is not given."""
     own = of(settings).delays
     up_ns, down_ns = settings.upscale_delay_ns, settings.downscale_delay_ns
     if up_ns is None and down_ns is None:

@@ -3,15 +3,15 @@
     replicas = ceil(sum of the pods' utilizations / target),    unless their mean is within 10 % of the target
 
 Used with `--algorithm=v1.1`, by way of `podscaler.core.algorithm`. After a rescale it waits, 3 minutes before a
-scale-up and 5 before a scale-down (`podscaler.core.limits.cooldown`); it knows no windows, no policies and no scaling
-to zero.
+scale-up and 5 before a scale-down (`podscaler.core.limits.cooldown`); it has no windows, no policies and no scaling to
+zero.
 
 Worked example: three pods at 90 %, 60 % and 120 % of their requests on a target of 60 %: the mean is 90 %, the ratio
 1.5, and ceil(270 / 60) = 5.
 
-Differs: the document does not say what becomes of pods that start, end or have no sample. Pods that are pending, failed
-or being deleted do not count; a running pod without a sample leaves the metric without a result, as it did in the
-releases that implemented the document. The mean is exact, not cut to a percent.
+Differs: the document does not specify pods that start, end or have no sample. Pods that are pending, failed or being
+deleted do not count; with a running pod without a sample the metric fails, as in the releases that implemented the
+document. The mean is exact, not rounded down to a percent.
 
 Source: the design document of the horizontal pod autoscaler, Kubernetes v1.1 ("Autoscaling Algorithm").
 """
@@ -21,15 +21,14 @@ from fractions import Fraction
 
 from podscaler.api.machinery import numbers
 from podscaler.api.typed.autoscaling import MetricValueStatus
-from podscaler.core.calculation import per_pod, requests
+from podscaler.core.calculation import per_pod, pods
 from podscaler.core.calculation.pods import Grouped
-from podscaler.core.calculation.ratio import Tolerance
-from podscaler.core.calculation.situation import MetricError, Proposal, Situation
-from podscaler.core.limits.normalisation import Normalised, Wish
+from podscaler.core.calculation.situation import MetricError, Proposal, Situation, Tolerance
+from podscaler.core.limits.normalisation import DesiredReplicas, Normalised
 from podscaler.core.limits.stabilization import READY, Stabilized
 from podscaler.core.model import status_text
 from podscaler.core.model.metric_spec import Metric, ResourceMetric, Utilization
-from podscaler.core.model.model import Answer
+from podscaler.core.model.model import Measurement
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Direction, Limits, Outcome, PerPod, PodSample, Reading, Stabilization
@@ -39,15 +38,15 @@ UNKNOWN = "the algorithm v1.1 knows no other metric than the utilization of cpu 
 LEAST_REPLICAS = 1
 
 
-def propose(metric: Metric, answer: Answer, situation: Situation) -> Proposal:
-    """The proposal of a metric. Raises MetricError: it is another than CPU utilization, or cannot be computed."""
+def propose(metric: Metric, measurement: Measurement, situation: Situation) -> Proposal:
+    """The proposal of a metric. Raises MetricError for other metrics than CPU utilization, and where it fails."""
     target = metric.target
     if not isinstance(metric, ResourceMetric) or not isinstance(target, Utilization):
         raise MetricError(UNKNOWN)
     if metric.resource != RESOURCE or metric.container:
         raise MetricError(UNKNOWN)
-    grouped = per_pod.grouped_samples(metric, answer, "", situation)
-    requests_milli = [requests.request_milli(pod, RESOURCE, "", situation.settings) for pod in situation.pods]
+    grouped = per_pod.grouped_samples(metric, measurement, "", situation)
+    requests_milli = [pods.request_milli(pod, RESOURCE, "", situation.settings) for pod in situation.pods]
     samples = _samples(grouped, requests_milli, situation)
     if grouped.missing:
         running = len(grouped.counted) + len(grouped.missing)
@@ -105,15 +104,15 @@ def tolerance(spec: Spec, settings: Settings) -> Tolerance:
     return Tolerance(settings.tolerance, settings.tolerance)
 
 
-def within_bounds(wish: Wish) -> Normalised:
-    """The wish within minimum and maximum; never nothing, as nothing could wake the target again."""
-    spec, wanted = wish.spec, wish.wanted
+def within_bounds(desired: DesiredReplicas) -> Normalised:
+    """The desired replicas within minimum and maximum, at least 1: nothing would scale the target up from 0."""
+    spec, wanted = desired.spec, desired.wanted
     lowest = max(spec.min_replicas, LEAST_REPLICAS)
     result = min(max(wanted, lowest), spec.max_replicas)
     reason = "DesiredWithinRange" if result == wanted else "TooFewReplicas" if result > wanted else "TooManyReplicas"
     limits = Limits(
         wanted=wanted,
-        direction=_direction(wanted, wish.current),
+        direction=_direction(wanted, desired.current),
         select_policy="",
         policies=(),
         rate_limit=None,
@@ -121,8 +120,8 @@ def within_bounds(wish: Wish) -> Normalised:
         reason=reason,
         result=result,
     )
-    step = Stabilization(wanted, (), wish.now, None, highest=wanted, lowest=None, result=wanted, held_by=None)
-    return Normalised(Stabilized(wish.past.recommendations, READY, step), limits)
+    step = Stabilization(wanted, (), desired.now, None, highest=wanted, lowest=None, result=wanted, held_by=None)
+    return Normalised(Stabilized(desired.past.recommendations, READY, step), limits)
 
 
 def _direction(wanted: int, current: int) -> Direction:

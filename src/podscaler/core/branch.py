@@ -1,6 +1,6 @@
-"""Which way a sync goes: no scale, paused at zero, straight to a bound, or by metrics.
+"""Chooses the branch of a sync: no scale, disabled at zero replicas, straight to a bound, or by metrics.
 
-Called by `podscaler.core.decide`, and by `podscaler.core.demand`, which tells before a decision what it will need.
+Called by `podscaler.core.decide`, for a decision and before it, to find which metrics it needs.
 
 Source: docs/spec/decision.md 2 (Reconcile in order, steps 1 to 9).
 """
@@ -15,7 +15,13 @@ from podscaler.core.model.trace import Branch, ZeroRules
 
 
 class NoScale(Fact, frozen=True, gc=False):
-    """Why there is no scale: the bare error, what the returned one puts before it, and whether the spec is at fault."""
+    """The error where there is no scale.
+
+    Attributes:
+        message: the bare error.
+        prefix: precedes it in the error of the sync.
+        is_spec_error: whether the error is in the spec.
+    """
 
     message: str
     prefix: str
@@ -23,7 +29,7 @@ class NoScale(Fact, frozen=True, gc=False):
 
 
 def scale_of(spec: Spec, scale: Scale | Failure) -> Scale | NoScale:
-    """The scale to decide about, or why there is none."""
+    """The scale, or the error where there is none."""
     if spec.target_fault:
         prefix = "invalid API version in scale target reference: "
         return NoScale(spec.target_fault, prefix, is_spec_error=True)
@@ -35,7 +41,7 @@ def scale_of(spec: Spec, scale: Scale | Failure) -> Scale | NoScale:
 
 
 def zero_rules(spec: Spec, status: HorizontalPodAutoscalerStatus, settings: Settings) -> ZeroRules:
-    """What matters at zero replicas: whether this autoscaler scaled there, and whether it can wake the target."""
+    """The facts for zero replicas: whether this autoscaler scaled to zero, and whether its metrics can scale it up."""
     is_enabled = settings.gates.scale_to_zero and algorithm.of(settings).scales_to_zero
     was_scaled_to_zero = is_enabled and any(
         each.type == SCALED_TO_ZERO and each.status == "True" for each in status.conditions or ()

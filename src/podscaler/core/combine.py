@@ -1,4 +1,4 @@
-"""All metrics taken together: the largest proposal wins, unless failures forbid a conclusion.
+"""Combines the proposals of all metrics: the largest wins, unless failures forbid a conclusion.
 
 Called by `podscaler.core.decide` where the branch needs metrics.
 
@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from podscaler.api.typed.autoscaling import MetricStatus
 from podscaler.core import proposals
 from podscaler.core.calculation import target_pods
-from podscaler.core.calculation.ratio import Tolerance
-from podscaler.core.calculation.situation import Situation
+from podscaler.core.calculation.situation import Situation, Tolerance
 from podscaler.core.calculation.target_pods import TargetPods
 from podscaler.core.model.metric_spec import UnknownMetric
 from podscaler.core.model.model import Fact, IncompleteObservation, Observation, Scale
@@ -22,14 +21,14 @@ from podscaler.core.proposals import MetricResult
 
 
 class Combined(Fact, frozen=True, gc=False):
-    """What the metrics say.
+    """The combined result of the metrics.
 
     Attributes:
         target: the pods of the target, and the selector to remember.
-        results: one for each metric; empty where the pods could not be told.
-        combination: its `proposal` is None where nothing may be concluded.
+        results: one for each metric; empty where the target's pods are unknown.
+        combination: its `proposal` is None where there is no conclusion.
         failures: in order, one event each.
-        is_spec_error: whether the first failure is the user's (an unknown metric type).
+        is_spec_error: whether the first failure is an error of the spec (an unknown metric type).
     """
 
     target: TargetPods
@@ -45,7 +44,7 @@ class Combined(Fact, frozen=True, gc=False):
 
     @property
     def winner(self) -> str:
-        """The name of the metric whose proposal won, empty where none did."""
+        """The name of the metric whose proposal won; empty: none."""
         index = self.combination.winner
         return "" if index is None else self.results[index].step.name
 
@@ -53,7 +52,7 @@ class Combined(Fact, frozen=True, gc=False):
 def of_metrics(
     spec: Spec, scale: Scale, observation: Observation, *, now: int, tolerance: Tolerance, settings: Settings
 ) -> Combined:
-    """What all metrics of `spec` say together. Raises IncompleteObservation where an answer is missing."""
+    """The combined result of all metrics of `spec`. Raises IncompleteObservation where a measurement is missing."""
     target = target_pods.find(spec, scale, observation, settings)
     failure = target.step.failure
     if failure is not None:
@@ -72,12 +71,12 @@ def of_metrics(
 
 
 def _results(spec: Spec, observation: Observation, situation: Situation) -> tuple[MetricResult, ...]:
-    answers = observation.metrics
+    measurements = observation.metrics
     results = []
     for index, metric in enumerate(spec.metrics):
-        answer = answers[index] if index < len(answers) else None
+        measurement = measurements[index] if index < len(measurements) else None
         try:
-            results.append(proposals.of_metric(metric, answer, situation))
+            results.append(proposals.of_metric(metric, measurement, situation))
         except IncompleteObservation as error:
             raise IncompleteObservation(f"metrics[{index}]: {error}") from None
     return tuple(results)
@@ -93,7 +92,7 @@ def _combination(results: Sequence[MetricResult], failed: tuple[int, ...], curre
 
 
 def _winner(results: Sequence[MetricResult]) -> int | None:
-    """The index of the largest proposal; a later one takes the place of a 0 even where it is not larger."""
+    """The index of the largest proposal; any later proposal replaces one of 0. None: all failed."""
     best, winner = 0, None
     for index, result in enumerate(results):
         proposal = result.step.proposal

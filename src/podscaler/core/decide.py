@@ -1,9 +1,9 @@
-"""One reconcile of an autoscaler: from what was observed to what is decided, as one pure function.
+"""Decides about one autoscaler: from an observation to the replicas, status and events, as a pure function.
 
-Called by the controller, the replay and what-if: all run this same code. The stages in order: the branch
+Called by the controller, the replay and what-if. The stages in order: the branch
 (`branch`), the pods of the target (`target_pods`), the metrics (`proposals`, `combine`), stabilization, rates and
-bounds (`normalisation`), cooldowns where there are any (`cooldown`), and what becomes of the scale (`settle`). Where
-algorithms differ, the one that applies is asked (`algorithm`).
+bounds (`normalisation`), cooldowns where there are any (`cooldown`), and the write of the scale (`settle`). Where
+algorithms differ, the record of the one that applies is used (`algorithm`).
 
 Invariants: no clock, no randomness, no input is changed; the same arguments give the same decision.
 
@@ -15,16 +15,19 @@ from typing import Any
 import msgspec
 
 from podscaler.api.machinery import instants
+from podscaler.api.machinery.selectors import Selector
 from podscaler.core import algorithm, branch, combine, settle
 from podscaler.core.branch import NoScale
+from podscaler.core.calculation import target_pods
 from podscaler.core.combine import Combined
 from podscaler.core.decision import Decision, Draft, ErrorKind, warning
 from podscaler.core.limits import bounds, cooldown
-from podscaler.core.limits.normalisation import Normalised, Wish
+from podscaler.core.limits.normalisation import DesiredReplicas, Normalised
 from podscaler.core.model import history, settings
 from podscaler.core.model.conditions import ABLE_TO_SCALE, SCALED_TO_ZERO, SCALING_ACTIVE, SCALING_LIMITED, Conditions
 from podscaler.core.model.history import History
-from podscaler.core.model.model import Observation, Scale
+from podscaler.core.model.metric_spec import Metric
+from podscaler.core.model.model import Fact, Observation, Scale
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Branch, Cooldown, MetricFailure, Trace
@@ -37,15 +40,15 @@ BELOW_TARGET = "All metrics below target"
 def decide(
     spec: Spec, observation: Observation, past: History, now: int, flags: Settings = settings.DEFAULT
 ) -> Decision:
-    """What to do about the autoscaler `spec` at the instant `now`.
+    """The decision about the autoscaler `spec` at the instant `now`.
 
-    The decision is complete as if the scale were written at once; where it is not, `podscaler.core.settle` gives the
-    one for what really happened. Raises IncompleteObservation where an answer of the metrics APIs is missing
-    (`podscaler.core.demand` tells beforehand which are needed).
+    The decision is complete as if the scale were written at once; where it is not, `podscaler.core.settle` returns the
+    one for what really happened. Raises IncompleteObservation where a measurement is missing (`needed_metrics` returns
+    which are needed).
     """
     scale = branch.scale_of(spec, observation.scale)
     if isinstance(scale, NoScale):
-        return _without_scale(spec, observation, past, now, obstacle=scale, flags=flags)
+        return _without_scale(spec, observation, past, now, no_scale=scale, flags=flags)
     sync = _Sync(spec, observation, scale, now, flags)
     past = history.begun(past, scale.replicas, now)
     if sync.branch is Branch.METRICS:
@@ -57,8 +60,39 @@ def decide(
     return settle.written(sync.draft(past, spec.min_replicas, BELOW_MINIMUM), now)
 
 
+class Demand(Fact, frozen=True, gc=False):
+    """The metrics that a decision needs.
+
+    Attributes:
+        metrics: for each entry of `spec.metrics` the metric to query; None: no query is needed.
+        selector: of the target's pods, for the queries; None: there are none.
+    """
+
+    metrics: tuple[Metric | None, ...]
+    selector: Selector | None = None
+
+
+def needed_metrics(spec: Spec, observation: Observation, flags: Settings = settings.DEFAULT) -> Demand:
+    """The metrics that `decide` needs for this observation, whose own `metrics` are ignored.
+
+    It runs the same stages as `decide`. Source: docs/spec/decision.md 2 (Reconcile in order, step 9), 3.1 (Selector
+    checks), 3.3 (Failure of one metric).
+    """
+    nothing = Demand((None,) * len(spec.metrics))
+    scale = branch.scale_of(spec, observation.scale)
+    if isinstance(scale, NoScale):
+        return nothing
+    zero = branch.zero_rules(spec, observation.status, flags)
+    if branch.choose(spec, zero, scale.replicas) is not Branch.METRICS:
+        return nothing
+    target = target_pods.find(spec, scale, observation, flags)
+    if target.step.failure is not None:
+        return nothing
+    return Demand(tuple([None if metric.fault else metric for metric in spec.metrics]), target.selector)
+
+
 class _Sync:
-    """What the stages of one sync share; its conditions change as it goes."""
+    """What the stages of one sync share; its conditions are changed by the stages."""
 
     def __init__(self, spec: Spec, observation: Observation, scale: Scale, now: int, flags: Settings) -> None:
         self.spec = spec
@@ -74,7 +108,7 @@ class _Sync:
         self.conditions.set(ABLE_TO_SCALE, "True", "SucceededGetScale", message)
 
     def draft(self, past: History, desired: int, reason: str, **parts: Any) -> Draft:
-        """The draft with what has been found; `parts` are those that not every branch has."""
+        """The draft; `parts` are the fields that not every branch has."""
         return Draft(
             spec=self.spec,
             observation=self.observation,
@@ -92,18 +126,18 @@ class _Sync:
 
 
 def _without_scale(
-    spec: Spec, observation: Observation, past: History, now: int, *, obstacle: NoScale, flags: Settings
+    spec: Spec, observation: Observation, past: History, now: int, *, no_scale: NoScale, flags: Settings
 ) -> Decision:
     """Only conditions change; replicas, metrics and observedGeneration stay as they were."""
     before = observation.status.conditions or ()
     conditions = Conditions(before, instants.text(now))
-    message = f"the HPA controller was unable to get the target's current scale: {obstacle.message}"
+    message = f"the HPA controller was unable to get the target's current scale: {no_scale.message}"
     conditions.set(ABLE_TO_SCALE, "False", "FailedGetScale", message)
-    error = f"{obstacle.prefix}{obstacle.message}"
+    error = f"{no_scale.prefix}{no_scale.message}"
     return Decision(
         replicas=None,
         status=msgspec.structs.replace(observation.status, conditions=conditions.as_tuple()),
-        events=(warning("FailedGetScale", obstacle.message),),
+        events=(warning("FailedGetScale", no_scale.message),),
         history=past,
         trace=Trace(
             now=now,
@@ -113,17 +147,17 @@ def _without_scale(
             min_replicas=spec.min_replicas,
             max_replicas=spec.max_replicas,
             conditions_before=before,
-            scale_failure=obstacle.message,
+            scale_failure=no_scale.message,
             error=error,
             algorithm=flags.algorithm_shown,
         ),
         error=error,
-        error_kind=ErrorKind.SPEC if obstacle.is_spec_error else ErrorKind.INTERNAL,
+        error_kind=ErrorKind.SPEC if no_scale.is_spec_error else ErrorKind.INTERNAL,
     )
 
 
 def _paused(sync: _Sync, past: History) -> Decision:
-    """A target at zero replicas that nobody asked this autoscaler to wake."""
+    """The decision about a target with zero replicas that this autoscaler must not scale up."""
     message = "scaling is disabled since the replica count of the target is zero"
     sync.conditions.set(SCALING_ACTIVE, "False", "ScalingDisabled", message)
     if not sync.zero.is_enabled:
@@ -145,7 +179,7 @@ def _by_metrics(sync: _Sync, past: History) -> Decision:
     if proposal is None:
         return settle.inconclusive(sync.draft(past, scale.replicas, "", **parts))
     wanted = max(proposal, 0)
-    normalised = sync.algorithm.normalise(Wish(spec, past, wanted, scale.replicas, sync.now, sync.flags))
+    normalised = sync.algorithm.normalise(DesiredReplicas(spec, past, wanted, scale.replicas, sync.now, sync.flags))
     _set_normalised(sync.conditions, normalised)
     past = msgspec.structs.replace(past, recommendations=normalised.stabilized.recommendations)
     reason = _reason(wanted, scale.replicas, combined.winner)
@@ -153,13 +187,13 @@ def _by_metrics(sync: _Sync, past: History) -> Decision:
 
 
 def _concluded(sync: _Sync, past: History, reason: str, normalised: Normalised, **parts: Any) -> Decision:
-    """The decision, given the count that rates and bounds leave."""
+    """The decision, given the count within rates and bounds."""
     current, desired, is_lifted = sync.scale.replicas, normalised.limits.result, False
     if current == 0 and sync.zero.was_scaled_to_zero and desired < sync.spec.min_replicas:
         desired, is_lifted = sync.spec.min_replicas, True
         reason = reason or BELOW_MINIMUM
-    rest = _rest(sync, desired)
-    if rest is not None and rest.held is not None:
+    cooling = _cooldown(sync, desired)
+    if cooling is not None and cooling.held is not None:
         desired = current
     draft = sync.draft(
         past,
@@ -168,22 +202,22 @@ def _concluded(sync: _Sync, past: History, reason: str, normalised: Normalised, 
         stabilization=normalised.stabilized.step,
         limits=normalised.limits,
         is_lifted=is_lifted,
-        cooldown=rest,
+        cooldown=cooling,
         **parts,
     )
     return settle.unscaled(draft) if desired == current else settle.written(draft, sync.now)
 
 
-def _rest(sync: _Sync, desired: int) -> Cooldown | None:
+def _cooldown(sync: _Sync, desired: int) -> Cooldown | None:
     """The cooldown, and its condition while it runs; None where there are no delays."""
-    rest = cooldown.of(algorithm.delays(sync.flags), sync.observation.status.last_scale_time, sync.now)
-    if rest is None or not rest.is_running:
-        return rest
-    reason = cooldown.reason(rest)
+    cooling = cooldown.of(algorithm.delays(sync.flags), sync.observation.status.last_scale_time, sync.now)
+    if cooling is None or not cooling.is_running:
+        return cooling
+    reason = cooldown.reason(cooling)
     sync.conditions.restore(ABLE_TO_SCALE)  # so that the condition lasts while the cooldown does
     sync.conditions.set(ABLE_TO_SCALE, "False", reason, cooldown.MESSAGES[reason])
-    is_held = cooldown.holds(rest, desired, sync.scale.replicas)
-    return msgspec.structs.replace(rest, held=desired) if is_held else rest
+    is_held = cooldown.holds(cooling, desired, sync.scale.replicas)
+    return msgspec.structs.replace(cooling, held=desired) if is_held else cooling
 
 
 def _set_normalised(conditions: Conditions, normalised: Normalised) -> None:
@@ -207,7 +241,7 @@ def _set_scaling_active(conditions: Conditions, combined: Combined) -> None:
 
 
 def _set_selection_failure(conditions: Conditions, failure: MetricFailure) -> None:
-    """The condition for pods that could not be told: none where the autoscaler is gone."""
+    """The condition where the target's pods are unknown; none where the autoscaler is gone."""
     if failure.reason == "SelectorRequired":
         message = "the HPA target's scale is missing a selector"
         conditions.set(SCALING_ACTIVE, "False", "InvalidSelector", message)
@@ -216,7 +250,7 @@ def _set_selection_failure(conditions: Conditions, failure: MetricFailure) -> No
 
 
 def _reason(wanted: int, current: int, winner: str) -> str:
-    """Why the scale will change, if it does: told before stabilization and limits, and not adjusted to them."""
+    """The reason of a rescale, from before stabilization and limits; empty where the metrics want no change."""
     if wanted > current:
         return f"{winner} above target"
     return BELOW_TARGET if wanted < current else ""

@@ -1,6 +1,6 @@
-"""What a sync decided: what to write, what to tell, what to remember, and why.
+"""The result of a sync: replicas, status, events, history and trace.
 
-Made by `podscaler.core.decide` and `podscaler.core.settle`; carried out by the controller, printed by the replay.
+Made by `podscaler.core.decide` and `podscaler.core.settle`; the controller executes it, the replay prints it.
 """
 
 from enum import StrEnum
@@ -9,7 +9,7 @@ import msgspec
 
 from podscaler.api.machinery.selectors import Selector
 from podscaler.api.typed.autoscaling import Condition, HorizontalPodAutoscalerStatus
-from podscaler.core.calculation.ratio import Tolerance
+from podscaler.core.calculation.situation import Tolerance
 from podscaler.core.combine import Combined
 from podscaler.core.model.history import History
 from podscaler.core.model.model import Fact, Observation, Scale
@@ -53,14 +53,14 @@ class Action(StrEnum):
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """A decision but for what becomes of the scale: `podscaler.core.settle` completes it.
+    """A decision before the write of the scale; `podscaler.core.settle` completes it.
 
     Attributes:
-        combined: what the metrics say, None where nobody asked them.
+        combined: the result of the metrics; None where the branch does not need them.
         desired: the count that the scale should have.
         reason: of the rescale, empty without one.
         conditions, events: so far.
-        past: what is remembered, the new recommendation included.
+        past: the history, with the new recommendation.
     """
 
     spec: Spec
@@ -87,14 +87,14 @@ class Decision(msgspec.Struct, frozen=True):
     """The outcome of one sync.
 
     Attributes:
-        replicas: what to write to the scale, None for leaving it alone (or where writing failed).
-        status: what status becomes; equal to the old one where nothing needs to be written.
+        replicas: to write to the scale; None: leave it alone (or writing it failed).
+        status: the new status; equal to the old one where no write is needed.
         events: in order.
-        history: what to remember for the next sync.
-        error: the text of the error that the sync ends with, or empty.
-        selector: to remember for this autoscaler in the selector store; None to leave what is there.
-        reached_end: whether the sync came to its last step, at which the gauge of desired replicas is set.
-        draft: what `settle` needs where the write turns out otherwise; None where nothing is written.
+        history: for the next sync.
+        error: the text of the error of the sync, or empty.
+        selector: to store for this autoscaler in the selector store; None: leave the stored one.
+        reached_end: whether the sync reached its last step, at which the gauge of desired replicas is set.
+        draft: for `settle`, where the write fails or happens later; None where nothing is written.
     """
 
     replicas: int | None

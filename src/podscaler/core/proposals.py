@@ -19,31 +19,31 @@ from podscaler.core.model.metric_spec import (
     ResourceMetric,
     Utilization,
 )
-from podscaler.core.model.model import Answer, Fact, IncompleteObservation
+from podscaler.core.model.model import Fact, IncompleteObservation, Measurement
 from podscaler.core.model.trace import MetricFailure, MetricStep
 
 NO_STATUS = MetricStatus()
 
 
 class MetricResult(Fact, frozen=True, gc=False):
-    """What became of one metric: the entry for `status.currentMetrics` (empty if it failed), and the step."""
+    """The result of one metric: its entry for `status.currentMetrics` (empty if it failed), its step of the trace."""
 
     status: MetricStatus
     step: MetricStep
 
 
-def of_metric(metric: Metric, answer: Answer | None, situation: Situation) -> MetricResult:
-    """The proposal of `metric` given the `answer` to its query (None where it needs none).
+def of_metric(metric: Metric, measurement: Measurement | None, situation: Situation) -> MetricResult:
+    """The proposal of `metric` by its `measurement`, which a metric with a fault does not need.
 
-    Raises IncompleteObservation where it needs one.
+    Raises IncompleteObservation where it is None and needed.
     """
     if metric.fault:
         inner = metric.inner if metric.has_inner_fault else ""
         return _failed(metric, metric.fault, inner, None)
-    if answer is None:
+    if measurement is None:
         raise IncompleteObservation("an answer is needed")
     try:
-        proposal = algorithm.of(situation.settings).propose[type(metric)](metric, answer, situation)
+        proposal = algorithm.of(situation.settings).propose[type(metric)](metric, measurement, situation)
     except MetricError as error:
         return _failed(metric, f"{metric.lead}{error}", metric.inner, error.calculation)
     target, subject = _target_number(metric), metric.subject

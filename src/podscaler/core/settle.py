@@ -1,8 +1,8 @@
-"""A draft becomes a decision once it is known what became of the scale.
+"""Completes a draft to a decision, given whether the scale was written.
 
-`podscaler.core.decide` assumes that the scale is written at once. Whoever really writes it calls `written` with the
-instant at which it was, or `refused` with the last error: both give the whole decision anew. `unreported` is for a
-status that could not be written afterwards.
+`podscaler.core.decide` assumes that the scale is written at once. The controller, after the write, calls `written` with
+its instant or `refused` with its error: both return the whole decision anew. `unreported` is for a status that could
+not be written afterwards.
 
 Source: docs/spec/decision.md 2 (Reconcile in order, steps 10.2 and 11 to 13), 10 (Scale-event history), 11.1 (Setting
 status).
@@ -23,7 +23,7 @@ from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Trace, Write
 
 MAX_WRITE_ATTEMPTS = 5
-"""How often a conflicting write of the scale is tried."""
+"""The number of attempts to write the scale after conflicts."""
 
 WRITE_RETRY_DELAY_NS = 10_000_000
 """The wait between two attempts (upstream adds up to a tenth of it, at random)."""
@@ -43,17 +43,12 @@ def written(draft: Draft, at: int) -> Decision:
     is_zero = current > 0 and desired == 0 and spec.min_replicas == 0 and spec.scales_on_others
     _set_scaled_to_zero(conditions, is_enabled=draft.zero.is_enabled, is_zero=is_zero)
     event = AutoscalerEvent("Normal", "SuccessfulRescale", f"New size: {desired}; reason: {draft.reason}")
-    return Decision(
+    status = _status(draft, desired, conditions.as_tuple(), scaled_at=at)
+    return msgspec.structs.replace(
+        _decision(draft, desired, status, event, write=Write(desired, at)),
         replicas=desired,
-        status=_status(draft, desired, conditions.as_tuple(), scaled_at=at),
-        events=(*draft.events, event),
         history=_with_scale_event(draft, at),
-        trace=_trace(draft, Write(desired, at), _partial_error(draft), desired),
-        error=_partial_error(draft),
-        error_kind=_error_kind(draft),
         action=Action.SCALE_UP if desired > current else Action.SCALE_DOWN,
-        selector=draft.combined.target.selector if draft.combined else None,
-        reached_end=True,
         draft=draft,
     )
 
@@ -64,52 +59,47 @@ def refused(draft: Draft, at: int, error: str) -> Decision:
     message = f"the HPA controller was unable to update the target scale: {error}"
     conditions.set(ABLE_TO_SCALE, "False", "FailedUpdateScale", message)
     event = warning("FailedRescale", f"New size: {draft.desired}; reason: {draft.reason}; error: {error}")
+    status = _status(draft, draft.observation.status.desired_replicas, conditions.as_tuple())
     full_error = f"failed to rescale {draft.spec.reference}: {error}"
-    previous = draft.observation.status.desired_replicas
-    return Decision(
-        replicas=None,
-        status=_status(draft, previous, conditions.as_tuple()),
-        events=(*draft.events, event),
-        history=draft.past,
-        trace=_trace(draft, Write(draft.desired, at, error), full_error, draft.desired),
-        error=full_error,
-        error_kind=ErrorKind.INTERNAL,
-        selector=draft.combined.target.selector if draft.combined else None,
-        draft=draft,
-    )
+    decision = _decision(draft, draft.desired, status, event, write=Write(draft.desired, at, error), error=full_error)
+    return msgspec.structs.replace(decision, error_kind=ErrorKind.INTERNAL, draft=draft)
 
 
 def unscaled(draft: Draft) -> Decision:
     """The decision that leaves the scale as it is."""
-    return Decision(
-        replicas=None,
-        status=_status(draft, draft.scale.replicas, draft.conditions),
-        events=draft.events,
-        history=draft.past,
-        trace=_trace(draft, None, _partial_error(draft), draft.scale.replicas),
-        error=_partial_error(draft),
-        error_kind=_error_kind(draft),
-        selector=draft.combined.target.selector if draft.combined else None,
-        reached_end=True,
-    )
+    replicas = draft.scale.replicas
+    return _decision(draft, replicas, _status(draft, replicas, draft.conditions))
 
 
 def inconclusive(draft: Draft) -> Decision:
     """The decision of a sync whose metrics allow no conclusion."""
     error = _partial_error(draft)
-    full_error = (
-        f"failed to compute desired number of replicas based on listed metrics for {draft.spec.reference}: {error}"
-    )
+    prefix = f"failed to compute desired number of replicas based on listed metrics for {draft.spec.reference}: "
     event = AutoscalerEvent("Warning", "FailedComputeMetricsReplicas", error, follows_status=True)
+    status = _status(draft, draft.observation.status.desired_replicas, draft.conditions)
+    return _decision(draft, None, status, event, error=f"{prefix}{error}")
+
+
+def _decision(
+    draft: Draft,
+    desired: int | None,
+    status: HorizontalPodAutoscalerStatus,
+    *events: AutoscalerEvent,
+    write: Write | None = None,
+    error: str | None = None,
+) -> Decision:
+    """The decision that leaves scale and history alone; `error` None: that of the metrics, at the end of the sync."""
+    full_error = _partial_error(draft) if error is None else error
     return Decision(
         replicas=None,
-        status=_status(draft, draft.observation.status.desired_replicas, draft.conditions),
-        events=(*draft.events, event),
+        status=status,
+        events=(*draft.events, *events),
         history=draft.past,
-        trace=_trace(draft, None, full_error, None),
+        trace=_trace(draft, write, full_error, desired),
         error=full_error,
         error_kind=_error_kind(draft),
         selector=draft.combined.target.selector if draft.combined else None,
+        reached_end=error is None,
     )
 
 
@@ -147,7 +137,7 @@ def _set_scaled_to_zero(conditions: Conditions, *, is_enabled: bool, is_zero: bo
 
 
 def _partial_error(draft: Draft) -> str:
-    """What the failed metrics of a sync leave as its error, empty where none failed."""
+    """The error of a sync some of whose metrics failed; empty where none did."""
     return draft.combined.combination.error if draft.combined else ""
 
 
@@ -173,12 +163,12 @@ def _status(
 
 
 def _with_scale_event(draft: Draft, at: int) -> History:
-    """What is remembered after a rescale: the change too, where there are policies that may ask for it."""
+    """The history after a rescale, with the change if the spec has a behavior."""
     return with_change(draft.spec, draft.past, draft.desired - draft.scale.replicas, at)
 
 
 def with_change(spec: Spec, past: History, change: int, at: int) -> History:
-    """What is remembered once the target's replicas have changed at `at`, by us or, while we stand by, by others."""
+    """The history after the target's replicas changed by `change` at `at`, by us or (while on standby) by others."""
     behavior = spec.behavior
     if behavior is None or not change:
         return past

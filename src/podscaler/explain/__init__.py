@@ -1,5 +1,6 @@
-"""Traces in words, and what-if: why a decision came out as it did.
+"""Explains decisions in words from their traces, and decides again with another spec (what-if).
 
-Reading order: `explained` is the entry point; `sentence` and `steps` make the text.
+Entry points: `explained.explain` for one decision, `what_if.apply` and `comparison.of` for what-if.
+Reading order: `explained`, `verdict` (the outcome), `sentence` and `steps` (the texts), then those of their parts.
 May import: `core` and below.
 """

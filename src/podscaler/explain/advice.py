@@ -1,7 +1,6 @@
-"""What a user can do about a failure, told from the text of the error.
+"""Advice for users about failures, by the text of the error.
 
-Called by `explained`. The first entry of the table whose text occurs in the error applies; errors that nobody foresaw
-get no advice rather than a wrong one.
+Called by `explained`. The first entry of the table whose text occurs in the error applies; other errors have no advice.
 
 Source: the error texts of docs/spec/decision.md 2 (Reconcile in order), 3 (Combining the metrics), 6 (Replica
 calculator), 7 (Metrics client).
@@ -101,7 +100,7 @@ _PAUSED = (
 
 
 def of(trace: Trace, verdict: Verdict) -> tuple[str, ...]:
-    """What can be done, most important first; empty where nothing is wrong or nothing is known."""
+    """The advice, most important first; empty where nothing failed or there is none."""
     if verdict.ending is VerdictReason.PAUSED:
         return (_PAUSED,)
     found = (_for_error(error) for error in _errors(trace, verdict))

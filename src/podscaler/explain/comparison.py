@@ -1,10 +1,13 @@
-"""Two decisions about the same facts, side by side: as it is, and with another spec.
+"""Compares two decisions: of the current and of another spec (what-if), or of the computation and the status.
 
-`podscaler explain --what-if` shows one.
+Called by `podscaler explain`.
 """
 
 from collections.abc import Iterable
 
+from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerStatus
+from podscaler.core.decision import Decision
+from podscaler.core.model.conditions import ABLE_TO_SCALE, SCALING_ACTIVE
 from podscaler.core.model.trace import Step
 from podscaler.explain import wording
 from podscaler.explain.explained import Explanation
@@ -12,7 +15,7 @@ from podscaler.explain.verdict import Verdict
 
 
 class ComparisonRow(Step, frozen=True, gc=False):
-    """One number in both decisions."""
+    """One number of both decisions."""
 
     label: str
     as_it_is: str
@@ -20,12 +23,12 @@ class ComparisonRow(Step, frozen=True, gc=False):
 
 
 class Comparison(Step, frozen=True, gc=False):
-    """See the module.
+    """The comparison of a decision with that of a what-if.
 
     Attributes:
-        assignments: what is different, as written.
+        assignments: the changes of the spec, as written.
         summary: the difference in one sentence.
-        rows: both outcomes, number by number.
+        rows: the numbers of both decisions.
         explanation: of the other decision.
     """
 
@@ -36,7 +39,7 @@ class Comparison(Step, frozen=True, gc=False):
 
 
 def of(as_it_is: Explanation, what_if: Explanation, assignments: str) -> Comparison:
-    """The comparison of two decisions, of which one may not have looked at metrics."""
+    """The comparison of two decisions about the same facts."""
     before, after = dict(_cells(as_it_is)), dict(_cells(what_if))
     metrics = before if len(before) > len(after) else after
     rows = [ComparisonRow(label, before.get(label, "-"), after.get(label, "-")) for label in metrics]
@@ -94,10 +97,33 @@ def _next(explanation: Explanation) -> str:
 
 
 def text(comparison: Comparison, as_it_is: Explanation) -> str:
-    """The difference, both sentences, and the table, as lines of text."""
+    """The comparison as lines of text: the difference, both sentences, and the table."""
     head = ("", "as it is", "what if")
     table = [head, *((row.label, row.as_it_is, row.what_if) for row in comparison.rows)]
     widths = [max(len(cells[column]) for cells in table) for column in range(2)]
     lines = [comparison.summary, f"As it is: {as_it_is.summary}", f"What if: {comparison.explanation.summary}", ""]
     lines += [f"  {first:<{widths[0]}}  {second:<{widths[1]}}  {third}" for first, second, third in table]
     return "\n".join(lines)
+
+
+_COMPARED = (ABLE_TO_SCALE, SCALING_ACTIVE)
+
+
+def contradictions(decision: Decision, status: HorizontalPodAutoscalerStatus, verdict: Verdict) -> tuple[str, ...]:
+    """Where a decision that was computed now contradicts the latest status, in phrases; empty where it does not.
+
+    A change to come is no contradiction, as a status is as old as its last sync. Contradictions are other statuses of
+    conditions, and another count where the computation changes nothing."""
+    written = {each.type: each for each in status.conditions or ()}
+    found = []
+    for computed in decision.status.conditions or ():
+        there = written.get(computed.type)
+        if computed.type in _COMPARED and there is not None and there.status != computed.status:
+            found.append(
+                f"the status says {computed.type} {there.status} ({there.reason}: {there.message}), "
+                f"and what is computed here is {computed.status} ({computed.reason})"
+            )
+    desired = status.desired_replicas
+    if written and not verdict.is_change and verdict.desired not in (None, desired):
+        found.append(f"the status says {desired} desired replicas, and what is computed here is {verdict.desired}")
+    return tuple(found)

@@ -1,4 +1,4 @@
-"""The explanation of one decision: the sentence, what can be done, and the steps, as data and as text.
+"""The explanation of one decision, as data and as text: the sentence, the advice and the steps.
 
 `podscaler explain` calls `explain`, and prints the result as JSON or with `text`.
 """
@@ -9,10 +9,8 @@ from podscaler.api.typed.autoscaling import Condition
 from podscaler.core.decision import Decision
 from podscaler.core.model.trace import Step, Trace
 from podscaler.explain import advice, outlook, sentence, steps, verdict
-from podscaler.explain.line import Section
+from podscaler.explain.data import ReportedEvent, Section, TraceSource
 from podscaler.explain.outlook import Outlook
-from podscaler.explain.source import TraceSource
-from podscaler.explain.told import ReportedEvent
 from podscaler.explain.verdict import Verdict
 
 
@@ -24,10 +22,10 @@ class Explanation(Step, frozen=True, gc=False):
         at: the instant of the decision.
         summary: one sentence, with its full stop.
         next_change: the earliest change where the count is held back, else None.
-        advice: what can be done, most important first.
-        steps: what was read and computed, in order.
-        conditions, events: what the autoscaler said about it.
-        trace: all of it as data.
+        advice: for failures, most important first.
+        steps: the facts and the computation, in order.
+        conditions, events: those of the decision.
+        trace: that of the decision.
     """
 
     autoscaler: str
@@ -50,10 +48,10 @@ def explain(
     conditions: Sequence[Condition] = (),
     events: Sequence[ReportedEvent] = (),
 ) -> Explanation:
-    """The explanation of a decision.
+    """The explanation of the decision with that trace.
 
     Args:
-        conditions, events: what the decision said, where that is known.
+        conditions, events: those of the decision, where they are known.
     """
     ended = verdict.of(trace)
     change = outlook.of(trace) if source.has_history else None
@@ -73,7 +71,7 @@ def explain(
 
 
 def of_decision(decision: Decision, source: TraceSource = TraceSource.RECORDING) -> Explanation:
-    """The explanation of a decision that is at hand; one that nobody has carried out yet has not said anything."""
+    """The explanation of a decision; conditions and events of one that was not executed are left out."""
     if not source.is_past:
         return explain(decision.trace, source, conditions=decision.trace.conditions_before)
     events = [ReportedEvent(event.type, event.reason, event.message) for event in decision.events]

@@ -1,6 +1,6 @@
-"""What holds a count back, in words: a recommendation within a window, a policy that is used up, a bound.
+"""Describes what holds a count back: a recommendation within a window, an exhausted policy, a bound.
 
-Called for the sentence.
+Called by `sentence` and `limit_steps`.
 
 Source: docs/spec/decision.md 8 (Normalisation without behavior), 9 (Normalisation with behavior).
 """
@@ -14,7 +14,7 @@ from podscaler.explain.verdict import Verdict, VerdictReason
 
 
 def reason(trace: Trace, verdict: Verdict) -> str:
-    """Why the count is not what the metrics want, as a clause; empty where it is."""
+    """The reason why the count is not what the metrics want, as a clause; empty where it is."""
     step, limits = trace.stabilization, trace.limits
     if step is None or limits is None:
         return ""
@@ -55,7 +55,7 @@ def _window(trace: Trace, step: Stabilization) -> str:
 
 
 def _bound_beyond(trace: Trace, step: Stabilization) -> str:
-    """That a bound would keep the count where it is even without the window; empty where it would not."""
+    """The bound that would hold the count even without the window, as a clause; empty where none would."""
     if step.proposal < trace.min_replicas == trace.current_replicas:
         return f", and minReplicas is {trace.min_replicas}"
     if step.proposal > trace.max_replicas == trace.current_replicas:
@@ -64,7 +64,7 @@ def _bound_beyond(trace: Trace, step: Stabilization) -> str:
 
 
 def holder(step: Stabilization) -> Recommendation | None:
-    """The latest recommendation that keeps the count from going farther; None where there is none."""
+    """The latest recommendation that limits the change; None where there is none."""
     if step.result > step.proposal:
         is_open = step.up_cutoff is None
         held = [
@@ -107,7 +107,7 @@ def policy(budget: PolicyBudget) -> str:
 
 
 def binding_policy(limits: Limits) -> PolicyBudget | None:
-    """The policy that decides, None where there is none."""
+    """The policy that limits the change; None where there is none."""
     takes_least = limits.select_policy == "Min"
     choose = min if takes_least else max
     return choose(limits.policies, key=lambda each: each.remaining, default=None)
@@ -125,7 +125,7 @@ def _within(events: Sequence[ScaleEvent], trace: Trace, budget: PolicyBudget) ->
 
 
 def _used(trace: Trace, limits: Limits, budget: PolicyBudget) -> str:
-    """The changes that count for a policy, in its direction; empty where there were none."""
+    """The changes in the direction and the period of a policy, as a clause; empty where there were none."""
     is_up = limits.direction is Direction.UP
     events = _within(limits.scale_ups if is_up else limits.scale_downs, trace, budget)
     if not events:

@@ -1,4 +1,4 @@
-"""From the proposal to the count, step by step: windows, policies, bounds, and what was written.
+"""The section of an explanation about limits: windows, policies, bounds, and the write of the scale.
 
 Called by `steps`.
 
@@ -11,8 +11,7 @@ from itertools import groupby
 from podscaler.core.model.history import Recommendation, ScaleEvent
 from podscaler.core.model.trace import Combination, Cooldown, Direction, Limits, PolicyBudget, Stabilization, Trace
 from podscaler.explain import holds, wording
-from podscaler.explain.line import Line, Section
-from podscaler.explain.source import TraceSource
+from podscaler.explain.data import Line, Section, TraceSource
 
 RUNS_SHOWN = 5
 
@@ -69,7 +68,7 @@ def _window(trace: Trace, step: Stabilization, cutoff: int, found: str) -> str:
 
 
 def _runs(trace: Trace, recommendations: Sequence[Recommendation]) -> str:
-    """Recommendations in the order of time, equal ones together; the latest runs of them."""
+    """The latest recommendations by time, with equal ones in a row joined."""
     ordered = sorted(recommendations, key=lambda each: each.at)
     runs = [list(run) for _, run in groupby(ordered, key=lambda each: each.replicas)]
     if not runs:
@@ -171,7 +170,7 @@ def _result(trace: Trace) -> str:
 
 
 def _reservation(trace: Trace, source: TraceSource) -> str:
-    """That history, where it is not known, may have another result."""
+    """A clause for an unknown history, with which the result may differ; else empty."""
     is_open = trace.limits is not None and trace.desired != trace.current_replicas
     return ", if nothing holds it back" if is_open and not source.has_history else ""
 

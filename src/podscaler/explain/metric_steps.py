@@ -1,15 +1,26 @@
-"""One metric, step by step: samples, sums, ratio, tolerance, proposal; or why it failed.
+"""The section of an explanation about one metric: pods, sums, ratio, tolerance, and proposal or failure.
 
-Called by `steps`.
+Called by `steps`. Pods are grouped by the rule that applied to them, one line for each, with the first names.
 
 Source: docs/spec/decision.md 4 (One metric) to 6 (Replica calculator).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from podscaler.core.model.trace import MetricStep, OfAverage, OfTotal, Outcome, PerPod, Reading, Trace
-from podscaler.explain import metric_words, pod_steps, wording
-from podscaler.explain.line import Line, Section
+from podscaler.core.model.trace import (
+    Group,
+    MetricStep,
+    OfAverage,
+    OfTotal,
+    Outcome,
+    PerPod,
+    PodRule,
+    PodSample,
+    Reading,
+    Trace,
+)
+from podscaler.explain import metric_words, wording
+from podscaler.explain.data import Line, Section
 
 
 def section(trace: Trace, index: int) -> Section:
@@ -34,7 +45,7 @@ def _lines(trace: Trace, step: MetricStep) -> Iterable[Line]:
 
 
 def _per_pod(trace: Trace, step: MetricStep, calculation: PerPod) -> Iterable[Line]:
-    yield from pod_steps.lines(step, calculation)
+    yield from _pod_lines(step, calculation)
     if calculation.first is not None:
         yield Line("sum", _mean(step, calculation.first) if trace.algorithm else _sum(step, calculation.first))
         yield Line("ratio", _ratio(trace, step, calculation.first))
@@ -53,7 +64,7 @@ def _sum(step: MetricStep, reading: Reading) -> str:
 
 
 def _mean(step: MetricStep, reading: Reading) -> str:
-    """As v1.1 reckons: not of all requests together, but pod by pod."""
+    """As `_sum`, for the algorithm v1.1, which averages the utilizations of the pods."""
     used = metric_words.amount(step, reading.usage_milli)
     pods = wording.count(reading.entries, "pod")
     return f"{used} used by {pods}, {reading.current} % of its own request by each on average"
@@ -118,3 +129,64 @@ _KEPT = {
     Outcome.DIRECTION_REVERSED: "no change, because counting the pods in turns the direction around",
     Outcome.WRONG_DIRECTION: "no change, because the result would go in the other direction than the ratio",
 }
+
+
+_POD_LABELS = {Group.COUNTED: "used", Group.IGNORED: "ignored", Group.UNREADY: "not ready", Group.MISSING: "missing"}
+_POD_REASONS = {
+    PodRule.DELETING: "being deleted",
+    PodRule.FAILED: "failed",
+    PodRule.PENDING: "pending",
+    PodRule.NO_SAMPLE: "no sample",
+    PodRule.NO_READY_CONDITION: "no Ready condition yet",
+    PodRule.NOT_STARTED: "not started yet",
+    PodRule.UNREADY_WHILE_STARTING: "still starting",
+    PodRule.SAMPLED_BEFORE_READY: "sample from before it was ready",
+    PodRule.NEVER_READY: "never became ready",
+    PodRule.HAS_SAMPLE: "",
+}
+SPREAD_FROM = 4
+"""With more used pods, the line has the smallest and the largest value."""
+
+
+def _pod_lines(step: MetricStep, calculation: PerPod) -> Iterable[Line]:
+    """One line for each rule that applied to a pod, in the order used, ignored, not ready, missing."""
+    for group, label in _POD_LABELS.items():
+        for rule, reason in _POD_REASONS.items():
+            pods = [each for each in calculation.pods if each.rule is rule and rule.group is group]
+            if pods:
+                yield Line(label, _pods_line(step, pods, reason))
+    if calculation.unlisted:
+        names = [f"{each.pod} {metric_words.amount(step, each.value_milli)}" for each in calculation.unlisted]
+        yield Line(
+            "unlisted", f"{wording.count(len(names), 'sample')} of pods that are not there: {wording.listed(names)}"
+        )
+
+
+def _pods_line(step: MetricStep, pods: Sequence[PodSample], reason: str) -> str:
+    shown = wording.listed([_pod(step, each) for each in pods])
+    why = f" ({reason})" if reason else ""
+    return f"{wording.count(len(pods), 'pod')}{why}{_spread(step, pods)}: {shown}{_assumed(step, pods)}"
+
+
+def _pod(step: MetricStep, pod: PodSample) -> str:
+    if pod.value_milli is None:
+        return pod.pod
+    request = f" of {metric_words.amount(step, pod.request_milli)}" if pod.request_milli is not None else ""
+    return f"{pod.pod} {metric_words.amount(step, pod.value_milli)}{request}"
+
+
+def _spread(step: MetricStep, pods: Sequence[PodSample]) -> str:
+    values = [each.value_milli for each in pods if each.value_milli is not None]
+    if len(values) <= SPREAD_FROM or pods[0].group is not Group.COUNTED:
+        return ""
+    lowest, highest = metric_words.amount(step, min(values)), metric_words.amount(step, max(values))
+    return f" at {lowest} each" if lowest == highest else f" from {lowest} to {highest}"
+
+
+def _assumed(step: MetricStep, pods: Sequence[PodSample]) -> str:
+    """The values assumed for these pods in the second reading, as a clause; empty where there are none."""
+    filled = {each.filled_milli for each in pods if each.filled_milli is not None}
+    if not filled:
+        return ""
+    amounts = " to ".join(metric_words.amount(step, each) for each in sorted({min(filled), max(filled)}))
+    return f"; counted in as {amounts}{' each' if len(pods) > 1 else ''}"

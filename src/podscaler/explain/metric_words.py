@@ -1,6 +1,6 @@
-"""One metric in words: its name, where it stands, its target.
+"""Words for a metric: its name, its value, its target.
 
-Called for the sentence and for the steps.
+Called by `sentence` and `metric_steps`.
 """
 
 from podscaler.core.model.trace import MetricStep, OfAverage, OfTotal, Outcome, PerPod, Reading
@@ -23,7 +23,7 @@ def name(step: MetricStep) -> str:
 
 
 def full_name(step: MetricStep) -> str:
-    """The name that events and conditions use, and what is measured where that does not say it."""
+    """The name in events and conditions, with the measured object where the name lacks it."""
     subject = f" of {step.subject}" if step.subject else ""
     return f"{step.name or f'metric of type {step.type}'}{subject}"
 
@@ -54,7 +54,7 @@ def target(step: MetricStep) -> str:
 
 
 def standing(step: MetricStep) -> str:
-    """Where the metric stands, with its target: `cpu is at 81 % of requests, target 50 %`."""
+    """The value of the metric and its target: `cpu is at 81 % of requests, target 50 %`."""
     calculation = step.calculation
     if isinstance(calculation, PerPod):
         return f"{name(step)} {_of_pods(step, calculation)}, target {target(step)}"
@@ -86,7 +86,7 @@ def _bare(step: MetricStep, reading: Reading) -> str:
 
 
 def verdict(step: MetricStep) -> str:
-    """Why a proposal that changes nothing does so, as the end of a sentence; empty where the numbers say it all."""
+    """The reason why a proposal changes nothing, as the end of a sentence; empty where there is none."""
     outcome = step.calculation.outcome if step.calculation else None
     return _STEADY.get(outcome, "") if outcome else ""
 

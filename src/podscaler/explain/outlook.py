@@ -1,11 +1,10 @@
-"""When a count that is held back may change next, if the metrics go on asking for the same.
+"""Predicts the next change of a count that is held back, if the proposal of the metrics stays the same.
 
-Called for the sentence. Theory of operation: the trace holds what the next syncs will remember (recommendations,
-changes and their instants), and how far back windows and periods reach. The instants at which something drops out of
-one of them are the only ones at which the outcome can change, so the very same stages of the decision are run for
-these, in order, until one of them comes to another count.
+Called by `explained`. Theory of operation: the trace holds the history of the next syncs (recommendations, scale events
+and their instants), the windows and the periods. Only at the instants at which an entry leaves a window or a period can
+the outcome change. The stages of the decision are run for these instants in order, until one has another count.
 
-What is found is the earliest instant; the controller acts at its first sync after it.
+The controller acts at its first sync after that instant.
 
 Source: docs/spec/decision.md 8 (Normalisation without behavior) to 10 (Scale-event history).
 """
@@ -23,15 +22,15 @@ from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Cooldown, Limits, Stabilization, Step, Trace
 
 NEXT_SYNC_NS = 1
-"""Stands for the next sync, whenever that is."""
+"""The offset that stands for the next sync."""
 
 
 class Outlook(Step, frozen=True, gc=False):
-    """The earliest change.
+    """The earliest change of a count.
 
     Attributes:
-        at: when; the instant of the decision itself stands for its next sync.
-        replicas: what the count can be then.
+        at: its instant; that of the decision itself stands for the next sync.
+        replicas: the count then.
     """
 
     at: int
@@ -39,7 +38,7 @@ class Outlook(Step, frozen=True, gc=False):
 
 
 def of(trace: Trace) -> Outlook | None:
-    """The earliest change of a count that is held back; None where it is not, or where time alone changes nothing."""
+    """The earliest change of a count that is held back; None where it is not, or where time changes nothing."""
     step, limits, rest = trace.stabilization, trace.limits, trace.cooldown
     if step is None or limits is None or trace.is_lifted:
         return None
@@ -57,7 +56,7 @@ def of(trace: Trace) -> Outlook | None:
 
 
 def _rested(change: Outlook, trace: Trace, rest: Cooldown) -> Outlook:
-    """The change, not before the cooldown of its direction ends, after this decision's rescale or the last one."""
+    """The change, delayed to the end of the cooldown after this decision's rescale or the last one."""
     is_written = trace.write is not None and not trace.write.error
     scaled_at = trace.now if is_written else rest.scaled_at
     current = trace.desired if is_written else trace.current_replicas
@@ -68,7 +67,7 @@ def _rested(change: Outlook, trace: Trace, rest: Cooldown) -> Outlook:
 
 
 class _Future:
-    """What the following syncs would decide."""
+    """The decisions of the following syncs."""
 
     def __init__(self, trace: Trace, step: Stabilization, limits: Limits) -> None:
         self._trace = trace
@@ -84,11 +83,11 @@ class _Future:
         self.current = limits.result if is_written else trace.current_replicas or 0
 
     def instants(self) -> Iterable[int]:
-        """When something drops out of a window or a period, from now on."""
+        """The instants from now on at which an entry leaves a window or a period."""
         return (at for at in (*self._ends_of_windows(), *self._ends_of_periods()) if at > self._trace.now)
 
     def _ends_of_windows(self) -> Iterable[int]:
-        """Without behavior a recommendation counts up to the end of the window, with behavior until shortly before."""
+        """Without behavior a recommendation counts at the end of the window too, with behavior it does not."""
         still_counts_ns = 1 if self._trace.behavior is None else 0
         for recommendation in self._step.recommendations:
             yield recommendation.at + self._down_window_ns + still_counts_ns
@@ -104,7 +103,7 @@ class _Future:
                 yield event.at + period_ns
 
     def replicas(self, at: int) -> int:
-        """The count that a sync at `at` would come to."""
+        """The count that a sync at `at` decides."""
         behavior, proposal = self._spec.behavior, self._step.proposal
         if behavior is None:
             flags = Settings(downscale_stabilization_ns=self._down_window_ns)
@@ -119,7 +118,7 @@ class _Future:
 
 
 def _history_after(trace: Trace, limits: Limits) -> History:
-    """The changes that the next sync will remember."""
+    """The scale events for the next sync."""
     ups, downs = limits.scale_ups, limits.scale_downs
     if trace.behavior is not None and trace.write is not None and not trace.write.error:
         change = limits.result - (trace.current_replicas or 0)

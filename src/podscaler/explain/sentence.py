@@ -1,6 +1,6 @@
-"""A decision in one sentence that somebody who was woken by an alert understands.
+"""Describes a decision in one sentence: the autoscaler, what happens to the count, why, and until when.
 
-Called by `explained`. The form: who, what happens to the count, why; until when.
+Called by `explained`.
 """
 
 from collections.abc import Callable
@@ -9,8 +9,8 @@ from podscaler.api.typed.autoscaling import Condition
 from podscaler.core.model.conditions import ABLE_TO_SCALE, SCALING_LIMITED
 from podscaler.core.model.trace import Branch, MetricStep, Trace
 from podscaler.explain import holds, metric_words, wording
+from podscaler.explain.data import TraceSource
 from podscaler.explain.outlook import Outlook
-from podscaler.explain.source import TraceSource
 from podscaler.explain.verdict import RATE_REASONS, Verdict, VerdictReason
 
 _HELD_BACK = frozenset({"ScaleDownStabilized", "ScaleUpStabilized"})
@@ -84,7 +84,7 @@ def _failed_share(trace: Trace) -> str:
 
 
 def _first_failure(trace: Trace) -> str:
-    """The first error, with its metric where there are several."""
+    """The first error of a metric, with its index where there are several metrics."""
     for index, step in enumerate(trace.metrics):
         if step.failure is not None:
             which = f"metrics[{index}]: " if len(trace.metrics) > 1 else ""
@@ -117,7 +117,7 @@ def _asked(verdict: Verdict) -> str:
 
 
 def moves(verdict: Verdict, source: TraceSource) -> str:
-    """What becomes of the count: `goes from 3 to 5`, `stays at 3`."""
+    """The change of the count: `goes from 3 to 5`, `stays at 3`."""
     if not verdict.is_change:
         return f"stays at {verdict.current}"
     when = "" if source.is_past else " at its next sync"
@@ -125,7 +125,7 @@ def moves(verdict: Verdict, source: TraceSource) -> str:
 
 
 def _without_history(trace: Trace, verdict: Verdict) -> str:
-    """What the metrics want, and what the status says about what is done about it."""
+    """The sentence where the history is unknown: what the metrics want, and what the status says about limits."""
     text = f"{trace.autoscaler} has {verdict.current}, and {_asked(verdict)}"
     said = _last_word(trace)
     held = f"; the controller's last word was {said.reason} ({said.message})" if said else ""
@@ -133,7 +133,7 @@ def _without_history(trace: Trace, verdict: Verdict) -> str:
 
 
 def _last_word(trace: Trace) -> Condition | None:
-    """The condition in which the controller last said that it holds the count back."""
+    """The condition of the status that says that the count is held back; None where there is none."""
     for each in trace.conditions_before:
         if each.type == ABLE_TO_SCALE and each.reason in _HELD_BACK:
             return each
@@ -153,7 +153,7 @@ def _rivals(trace: Trace) -> str:
 
 
 def _partial_failure(trace: Trace, verdict: Verdict) -> str:
-    """That metrics failed although a count could be concluded."""
+    """A clause about metrics that failed although there is a conclusion; else empty."""
     if verdict.ending in (VerdictReason.NO_METRICS, VerdictReason.NO_SCALE_DOWN):
         return ""
     if not any(step.failure for step in trace.metrics):

@@ -1,4 +1,4 @@
-"""A decision step by step, with its numbers: what was read, each metric, the way to the count, what was said.
+"""The sections of an explanation, with all numbers: facts, metrics, limits, status and events.
 
 Called by `explained`.
 """
@@ -9,15 +9,13 @@ from podscaler.api.machinery import instants
 from podscaler.api.typed.autoscaling import Condition
 from podscaler.core.model.trace import Branch, Selection, Trace, ZeroRules
 from podscaler.explain import limit_steps, metric_steps, wording
-from podscaler.explain.line import Line, Section
-from podscaler.explain.source import TraceSource
-from podscaler.explain.told import ReportedEvent
+from podscaler.explain.data import Line, ReportedEvent, Section, TraceSource
 
 
 def of(
     trace: Trace, source: TraceSource, conditions: Sequence[Condition], events: Sequence[ReportedEvent]
 ) -> tuple[Section, ...]:
-    """All sections, in the order in which a sync goes."""
+    """All sections, in the order of a sync."""
     sections = [Section(_title(trace, source), tuple(_facts(trace)))]
     sections += [metric_steps.section(trace, index) for index in range(len(trace.metrics))]
     if trace.branch is not Branch.NO_SCALE:

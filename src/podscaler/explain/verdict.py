@@ -1,6 +1,6 @@
-"""How a decision ended, in one word and three numbers: what was wanted, what there is, what it came to.
+"""The outcome of a decision: its reason, and the wanted, current and desired replicas.
 
-The sentence, the steps and the comparison of what-if start from it.
+Used by the sentence, the advice and the comparison.
 
 Source: docs/spec/decision.md 2 (Reconcile in order), 3 (Combining the metrics), 8 (Normalisation without behavior), 9
 (Normalisation with behavior).
@@ -14,30 +14,30 @@ RATE_REASONS = frozenset({"ScaleUpLimit", "ScaleDownLimit"})
 
 
 class VerdictReason(StrEnum):
-    """What had the last word."""
+    """The stage that decided the outcome."""
 
     NO_SCALE = "NoScale"
     """The scale of the target could not be read."""
     PAUSED = "Paused"
     """The target has no replicas, and not because of this autoscaler."""
     OUT_OF_BOUNDS = "OutOfBounds"
-    """The target was outside minimum and maximum; metrics were not looked at."""
+    """The target was outside minimum and maximum; metrics were not evaluated."""
     NO_PODS = "NoPods"
-    """The pods of the target cannot be told."""
+    """The pods of the target are unknown."""
     NO_METRICS = "NoMetrics"
     """No metric could be evaluated."""
     NO_SCALE_DOWN = "NoScaleDown"
-    """The metrics that could be evaluated ask for less, which the others forbid to believe."""
+    """The metrics that could be evaluated want fewer replicas, but others failed."""
     STEADY = "Steady"
-    """The metrics want what there is."""
+    """The metrics want the current count."""
     SCALED = "Scaled"
-    """The metrics got what they want."""
+    """The count is what the metrics want."""
     STABILIZED = "Stabilized"
     """Earlier recommendations hold the count back."""
     RATE_LIMITED = "RateLimited"
     """The count may not change faster."""
     COOLING = "Cooling"
-    """The last rescale was too short a time ago."""
+    """A cooldown after the last rescale holds the count back."""
     AT_BOUND = "AtBound"
     """Minimum or maximum hold the count back."""
     LIFTED = "Lifted"
@@ -48,10 +48,10 @@ class Verdict(Step, frozen=True, gc=False):
     """See the module.
 
     Attributes:
-        wanted: what the metrics (or a bound that was broken) ask for; None where nothing could be concluded.
-        current: what the scale says; None where it could not be read.
-        desired: what it should say; `current` where nothing changes.
-        write_error: why the scale could not be written, else empty.
+        wanted: the count by the metrics (or by a bound that was exceeded); None: there is no conclusion.
+        current: that of the scale; None: it could not be read.
+        desired: the new count; `current` where nothing changes.
+        write_error: the error of the write of the scale, else empty.
     """
 
     ending: VerdictReason
@@ -102,7 +102,7 @@ def _normalised(trace: Trace, stabilization: Stabilization, limits: Limits) -> V
 
 
 def _moved_alike(before: int, after: int, wanted: int, result: int) -> bool:
-    """Whether a step moved the count in the direction in which all steps together did."""
+    """Whether a step changed the count in the direction of the total change."""
     return (after > before) if result > wanted else (after < before)
 
 

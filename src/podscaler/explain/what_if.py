@@ -1,7 +1,7 @@
-"""Another spec, other flags: assignments such as `minReplicas=3,metrics[0].target=60%` put on an autoscaler.
+"""Applies assignments such as `minReplicas=3,metrics[0].target=60%` to the spec and the settings of an autoscaler.
 
 `podscaler explain --what-if` parses assignments with `parse`, applies them with `apply`, and decides again about the
-same facts with the same history. What comes out satisfies the API's validation, as if it had been applied with kubectl.
+same facts with the same history. The result satisfies the API's validation.
 
 Source: autoscaling/v2 (docs/spec/api.md 1 (Types), 2 (Validation)); kube-controller-manager's flags.
 """
@@ -28,14 +28,14 @@ FLAGS = {
     "cpu-initialization-period": "cpu_initialization_period_ns",
     "initial-readiness-delay": "initial_readiness_delay_ns",
 }
-"""Flags by their names without prefix, and the settings that they are."""
+"""Flags by their names without prefix, and the fields of Settings."""
 
 _PATHS = (*what_if_fields.PATHS, *FLAGS, *GATE_NAMES)
 """An example of everything that can be assigned."""
 
 
 class Assignment(NamedTuple):
-    """One assignment, as written: what, and its new value."""
+    """One assignment, as written: the path of a field or a flag, and its new value."""
 
     path: str
     value: str
@@ -45,7 +45,7 @@ class Assignment(NamedTuple):
 
 
 def parse(text: str) -> tuple[Assignment, ...]:
-    """The assignments of `a=1,b.c=2`. Raises UsageError for a text that has none, or a part that is none."""
+    """The assignments of `a=1,b.c=2`. Raises UsageError for a text without any, and for a part that is none."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts:
         raise UsageError("what-if needs assignments such as minReplicas=3,metrics[0].target=60%")
@@ -64,7 +64,7 @@ def apply(
 ) -> tuple[HorizontalPodAutoscalerSpec, Settings]:
     """The spec and the settings with all assignments, in order.
 
-    Raises UsageError naming the assignment that cannot be used and what could, or what the API would refuse.
+    Raises UsageError naming an invalid assignment with a suggestion, or the errors of the API's validation.
     """
     before, after = _as_json(spec), _as_json(spec)
     for assignment in assignments:
@@ -82,8 +82,8 @@ def _as_json(spec: HorizontalPodAutoscalerSpec) -> Object:
 
 def _validate(before: Object, after: Object, assignments: Sequence[Assignment]) -> None:
     """Raise UsageError for faults that were not there before."""
-    known = {str(fault) for fault in hpa_validation.faults({"spec": before}, None)}
-    faults = [text for fault in hpa_validation.faults({"spec": after}, None) if (text := str(fault)) not in known]
+    known = {str(fault) for fault in hpa_validation.validate({"spec": before}, None)}
+    faults = [text for fault in hpa_validation.validate({"spec": after}, None) if (text := str(fault)) not in known]
     if faults:
         shown = ",".join(str(each) for each in assignments)
         raise UsageError(f"what-if {shown} would be refused: {'; '.join(faults)}")

@@ -1,4 +1,4 @@
-"""The fields of an autoscaler's spec that a what-if may assign, and the forms of their values.
+"""The fields of an autoscaler's spec that a what-if may assign, with the syntax of their values.
 
 Called by `podscaler.explain.what_if`. Specs are JSON-ready data, changed in place.
 
@@ -40,7 +40,7 @@ PATHS = (
 
 
 def assign(spec: Object, path: str, value: str) -> bool:
-    """Set the field at `path`; False where that is none. Raises ValueError for a value that it cannot have."""
+    """Set the field at `path`; returns False where there is no such field. Raises ValueError for an invalid value."""
     for pattern, setter in _SETTERS:
         match = re.fullmatch(pattern, path)
         if match is not None:
@@ -72,7 +72,7 @@ def _set_count(spec: Object, match: re.Match[str], value: str) -> None:
 
 
 def _set_target(spec: Object, match: re.Match[str], value: str) -> None:
-    """A target in the form that its text and the metric's type call for."""
+    """Set a target of the type that fits its text and the metric."""
     source_name, source = _source(spec, int(match[1]))
     has_requests = source_name in ("resource", "containerResource")
     if value.endswith("%"):
@@ -98,7 +98,7 @@ def _set_target_field(spec: Object, match: re.Match[str], value: str) -> None:
 
 
 def _source(spec: Object, index: int) -> tuple[str, Object]:
-    """The part of a metric that its type names."""
+    """The name and the source of the metric with that index. Raises ValueError where there is none."""
     metrics = spec["metrics"]
     if index >= len(metrics):
         raise ValueError(f"the autoscaler has {len(metrics)} of them, the last is metrics[{len(metrics) - 1}]")

@@ -1,4 +1,4 @@
-"""Numbers, spans and lists as people read them.
+"""Formats numbers, spans and lists for explanations.
 
 Called by all modules of this package. Amounts are thousandths, spans and instants nanoseconds.
 """
@@ -31,7 +31,7 @@ def span(span_ns: int) -> str:
 
 
 def wait(span_ns: int) -> str:
-    """As `span`, rounded up to seconds; the nanosecond after which a window is strictly over does not count."""
+    """As `span`, rounded up to seconds, without the last nanosecond (a window ends after its last instant)."""
     return span(-(-(span_ns - 1) // SECOND_NS) * SECOND_NS)
 
 

@@ -1,9 +1,9 @@
-"""Everything that the rules find in a set of objects, in the order in which people read files.
+"""Runs all rules on a set of objects and sorts their findings by file and line.
 
-Called by `podscaler lint`. The rules are listed in `podscaler.lint.rulebook`.
+Called by `podscaler lint`; `podscaler.lint.rulebook` lists the rules.
 
 Invariant: a finding is reported unless the annotation of an object that it is about names its rule, or the API server
-refuses the very field that it is about.
+rejects the field that it is about.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,32 +12,32 @@ from podscaler.lint import rulebook
 from podscaler.lint.model.findings import Finding, Rule, RuleFinding
 from podscaler.lint.model.items import Item
 from podscaler.lint.model.lines import Lines
-from podscaler.lint.model.lint_context import ClusterMaterial, Material
+from podscaler.lint.model.lint_context import LintContext, LintedCluster
 from podscaler.lint.rules import validity
 
 
-def lint(items: Iterable[Item], cluster: ClusterMaterial | None = None, *, files_only: bool = False) -> list[Finding]:
+def lint(items: Iterable[Item], cluster: LintedCluster | None = None, *, files_only: bool = False) -> list[Finding]:
     """All findings, by file, line and rule.
 
     Args:
         items: all objects.
         cluster: what is known of the cluster; None for files alone.
-        files_only: whether objects of the cluster are there as surroundings, so that only findings about files count.
+        files_only: whether findings about objects of the cluster alone are left out; these objects are context only.
     """
-    material = Material(items, cluster)
+    context = LintContext(items, cluster)
     lines: dict[tuple[str, int], Lines] = {}
     found = [
         _finding(rule, each, lines)
-        for rule, each in _all(rulebook.RULES, material)
+        for rule, each in _all(rulebook.RULES, context)
         if not (files_only and _is_all_live(each))
     ]
     return sorted(dict.fromkeys(found), key=_place)
 
 
-def _all(rules: Sequence[Rule], material: Material) -> Iterator[tuple[Rule, RuleFinding]]:
+def _all(rules: Sequence[Rule], context: LintContext) -> Iterator[tuple[Rule, RuleFinding]]:
     for rule in rules:
-        for found in rule.check(material):
-            if not _is_ignored(rule, found) and not _is_refused_already(rule, found):
+        for found in rule.check(context):
+            if not _is_ignored(rule, found) and not _is_rejected(rule, found):
                 yield rule, found
 
 
@@ -45,9 +45,9 @@ def _is_ignored(rule: Rule, found: RuleFinding) -> bool:
     return any(rule.id in item.ignored for item in (found.item, found.other) if item)
 
 
-def _is_refused_already(rule: Rule, found: RuleFinding) -> bool:
-    """Whether the finding is about a field that the API server refuses: what follows from such a value is no news."""
-    if rule in (validity.REFUSED, validity.ZERO) or not found.field:
+def _is_rejected(rule: Rule, found: RuleFinding) -> bool:
+    """Whether the finding is about a field that the API server rejects: that value has a finding already."""
+    if rule in (validity.refused, validity.zero_without_waking_metric) or not found.field:
         return False
     return any(
         fault.field and (_is_within(found.field, fault.field) or _is_within(fault.field, found.field))

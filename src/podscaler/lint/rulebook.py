@@ -1,13 +1,14 @@
 """All rules, in the order of their ids.
 
-Called by `linter` and by whoever lists them. The rule about annotations stands here because it must know all others.
+Called by `linter` and by the SARIF output, which lists them. The rule about annotations stands here because it reads
+this list.
 """
 
 from collections.abc import Iterator
 
-from podscaler.lint.model.findings import Rule, RuleFinding, Severity
+from podscaler.lint.model.findings import Rule, RuleFinding, Severity, rule
 from podscaler.lint.model.items import IGNORE_ANNOTATION
-from podscaler.lint.model.lint_context import Material
+from podscaler.lint.model.lint_context import LintContext
 from podscaler.lint.rules import (
     behavior,
     bounds,
@@ -20,13 +21,15 @@ from podscaler.lint.rules import (
     served,
     targets,
     validity,
-    versions,
 )
 
 
-def _unknown(material: Material) -> Iterator[RuleFinding]:
+@rule(
+    "PSL022", "unknown-rule", Severity.WARNING, f"The annotation {IGNORE_ANNOTATION} names a rule that does not exist."
+)
+def unknown_rule(context: LintContext) -> Iterator[RuleFinding]:
     known = {rule.id for rule in RULES}
-    for item in material.items:
+    for item in context.items:
         for name in item.ignored:
             if name not in known:
                 yield RuleFinding(
@@ -37,39 +40,31 @@ def _unknown(material: Material) -> Iterator[RuleFinding]:
                 )
 
 
-IGNORED = Rule(
-    "PSL022",
-    "unknown-rule",
-    Severity.WARNING,
-    f"The annotation {IGNORE_ANNOTATION} names a rule that does not exist.",
-    _unknown,
-)
-
 RULES: tuple[Rule, ...] = (
-    validity.REFUSED,
-    requests.REQUESTS,
-    targets.UNSCALABLE,
-    targets.MISSING,
-    quotas.MINIMUM,
-    ownership.REPLICAS,
-    metrics.TOTALS,
-    conflicts.SELECTORS,
-    conflicts.AUTOSCALERS,
-    behavior.EFFECT,
-    behavior.ROUNDING,
-    reach.TOLERANCE,
-    conflicts.VERTICAL,
-    served.METRICS,
-    bounds.EQUAL,
-    bounds.ONE_STEP,
-    reach.UTILIZATION,
-    validity.ZERO,
-    versions.REMOVED,
-    requests.CONTAINERS,
-    metrics.MEMORY,
-    behavior.SHORT,
-    IGNORED,
-    quotas.MAXIMUM,
-    behavior.LONG,
-    metrics.UNMEASURED,
+    validity.refused,
+    requests.missing_request,
+    targets.target_without_scale,
+    targets.target_not_found,
+    quotas.quota_below_minimum,
+    ownership.replicas_in_manifest,
+    metrics.value_of_a_total,
+    conflicts.overlapping_selectors,
+    conflicts.two_autoscalers,
+    behavior.behavior_without_effect,
+    behavior.policy_below_rounding,
+    reach.tolerance_hides_target,
+    conflicts.vertical_autoscaler,
+    served.metric_not_served,
+    bounds.min_equals_max,
+    bounds.maximum_in_one_step,
+    reach.utilization_unreachable,
+    validity.zero_without_waking_metric,
+    validity.removed_api_version,
+    requests.container_not_found,
+    metrics.memory_only,
+    behavior.window_shorter_than_metric,
+    unknown_rule,
+    quotas.quota_below_maximum,
+    behavior.scale_up_window_too_long,
+    metrics.unknown_resource,
 )

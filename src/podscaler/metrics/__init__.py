@@ -1,5 +1,7 @@
-"""Clients of the metrics APIs: resource, custom, external, with caching and limits.
+"""Clients of the metrics APIs: resource, custom, external.
 
-Reading order: `source` is the protocol; `api` the three APIs.
+Entry points: `fetched.fetch` for one entry of an autoscaler's spec, `api.APIMetricsSource` for the requests; the
+controller wraps the latter in the sources of `concurrency_limiter`, `shared` and `listed`.
+Reading order: `queries` (the queries and the protocol MetricsSource), `api`, `fetched`, then the wrappers.
 May import: `kube`, `core`, `api`, `base`.
 """

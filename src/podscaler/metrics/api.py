@@ -1,38 +1,136 @@
-"""The three metrics APIs of a cluster as one MetricsSource.
+"""Sends queries to the three metrics APIs of a cluster: resource, custom, external.
 
-The controller makes one; every call is one request. Caching and sharing of equal queries would go around it, behind the
-same protocol.
+The controller makes one APIMetricsSource; each query is one request.
+
+The version of the custom metrics API is negotiated: the group's preferred one if it is v1beta2 or v1beta1, else the
+first listed of these. Responses of both are read alike. The version is negotiated again each sync period.
+
+Source: docs/spec/controller.md 10 (REST requests); docs/spec/decision.md 7.1 (Resource metrics) to 7.4 (External
+metrics).
 """
 
-from podscaler.api.machinery.selectors import Selector
-from podscaler.api.typed.metrics import ExternalMetricValueList, PodMetricsList
+from typing import Any
+
+import msgspec
+
+from podscaler.api.typed.metrics import ExternalMetricValueList, MetricValueList, PodMetricsList
+from podscaler.base.errors import StatusError
+from podscaler.kube.client import typed_responses, urls
 from podscaler.kube.client.client import Client
 from podscaler.kube.client.discovery import Discovery
-from podscaler.metrics import external, resource
-from podscaler.metrics.custom import CustomMetrics
+from podscaler.metrics.queries import (
+    ExternalMetricQuery,
+    MetricQuery,
+    ObjectMetricQuery,
+    PodsMetricQuery,
+    R,
+    ResourceMetricsQuery,
+)
+
+RESOURCE_GROUP = "metrics.k8s.io"
+CUSTOM_GROUP = "custom.metrics.k8s.io"
+EXTERNAL_GROUP = "external.metrics.k8s.io"
+VERSION = "v1beta1"
+CUSTOM_VERSIONS = ("v1beta2", "v1beta1")
+_POD_METRICS = msgspec.json.Decoder(PodMetricsList)
+_VALUES = msgspec.json.Decoder(MetricValueList)
+_EXTERNAL_VALUES = msgspec.json.Decoder(ExternalMetricValueList)
 
 
 class APIMetricsSource:
-    """See `podscaler.metrics.source.MetricsSource`.
+    """See the module; a `podscaler.metrics.queries.MetricsSource`.
 
     Args:
-        client: where to ask.
-        discovery: what the server serves.
-        version_period_s: how long a negotiated version of the custom metrics API is used.
+        client: sends the requests.
+        discovery: for versions of the custom metrics API, and for the resources of described objects.
+        version_period_s: how long a negotiated version of the custom metrics API is used (the sync period).
     """
 
     def __init__(self, client: Client, discovery: Discovery, *, version_period_s: float) -> None:
         self._client = client
-        self._custom = CustomMetrics(client, discovery, version_period_s=version_period_s)
-        self.pods_metric = self._custom.pods_metric
-        self.object_metric = self._custom.object_metric
+        self._discovery = discovery
+        self._version_period_s = version_period_s
 
-    async def resource_metrics(self, namespace: str, selector: Selector) -> PodMetricsList:
-        """From metrics.k8s.io. Raises StatusError."""
-        return await resource.resource_metrics(self._client, namespace, selector)
+    async def query(self, query: MetricQuery[R]) -> R:
+        """The response of the API that the query's type belongs to. Raises StatusError."""
+        response: Any = await self._respond(query)  # of the type that the query's class names
+        return response  # type: ignore[no-any-return]  # mypy does not narrow R by isinstance
 
-    async def external_metric(
-        self, namespace: str, metric: str, *, metric_selector: Selector
-    ) -> ExternalMetricValueList:
-        """From external.metrics.k8s.io. Raises StatusError."""
-        return await external.external_metric(self._client, namespace, metric, metric_selector=metric_selector)
+    async def _respond(self, query: MetricQuery[Any]) -> PodMetricsList | MetricValueList | ExternalMetricValueList:
+        match query:
+            case ResourceMetricsQuery():
+                return await self._resource_metrics(query)
+            case PodsMetricQuery():
+                return await self._pods_metric(query)
+            case ObjectMetricQuery():
+                return await self._object_metric(query)
+            case ExternalMetricQuery():
+                return await self._external_metric(query)
+        raise TypeError(f"{query!r} is a query of no known type")
+
+    async def _resource_metrics(self, query: ResourceMetricsQuery) -> PodMetricsList:
+        response = await self._client.fetch(
+            urls.group_version(RESOURCE_GROUP, VERSION) + urls.path("namespaces", query.namespace, "pods"),
+            subject=f"pods.{RESOURCE_GROUP}",
+            query=[("labelSelector", str(query.selector))],
+        )
+        return typed_responses.typed(response, _POD_METRICS)
+
+    async def _pods_metric(self, query: PodsMetricQuery) -> MetricValueList:
+        return await self._custom_values(
+            urls.path("namespaces", query.namespace, "pods", "*", urls.subresource(query.metric)),
+            subject=f"pods.{CUSTOM_GROUP} *",
+            query=[("labelSelector", str(query.selector)), ("metricLabelSelector", str(query.metric_selector))],
+        )
+
+    async def _object_metric(self, query: ObjectMetricQuery) -> MetricValueList:
+        metric, described = query.metric, query.described
+        group = group_of(described.api_version)
+        if described.kind == "Namespace" and not group:
+            path = urls.path("namespaces", query.namespace, "metrics", urls.object_name(metric))
+            subject = f"metrics.{CUSTOM_GROUP} {metric}"
+        else:
+            resource = await self._resource_of(group, described.kind)
+            name = urls.object_name(described.name)
+            path = urls.path("namespaces", query.namespace, resource, name, urls.subresource(metric))
+            subject = f"{resource}.{CUSTOM_GROUP} {described.name}"
+        parameters = [("metricLabelSelector", str(query.metric_selector))]
+        return await self._custom_values(path, subject=subject, query=parameters)
+
+    async def _external_metric(self, query: ExternalMetricQuery) -> ExternalMetricValueList:
+        response = await self._client.fetch(
+            urls.group_version(EXTERNAL_GROUP, VERSION)
+            + urls.path("namespaces", query.namespace, urls.resource(query.metric)),
+            subject=f"{query.metric}.{EXTERNAL_GROUP}",
+            query=[("labelSelector", str(query.metric_selector))],
+        )
+        return typed_responses.typed(response, _EXTERNAL_VALUES)
+
+    async def _resource_of(self, group: str, kind: str) -> str:
+        """The `resource.group` that serves a kind. Raises StatusError where none does."""
+        try:
+            mapping = (await self._discovery.mappings(group, kind))[0]
+        except StatusError as error:
+            shown = f"{kind}.{group}" if group else kind
+            text = f"unable to map kind {shown} to resource: {error}"
+            raise StatusError(text, code=error.code, reason=error.reason) from error
+        return f"{mapping.plural}.{group}" if group else mapping.plural
+
+    async def _custom_values(self, path: str, *, subject: str, query: list[tuple[str, str]]) -> MetricValueList:
+        path = urls.group_version(CUSTOM_GROUP, await self._custom_version()) + path
+        return typed_responses.with_kind(await self._client.fetch(path, subject=subject, query=query), _VALUES)
+
+    async def _custom_version(self) -> str:
+        versions = await self._discovery.versions(CUSTOM_GROUP, max_age_s=self._version_period_s)
+        if not versions:
+            raise StatusError(f"no custom metrics API ({CUSTOM_GROUP}) registered", code=0)
+        for version in versions:
+            if version in CUSTOM_VERSIONS:
+                return version
+        raise StatusError("no known available metric versions found", code=0)
+
+
+def group_of(api_version: str) -> str:
+    """The group in an apiVersion; empty for the core group and for a text with two slashes."""
+    group, slash, version = api_version.partition("/")
+    return group if slash and "/" not in version else ""

@@ -1,19 +1,18 @@
-"""How many requests a metrics API may have to answer at once.
+"""Limits how many requests each of the three metrics APIs handles at once.
 
-`podscaler.metrics.limited` has one for each API. Few are allowed while answers are fast, and more if the API takes its
-time by nature: up to what makes RATE_PER_S answers a second. Rules:
+A LimitedMetricsSource has one limiter for each API, so that a slow or dead API delays no queries of another. The limit
+is FEW while responses are fast, and higher where the API's latency is: up to RATE_PER_S responses a second. Rules:
 
-1. On a machine that is busy each of many requests waits for the others, and more of them make all slower. So more are
-   allowed step by step, and only while the fastest answer of each step takes no longer than it did with few; otherwise
-   few are allowed again, and the next trial comes after RETRY_S. Only requests that take the last place count, and
-   what is slow for less than SLOW_S is a moment in which the machine did something else.
-2. Who waits for a place gets it in order.
-3. A request that has waited PATIENCE_S for its answer makes room for another, up to MANY in all: some queries that
-   hang do not hold up those of the same API that do not.
+1. On a busy machine concurrent requests slow each other down. So the limit rises step by step, and only while the
+   fastest response of each step takes no longer than with FEW; otherwise it is FEW again, and is raised no sooner than
+   RETRY_S later. Only requests that reach the limit are measured, and a slowdown of less than SLOW_S is ignored.
+2. Requests above the limit wait in order.
+3. A request that has waited PATIENCE_S for its response does not count any more, up to MANY in all: queries that hang
+   do not block others of the same API.
 
 Why few: between its requests the API server keeps 25 connections to a metrics server that speaks HTTP/1.1 (client-go's
-idle connections for each host); each request beyond opens one of its own, with a TLS handshake on both sides that
-costs more than the request. So a second of delay made all later answers slow.
+idle connections for each host); each further request opens a connection, with a TLS handshake that costs more than the
+request. Without the limit a delay of a second made all later responses slow.
 """
 
 import asyncio
@@ -21,43 +20,44 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from podscaler.base.clock import Clock
+from podscaler.metrics.queries import ExternalMetricQuery, MetricQuery, MetricsSource, R, ResourceMetricsQuery
 
 FEW = 12
 """Two APIs behind one server stay below the 25."""
 MANY = 72
-"""5,000 autoscalers with a query of their own each, answered in 200 ms, need 67 for a period of 15 s.
+"""5,000 autoscalers with a query of their own each, of 200 ms, need 67 for a period of 15 s.
 
-With three APIs it leaves some of the pool's 256 connections for everything else, however slow all three are.
+Three slow APIs leave some of the pool's 256 connections for other requests.
 """
 RATE_PER_S = 1000.0
 PATIENCE_S = 1.0
 RETRY_S = 10.0
-STEP_ANSWERS = 24
+STEP_RESPONSES = 24
 SLOWER_RATIO = 1.5
 SLOW_S = 2.0
 
 
 class ConcurrencyLimiter:
-    """See the module's rules.
+    """The limit of one API; see the module's rules.
 
     Args:
-        clock: for how long answers take.
+        clock: measures latencies.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._limit = FEW
         self._begun: dict[object, tuple[float, bool]] = {}
-        self._young: set[object] = set()
+        self._counted: set[object] = set()
         self._waiters: dict[object, asyncio.Future[None]] = {}
-        self._patrol: asyncio.Task[None] | None = None
+        self._release_task: asyncio.Task[None] | None = None
         self._step_began_s = self._retry_at_s = clock.monotonic_s()
-        self._answers = 0
+        self._responses = 0
         self._fastest_s = self._usual_s = float("inf")
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[None]:
-        """What to be in while a request is answered; one that raises tells nothing about speed."""
+        """The context of a request; waits for a place. A request that raises is not measured."""
         request = object()
         if self._waiters or not self._has_room:
             await self._wait(request)
@@ -73,17 +73,17 @@ class ConcurrencyLimiter:
 
     @property
     def _has_room(self) -> bool:
-        return len(self._young) < self._limit and len(self._begun) < MANY
+        return len(self._counted) < self._limit and len(self._begun) < MANY
 
     def _enter(self, request: object) -> None:
-        self._young.add(request)
-        self._begun[request] = self._clock.monotonic_s(), len(self._young) >= self._limit
+        self._counted.add(request)
+        self._begun[request] = self._clock.monotonic_s(), len(self._counted) >= self._limit
 
     async def _wait(self, request: object) -> None:
         """Return once the request has a place."""
         waiter = self._waiters[request] = asyncio.get_running_loop().create_future()
-        if self._patrol is None or self._patrol.done():
-            self._patrol = asyncio.get_running_loop().create_task(self._excuse_the_old())
+        if self._release_task is None or self._release_task.done():
+            self._release_task = asyncio.get_running_loop().create_task(self._release_slow())
         try:
             await waiter
         except asyncio.CancelledError:
@@ -93,11 +93,11 @@ class ConcurrencyLimiter:
 
     def _leave(self, request: object) -> None:
         self._begun.pop(request, None)
-        self._young.discard(request)
-        self._hand_on()
+        self._counted.discard(request)
+        self._admit_waiting()
 
-    def _hand_on(self) -> None:
-        """Give free places to those who wait."""
+    def _admit_waiting(self) -> None:
+        """Give free places to waiting requests."""
         while self._waiters and self._has_room:
             request = next(iter(self._waiters))
             waiter = self._waiters.pop(request)
@@ -105,24 +105,24 @@ class ConcurrencyLimiter:
                 self._enter(request)
                 waiter.set_result(None)
 
-    async def _excuse_the_old(self) -> None:
+    async def _release_slow(self) -> None:
         while self._waiters:
             await self._clock.sleep(PATIENCE_S)
             oldest_s = self._clock.monotonic_s() - PATIENCE_S
-            self._young.difference_update([each for each, (began_s, _) in self._begun.items() if began_s <= oldest_s])
-            self._hand_on()
+            self._counted.difference_update([each for each, (began_s, _) in self._begun.items() if began_s <= oldest_s])
+            self._admit_waiting()
 
     def _learn(self, now_s: float, began_s: float) -> None:
-        """A request that began in this step is answered."""
+        """Measure a request that began in this step."""
         self._fastest_s = min(self._fastest_s, now_s - began_s)
-        self._answers += 1
-        if self._answers >= STEP_ANSWERS and not (self._is_slow and now_s - self._step_began_s < SLOW_S):
+        self._responses += 1
+        if self._responses >= STEP_RESPONSES and not (self._is_slow and now_s - self._step_began_s < SLOW_S):
             self._step(now_s)
-            self._step_began_s, self._answers, self._fastest_s = now_s, 0, float("inf")
+            self._step_began_s, self._responses, self._fastest_s = now_s, 0, float("inf")
 
     @property
     def _is_slow(self) -> bool:
-        """Whether more than few are allowed, and every answer took longer than it would with few."""
+        """Whether the limit is raised, and every response of the step took longer than with FEW."""
         return self._limit > FEW and self._fastest_s > self._usual_s * SLOWER_RATIO
 
     def _step(self, now_s: float) -> None:
@@ -133,3 +133,30 @@ class ConcurrencyLimiter:
         if now_s >= self._retry_at_s:
             self._usual_s = min(self._usual_s, self._fastest_s)
             self._limit = max(FEW, min(2 * self._limit, round(self._usual_s * RATE_PER_S), MANY))
+
+
+class LimitedMetricsSource:
+    """Wraps the MetricsSource that makes the requests; a query waits in order for a place at its API.
+
+    Args:
+        source: executes the queries.
+        clock: measures latencies.
+    """
+
+    def __init__(self, source: MetricsSource, clock: Clock) -> None:
+        self._source = source
+        self._resource = ConcurrencyLimiter(clock)
+        self._custom = ConcurrencyLimiter(clock)
+        self._external = ConcurrencyLimiter(clock)
+
+    async def query(self, query: MetricQuery[R]) -> R:
+        """As the wrapped source. Raises StatusError."""
+        match query:
+            case ResourceMetricsQuery():
+                limiter = self._resource
+            case ExternalMetricQuery():
+                limiter = self._external
+            case _:
+                limiter = self._custom
+        async with limiter.place():
+            return await self._source.query(query)

@@ -1,23 +1,23 @@
-"""The resource metrics of a namespace's pods listed once for all who ask within a tick, where that costs less.
+"""Serves resource metrics from one list of all pods of a namespace for each tick, where that costs less.
 
-Goes around a `SharedMetricsSource`, which keeps answers for a tick; metrics of other kinds are passed on. Rules:
+Wraps a `SharedMetricsSource`, which keeps responses for a tick; other queries are passed on. Rules:
 
-1. Whether lists are made is decided for each namespace and tick: a request costs as much as REQUEST_PODS pods in an
-   answer. If the ticks before suggest that a list costs less than single questions, the first question makes one; if
-   not, one is made as soon as the tick's single questions have cost as much.
-2. What a selector picks out of a list is told by the pods that we know, never by labels in the answer, which not every
-   metrics server fills in.
-3. Where a list fails, everybody asks for himself, and the namespace is not listed for `pause_s`: failures read as they
-   would without lists.
+1. Lists are decided on for each namespace and tick: a request costs as much as REQUEST_PODS pods in a response. If by
+   the ticks before a list costs less than single queries, the first query makes one; otherwise it is made as soon as
+   the tick's single queries have cost as much.
+2. The pods of a selector are those of our watch: not every metrics server fills in labels in its response.
+3. Where a list fails, single queries are sent, and the namespace is not listed for `pause_s`: users see the errors of
+   single queries.
 
-Differs: upstream asks once for each autoscaler and metric. A pod that the metrics server knows and our watch of pods
-does not (yet, or any more) is not in the answer.
+Differs: upstream sends a query for each autoscaler and metric. A pod that the metrics server has and our watch of pods
+has not (yet, or any more) is not in the response.
 """
 
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from podscaler.api.machinery import selectors
 from podscaler.api.machinery.selectors import Selector
@@ -25,25 +25,25 @@ from podscaler.api.typed.metrics import PodMetrics, PodMetricsList
 from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
 from podscaler.base.lru import LRU
-from podscaler.metrics.source import MetricsSource
+from podscaler.metrics.queries import MetricQuery, MetricsSource, R, ResourceMetricsQuery
 
 log = logging.getLogger(__name__)
 
 REQUEST_PODS = 50
-"""How many pods in an answer cost as much as a request without any (client, API server and metrics server together)."""
+"""The number of pods in a response that cost as much as a request without any, on all three sides together."""
 NAMESPACES = 16_384
-"""Of how many namespaces it is remembered what was asked."""
+"""The number of namespaces whose costs are kept."""
 MEMORY = 0.5
-"""How much of what was expected the latest tick replaces."""
+"""The weight of the latest tick in the expected cost."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownPods:
-    """What is known of the pods of a cluster.
+    """The pods of a cluster, by our watch.
 
     Attributes:
-        count: how many a namespace has.
-        names: of those of a namespace that a selector picks.
+        count: the number of pods of a namespace.
+        names: the names of the pods of a namespace that a selector matches.
     """
 
     count: Callable[[str], int]
@@ -52,34 +52,34 @@ class KnownPods:
 
 @dataclass(slots=True)
 class _Tick:
-    """What was asked about a namespace in this tick, and what the ticks before suggest.
+    """The queries about a namespace in this tick, and the cost expected from the ticks before.
 
     Attributes:
-        began_s: when its first question came.
-        questions, pods: how many there were, about how many pods in all.
-        cost: of those that were asked singly, in pods.
-        expected_cost: what single questions would cost, going by the ticks before.
-        paused_until_s: no list before.
+        began_s: the instant of its first query.
+        queries, pods: the number of queries, and of their pods in all.
+        cost: of the queries that were sent singly, in pods.
+        expected_cost: of single queries, by the ticks before.
+        paused_until_s: there is no list before.
     """
 
     began_s: float
-    questions: int = 0
+    queries: int = 0
     pods: int = 0
     cost: int = 0
     expected_cost: float = 0.0
     paused_until_s: float = 0.0
 
     def renew(self, now_s: float) -> None:
-        """Learn from the tick that is over, and begin the next."""
-        latest = REQUEST_PODS * self.questions + self.pods
+        """Update the expected cost by the tick that is over, and begin the next."""
+        latest = REQUEST_PODS * self.queries + self.pods
         self.expected_cost += MEMORY * (latest - self.expected_cost)
         self.began_s = now_s
-        self.questions = self.pods = self.cost = 0
+        self.queries = self.pods = self.cost = 0
 
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """A list by the names of its pods, and when it was made."""
+    """A list, by the names of its pods, and its instant."""
 
     made_s: float
     listed: PodMetricsList
@@ -90,11 +90,11 @@ class ListedMetricsSource:
     """See the module's rules.
 
     Args:
-        source: who is asked, and keeps answers for `tick_s`.
-        pods: what is known of pods.
+        source: executes the queries, and keeps responses for `tick_s`.
+        pods: those of our watch.
         clock: for ticks.
-        tick_s: how long a tick is.
-        pause_s: how long a failed list is not tried again.
+        tick_s: the length of a tick.
+        pause_s: the delay before a failed list is tried again.
     """
 
     def __init__(self, source: MetricsSource, pods: KnownPods, clock: Clock, *, tick_s: float, pause_s: float) -> None:
@@ -105,22 +105,27 @@ class ListedMetricsSource:
         self._pause_s = pause_s
         self._ticks: LRU[str, _Tick] = LRU(NAMESPACES)
         self._indexes: OrderedDict[str, _Index] = OrderedDict()
-        self.pods_metric = source.pods_metric
-        self.object_metric = source.object_metric
-        self.external_metric = source.external_metric
 
-    async def resource_metrics(self, namespace: str, selector: Selector) -> PodMetricsList:
-        """As the source. Raises StatusError."""
+    async def query(self, query: MetricQuery[R]) -> R:
+        """As the wrapped source. Raises StatusError."""
+        if isinstance(query, ResourceMetricsQuery):
+            picked: Any = await self._pick(query.namespace, query.selector)
+            if picked is not None:
+                return picked  # type: ignore[no-any-return]  # R is PodMetricsList; mypy does not narrow it
+        return await self._source.query(query)
+
+    async def _pick(self, namespace: str, selector: Selector) -> PodMetricsList | None:
+        """What the selector matches of the namespace's list; None where a request of its own is to be made."""
         names = self._known.names(namespace, selector)
         tick = self._tick(namespace)
-        tick.questions += 1
+        tick.queries += 1
         tick.pods += len(names)
-        if self._pays(tick, namespace):
+        if self._is_list_cheaper(tick, namespace):
             usage = await self._list(namespace, tick)
             if usage is not None:
                 return PodMetricsList(items=tuple([usage[name] for name in names if name in usage]))
         tick.cost += REQUEST_PODS + len(names)
-        return await self._source.resource_metrics(namespace, selector)
+        return None
 
     def _tick(self, namespace: str) -> _Tick:
         now_s = self._clock.monotonic_s()
@@ -132,25 +137,25 @@ class ListedMetricsSource:
             tick.renew(now_s)
         return tick
 
-    def _pays(self, tick: _Tick, namespace: str) -> bool:
+    def _is_list_cheaper(self, tick: _Tick, namespace: str) -> bool:
         list_cost = REQUEST_PODS + self._known.count(namespace)
         return max(tick.cost, tick.expected_cost) > list_cost and tick.began_s >= tick.paused_until_s
 
     async def _list(self, namespace: str, tick: _Tick) -> dict[str, PodMetrics] | None:
         """All usage of the namespace by pod name; None where it cannot be listed."""
         try:
-            listed = await self._source.resource_metrics(namespace, selectors.EVERYTHING)
+            listed = await self._source.query(ResourceMetricsQuery(namespace, selectors.EVERYTHING))
         except StatusError as error:
             log.debug("the pods of %s cannot be listed in metrics.k8s.io: %s", namespace, error)
             tick.paused_until_s = self._clock.monotonic_s() + self._pause_s
             return None
         index = self._indexes.get(namespace)
         if index is None or index.listed is not listed:
-            index = self._made(namespace, listed)
+            index = self._index(namespace, listed)
         return index.by_name
 
-    def _made(self, namespace: str, listed: PodMetricsList) -> _Index:
-        """The list by names; those of earlier ticks, of any namespace, are dropped."""
+    def _index(self, namespace: str, listed: PodMetricsList) -> _Index:
+        """The index of a new list; drops those of earlier ticks, of any namespace."""
         now_s = self._clock.monotonic_s()
         while self._indexes and next(iter(self._indexes.values())).made_s <= now_s - self._tick_s:
             self._indexes.popitem(last=False)

@@ -1,69 +1,63 @@
-"""What to ask for one entry of `spec.metrics`, and the answer as the decision core wants it.
+"""The queries for values of metrics, and the protocol of what executes them.
 
-The controller calls `answer` for each metric of an autoscaler. A failure of any kind becomes a `model.Failure`: it is
-the decision's business what that means.
+The controller builds a query for each entry of `spec.metrics` and passes it to a MetricsSource: `podscaler.metrics.api`
+sends it to the metrics API of its kind, and the wrappers around it (`concurrency_limiter`, `shared`, `listed`) limit,
+share and replace requests. A response is the API's typed list, which recordings keep as it is; a failure is a
+StatusError whose text is the bare `<e>` of docs/spec/decision.md 7 (Metrics client): the core adds the prefixes.
 
-Source: docs/spec/decision.md 7 (Metrics client).
+Invariant: queries are immutable and hashable; equal queries mean the same request.
 """
 
-from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
 
 from podscaler.api.machinery.selectors import Selector
+from podscaler.api.typed.autoscaling import CrossVersionObjectReference
 from podscaler.api.typed.metrics import ExternalMetricValueList, MetricValueList, PodMetricsList
-from podscaler.base.errors import StatusError
-from podscaler.core.calculation import samples
-from podscaler.core.model import model
-from podscaler.core.model.emulation import Emulation
-from podscaler.core.model.metric_spec import ExternalMetric, Metric, ObjectMetric, PodsMetric, ResourceMetric
-from podscaler.metrics.source import MetricsSource
+
+MetricsResponse = PodMetricsList | MetricValueList | ExternalMetricValueList
+R = TypeVar("R", bound=MetricsResponse)
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """The answer to one query: what the decision takes from it, and as it came (None where it failed)."""
+class MetricQuery(msgspec.Struct, Generic[R], frozen=True, gc=False):
+    """A query in one namespace whose response is an R, the base of the four."""
 
-    facts: model.Answer
-    wire: PodMetricsList | MetricValueList | ExternalMetricValueList | None = None
+    namespace: str
 
 
-async def answer(
-    source: MetricsSource, metric: Metric, *, namespace: str, selector: Selector, rules: Emulation
-) -> Answered:
-    """What the metrics APIs say about `metric`, which has no fault.
+class ResourceMetricsQuery(MetricQuery[PodMetricsList], frozen=True, gc=False):
+    """Usage of the containers of the pods that `selector` matches (metrics.k8s.io)."""
 
-    Args:
-        source: who is asked.
-        metric: an entry of the spec.
-        namespace: the autoscaler's.
-        selector: the target's pods.
-        rules: how numbers are read.
-    """
-    try:
-        return await _answer(source, metric, namespace=namespace, selector=selector, rules=rules)
-    except StatusError as error:
-        return Answered(model.Failure(error.message, error.reason, error.code))
-    except ValueError as error:
-        return Answered(model.Failure(f"the metrics API's answer cannot be read: {error}"))
+    selector: Selector
 
 
-async def _answer(
-    source: MetricsSource, metric: Metric, *, namespace: str, selector: Selector, rules: Emulation
-) -> Answered:
-    match metric:
-        case ResourceMetric():
-            usage = await source.resource_metrics(namespace, selector)
-            return Answered(samples.of_resource(usage, metric.resource, metric.container, rules), usage)
-        case PodsMetric():
-            name, own = metric.identifier.name, metric.selector
-            values = await source.pods_metric(namespace, name, selector=selector, metric_selector=own)
-            return Answered(samples.of_pods(values, rules), values)
-        case ObjectMetric():
-            name, own = metric.identifier.name, metric.selector
-            values = await source.object_metric(namespace, name, described=metric.described, metric_selector=own)
-            return Answered(samples.of_values(values, rules), values)
-        case ExternalMetric():
-            name, own = metric.identifier.name, metric.selector
-            totals = await source.external_metric(namespace, name, metric_selector=own)
-            return Answered(samples.of_values(totals, rules), totals)
-        case _:
-            raise ValueError(f"nobody serves metrics of type {metric.type}")
+class PodsMetricQuery(MetricQuery[MetricValueList], frozen=True, gc=False):
+    """One value of `metric` for each pod that `selector` matches and that has one (custom.metrics.k8s.io)."""
+
+    metric: str
+    selector: Selector
+    metric_selector: Selector
+
+
+class ObjectMetricQuery(MetricQuery[MetricValueList], frozen=True, gc=False):
+    """The value of `metric` that describes one object; usually one item (custom.metrics.k8s.io)."""
+
+    metric: str
+    described: CrossVersionObjectReference
+    metric_selector: Selector
+
+
+class ExternalMetricQuery(MetricQuery[ExternalMetricValueList], frozen=True, gc=False):
+    """The values of `metric`, which belongs to no object, that `metric_selector` matches (external.metrics.k8s.io)."""
+
+    metric: str
+    metric_selector: Selector
+
+
+class MetricsSource(Protocol):
+    """Executes queries."""
+
+    async def query(self, query: MetricQuery[R]) -> R:
+        """The API's list, whose items may be None or empty. Raises StatusError."""
+        ...

@@ -1,6 +1,8 @@
-"""Public help for tests: virtual clock, builders, fakes that pass the contract tests of the real parts.
+"""Public helpers for tests: a virtual clock, builders of objects, and fakes that pass the contract tests of real parts.
 
-Reading order: `clock` and `cluster` are used most.
+Entry point: `VirtualClock`; the other modules are imported by name.
+Reading order: `clock`; `transport` and `cluster` (a fake API server for clients); `autoscaling` (a controller on it);
+`scenario` (the decision core alone); `registry`, `node` and `containers` (for controllers and the kubelet).
 May import: everything but `cli`.
 """
 

@@ -1,6 +1,6 @@
-"""A controller at work on a cluster in memory, in virtual time: for tests of what the autoscaler does as a whole.
+"""A real controller on a fake cluster in memory, in virtual time, for tests of the autoscaler as a whole.
 
-The cluster is `podscaler.testing.cluster.FakeCluster`; everything between it and the decision core is real.
+Only the cluster (`podscaler.testing.cluster.FakeCluster`) and the clock are fakes.
 """
 
 import asyncio
@@ -8,6 +8,7 @@ import random
 from typing import Any
 
 from podscaler.base.clock import NANOSECONDS
+from podscaler.controller import assembly
 from podscaler.controller.controller import Controller
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.recording.recording import Recording
@@ -17,7 +18,7 @@ from podscaler.testing.cluster import HPAS, FakeCluster
 
 
 def spec(target: str = "web", minimum: int = 1, maximum: int = 10, **more: Any) -> dict[str, Any]:
-    """An autoscaler's spec: half of the requested CPU."""
+    """The spec of an HPA of the Deployment `target` with the target 50 % CPU utilization; `more` adds fields."""
     cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}
     return {
         "scaleTargetRef": {"kind": "Deployment", "name": target, "apiVersion": "apps/v1"},
@@ -28,20 +29,20 @@ def spec(target: str = "web", minimum: int = 1, maximum: int = 10, **more: Any) 
 
 
 class NoRandomness(random.Random):
-    """Every jitter is as short as can be."""
+    """A generator of random numbers that makes every jitter 0."""
 
     def random(self) -> float:
-        """Nothing."""
+        """Return 0."""
         return 0.0
 
 
 class AutoscalerWorld:
-    """A controller at work on a cluster in memory.
+    """A controller and its cluster.
 
     Args:
-        recording: where the controller reports its syncs.
-        lists_deployments: whether the controller may follow deployments, or has to ask for each scale.
-        settings: the controller's, where they are not the defaults; histories are kept in memory unless said otherwise.
+        recording: records the controller's syncs.
+        lists_deployments: whether the controller can list and watch Deployments, or must read each scale.
+        settings: fields of ControllerSettings that differ from the defaults; histories are kept in memory by default.
     """
 
     def __init__(self, recording: Recording | None = None, *, lists_deployments: bool = False, **settings: Any) -> None:
@@ -55,32 +56,32 @@ class AutoscalerWorld:
         self.controller = self.make_controller()
 
     def make_controller(self) -> Controller:
-        """A controller on the cluster, not started."""
+        """Make another controller of the cluster, which is not started."""
         client = Client(self.cluster, self.clock)
-        return Controller(client, self.settings, self.clock, recording=self.recording, rng=NoRandomness())
+        return assembly.new_controller(client, self.settings, self.clock, recording=self.recording, rng=NoRandomness())
 
     def add_web(self, *, cpu: str = "500m", replicas: int = 1, **more: Any) -> None:
-        """Make the deployment `web` with pods that use so much CPU (of 1 requested), and its autoscaler."""
+        """Create the Deployment `web`, its pods, each of which uses `cpu` of 1 requested, and its HPA."""
         self.cluster.put_deployment("web", replicas)
         for number in range(replicas):
             self.cluster.put_pod(f"web-{number}", "web", cpu)
         self.cluster.put_autoscaler("web", spec(**more))
 
     async def start(self) -> None:
-        """Start the controller and let it work until it waits."""
+        """Start the controller and let it run until it waits."""
         self.tasks.append(asyncio.ensure_future(self.controller.run()))
         await self.advance(0)
 
     async def advance(self, span_s: float) -> None:
-        """Let virtual time pass."""
+        """Advance virtual time by so many seconds."""
         await self.clock.advance(span_s, turns=60)
 
     def looks(self, name: str = "web") -> int:
-        """How often the scale of a target was read."""
+        """How often the scale of a target was read, which is once in each sync."""
         return len(self.cluster.asked("GET", f"deployments/{name}/scale"))
 
     async def look_times(self, until_s: float, name: str = "web", step_s: float = 0.5) -> list[float]:
-        """When the target was looked at, in seconds from now on, beginning with the looks so far at 0."""
+        """Advance to `until_s`; returns when the scale was read, in seconds from now, with former reads at 0."""
         times: list[float] = []
         start_s = self.clock.monotonic_s()
         while True:
@@ -91,21 +92,21 @@ class AutoscalerWorld:
 
     @property
     def web(self) -> dict[str, Any]:
-        """The autoscaler `web` as it is now."""
+        """The HPA `web` as it is stored now."""
         return self.cluster.collections[HPAS].objects["shop", "web"]
 
     def replicas(self, name: str = "web") -> int:
-        """What is wanted of a target."""
+        """The spec.replicas of a target."""
         found: int = self.cluster.scales["shop", name]["spec"]["replicas"]
         return found
 
     def metric(self, name: str, **labels: str) -> float | None:
-        """A sample of the controller's own metrics, without their prefix."""
+        """The value of one of the controller's own metrics (`name` without prefix), None if there is none."""
         sample = self.controller.telemetry.registry.get_sample_value
         return sample(f"horizontal_pod_autoscaler_controller_{name}", labels)
 
     async def close(self) -> None:
-        """End the controller."""
+        """Stop the controllers."""
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)

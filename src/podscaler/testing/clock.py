@@ -1,4 +1,4 @@
-"""Virtual time for tests: nothing sleeps, and time moves only when the test says so."""
+"""A virtual clock for tests: implements `podscaler.base.clock.Clock`; time moves only by `advance`."""
 
 import asyncio
 import heapq
@@ -7,7 +7,7 @@ from podscaler.base.clock import NANOSECONDS
 
 
 class VirtualClock:
-    """A clock that stands still until `advance`.
+    """A clock whose time moves only by `advance`.
 
     Args:
         now_ns: the wall clock at the start, nanoseconds since the Unix epoch.
@@ -20,15 +20,15 @@ class VirtualClock:
         self._sequence = 0
 
     def now_ns(self) -> int:
-        """The virtual wall clock."""
+        """The virtual wall clock, nanoseconds since the Unix epoch."""
         return self._start_ns + self._elapsed_ns
 
     def monotonic_s(self) -> float:
-        """Virtual seconds since the start."""
+        """Virtual seconds since the clock was made."""
         return self._elapsed_ns / NANOSECONDS
 
     def set_wall(self, by_s: float) -> None:
-        """Set the wall clock forward, or back; monotonic time and sleepers do not notice."""
+        """Move the wall clock by so many seconds, also back; monotonic time and sleepers are not affected."""
         self._start_ns += round(by_s * NANOSECONDS)
 
     async def sleep(self, delay_s: float) -> None:
@@ -38,14 +38,14 @@ class VirtualClock:
             return
         self._sequence += 1
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        delay_ns = max(round(delay_s * NANOSECONDS), 1)  # a rest that floats leave must not be waited for without end
+        delay_ns = max(round(delay_s * NANOSECONDS), 1)  # a rounding rest below 1 ns must still end
         heapq.heappush(self._sleepers, (self._elapsed_ns + delay_ns, self._sequence, future))
         await future
 
     async def advance(self, span_s: float, *, turns: int = 20) -> None:
-        """Move time on by `span_s` seconds, waking sleepers in due order.
+        """Advance time by `span_s` seconds, and wake sleepers in the order in which they are due.
 
-        After each wake-up the event loop gets `turns` turns, so that what was woken can run until it waits again.
+        After each wake-up the event loop runs `turns` iterations, so that woken tasks run until they wait again.
         """
         end_ns = self._elapsed_ns + round(span_s * NANOSECONDS)
         await self._settle(turns)

@@ -1,8 +1,8 @@
-"""A small cluster in memory, seen through a Transport: what a controller lists, watches, reads and writes.
+"""A fake API server in memory, behind a Transport, with the objects that an autoscaling controller uses.
 
-For tests and benchmarks of controllers without a server: autoscalers, pods, scales of deployments, resource metrics and
-events, with resource versions, watches and conflicts as an API server has them. Nothing is validated or defaulted.
-Faults are put in front of it with `interfere`.
+For tests and benchmarks of controllers without a server: HPAs, pods, scales of Deployments, resource metrics, events,
+ConfigMaps and Leases, with the resource versions, watches and conflicts of an API server. Nothing is validated or
+defaulted. Errors are injected with `interfere` and `fail`.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from urllib.parse import parse_qs
 import msgspec
 
 from podscaler.api.machinery import selectors
-from podscaler.kube.transport.transport import Request, Response, ResponseStream, TransportError
+from podscaler.kube.transport.transport import Request, Response, ResponseStream
 from podscaler.testing.transport import Feed, Reply, ScriptedStream, TransportFailure, json_answer
 
 Object = dict[str, Any]
@@ -40,13 +40,13 @@ DISCOVERY: Mapping[str, Object] = {
 
 @dataclass
 class Collection:
-    """The objects of one kind, by namespace and name, and who watches them."""
+    """The objects of one resource, by namespace and name, and their watches."""
 
     objects: dict[tuple[str, str], Object] = field(default_factory=dict)
     watchers: list[Feed] = field(default_factory=list)
 
     def announce(self, kind: str, obj: Object) -> None:
-        """Tell the watchers."""
+        """Send a watch event (ADDED, MODIFIED or DELETED) to all watches."""
         line = msgspec.json.encode({"type": kind, "object": obj})
         for feed in self.watchers:
             feed.send(line)
@@ -56,14 +56,14 @@ class FakeCluster:
     """See the module.
 
     Args:
-        lists_deployments: whether deployments can be listed and watched, or only their scales be asked for.
+        lists_deployments: whether Deployments can be listed and watched, or only their scales be read.
 
     Attributes:
-        requests: everything that was asked, in order.
+        requests: all requests, in order.
         events: the Event objects that were created or patched, as sent.
-        config_maps: those of kube-system, by name.
-        leases: those of kube-system, by name; they can be read only.
-        hold_deployments: whether the watch of deployments lags behind what is written.
+        config_maps: the ConfigMaps of kube-system, by name.
+        leases: the Leases of kube-system, by name; clients can only read them.
+        hold_deployments: whether changes of Deployments are kept from their watch.
     """
 
     server = "https://10.0.0.1:443"
@@ -83,7 +83,7 @@ class FakeCluster:
         self._interference: dict[tuple[str, str], deque[Reply | Callable[[Request], Reply | None]]] = {}
         self._failing: dict[str, Reply] = {}
 
-    # What a test does to the cluster.
+    # For tests.
 
     def put_autoscaler(
         self,
@@ -95,7 +95,7 @@ class FakeCluster:
         annotations: Mapping[str, str] | None = None,
         path: str = HPAS,
     ) -> None:
-        """Create an autoscaler (of the collection at `path`), or replace its spec, which is a new generation."""
+        """Create an autoscaler in the collection at `path`, or replace its spec, which increments its generation."""
         old = self.collections[path].objects.get((namespace, name))
         meta: Object = {"name": name, "namespace": namespace, "uid": uid, "annotations": annotations or {}}
         generation = old["metadata"]["generation"] + 1 if old else 1
@@ -104,18 +104,18 @@ class FakeCluster:
         self._store(path, obj)
 
     def report(self, name: str, status: Object, *, manager: str, at: str, namespace: str = "shop") -> None:
-        """Write the status of an autoscaler as another controller does, at an instant of the server's clock."""
+        """Write the status of an HPA as another controller `manager` does; `at` is the time in managedFields."""
         old = self.collections[HPAS].objects[namespace, name]
         entry = {"manager": manager, "operation": "Update", "subresource": "status", "time": at}
         metadata = old["metadata"] | {"managedFields": [entry]}
         self._store(HPAS, old | {"metadata": metadata, "status": status})
 
     def serve_pod_autoscalers(self) -> None:
-        """Have PodAutoscalers from now on."""
+        """Serve the resource podautoscalers from now on."""
         self.collections[POD_AUTOSCALERS] = Collection()
 
     def label_autoscaler(self, name: str, *, namespace: str = "shop", **labels: str) -> None:
-        """Change labels, which is no new generation."""
+        """Replace the labels of an HPA, which keeps its generation."""
         old = self.collections[HPAS].objects[namespace, name]
         self._store(HPAS, old | {"metadata": old["metadata"] | {"labels": labels}})
 
@@ -126,7 +126,7 @@ class FakeCluster:
         self.collections[path].announce("DELETED", gone)
 
     def put_deployment(self, name: str, replicas: int, *, namespace: str = "shop", selector: str = "") -> None:
-        """Make a target with so many replicas, without pods."""
+        """Create a Deployment with so many replicas, without pods; `selector` is by default app=NAME."""
         self.scales[namespace, name] = {
             "kind": "Scale",
             "apiVersion": "autoscaling/v1",
@@ -137,7 +137,7 @@ class FakeCluster:
         self.tell_deployment(name, namespace=namespace)
 
     def tell_deployment(self, name: str, *, namespace: str = "shop") -> None:
-        """Let those who watch deployments see one as it now is; `hold_deployments` keeps it from them."""
+        """Send the Deployment's present state to its watches, unless `hold_deployments` is set."""
         collection = self.collections.get(DEPLOYMENTS)
         if collection is None or self.hold_deployments:
             return
@@ -153,7 +153,7 @@ class FakeCluster:
         collection.announce(kind, obj)
 
     def put_pod(self, name: str, app: str, cpu: str, *, namespace: str = "shop", request: str = "1") -> None:
-        """Make (or change) a pod that is ready since long, and its CPU usage."""
+        """Create or replace a pod that has been Ready since 2025, with its CPU usage and request."""
         long_ago = "2025-12-31T00:00:00Z"
         ready = {"type": "Ready", "status": "True", "lastTransitionTime": long_ago}
         self.usage[namespace, name] = cpu
@@ -167,22 +167,22 @@ class FakeCluster:
         )
 
     def interfere(self, method: str, path: str, *replies: Reply | Callable[[Request], Reply | None]) -> None:
-        """Answer the next requests of `method` to `path` by `replies`; a function may answer None to let it pass."""
+        """Reply to the next requests of `method` to `path` with `replies`; a function returns None for no effect."""
         self._interference.setdefault((method, path), deque()).extend(replies)
 
     def fail(self, reply: Reply, *, below: str = "/") -> None:
-        """Answer every request whose path begins so by `reply`, watches too, until `recover`."""
+        """Reply to every request whose path begins with `below` with `reply` until `recover`; "/" cuts watches, too."""
         self._failing[below] = reply
         if below == "/":
             self.end_watches(reply.cause if isinstance(reply, TransportFailure) else "")
 
     def recover(self) -> None:
-        """End all interference."""
+        """Undo `interfere` and `fail`."""
         self._interference.clear()
         self._failing.clear()
 
     def end_watches(self, cause: str = "") -> None:
-        """End all watches in good order, or cut them with `cause`."""
+        """End all watches normally, or break their connections with `cause`."""
         for collection in self.collections.values():
             for feed in collection.watchers:
                 feed.cut(cause) if cause else feed.end()
@@ -192,15 +192,15 @@ class FakeCluster:
         """Path and query of the requests of `method` that contain `fragment`."""
         return [each.target for each in self.requests if each.method == method and fragment in each.target]
 
-    # What a client sees.
+    # The Transport.
 
     async def request(self, request: Request) -> Response:
-        """As a Transport. Raises TransportError where a test interferes so."""
+        """Respond as the API server. Raises TransportError where a test has injected one."""
         self.requests.append(request)
         reply = self._interfered(request)
         await asyncio.sleep(0)
         if isinstance(reply, TransportFailure):
-            raise TransportError(request, server=self.server, cause=reply.cause, broken=reply.broken)
+            raise reply.error(request, self.server)
         if reply is None:
             reply = self._answer(request)
         assert isinstance(reply, Response), "a request that is no watch met a Feed"
@@ -208,12 +208,12 @@ class FakeCluster:
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[ResponseStream]:
-        """As a Transport: the events of a collection from now on."""
+        """Watch a collection. Raises TransportError where a test has injected one."""
         self.requests.append(request)
         reply = self._interfered(request)
         await asyncio.sleep(0)
         if isinstance(reply, TransportFailure):
-            raise TransportError(request, server=self.server, cause=reply.cause, broken=reply.broken)
+            raise reply.error(request, self.server)
         if reply is None:
             reply = Feed()
             collection = self.collections[request.path]
@@ -222,7 +222,7 @@ class FakeCluster:
         yield ScriptedStream(self.server, request, reply)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there are no connections."""
 
     def _interfered(self, request: Request) -> Reply | None:
         for prefix, failing in self._failing.items():
@@ -339,13 +339,13 @@ class FakeCluster:
 
 
 def refusal(code: int, reason: str, message: str) -> Response:
-    """A Status of failure."""
+    """The response for an API error: a Status of failure."""
     return json_answer(
         {"kind": "Status", "status": "Failure", "message": message, "reason": reason, "code": code}, code
     )
 
 
 def conflict(resource: str, name: str) -> Response:
-    """The answer to a write of something that somebody else has changed."""
+    """The response to a write with an outdated resourceVersion."""
     text = "the object has been modified; please apply your changes to the latest version and try again"
     return refusal(409, "Conflict", f'Operation cannot be fulfilled on {resource} "{name}": {text}')

@@ -1,7 +1,7 @@
-"""Containers that are played: the node's workers run as they are, but no process is started and no time passes.
+"""Fake containers for tests of pod workers: no process is started, and time is virtual.
 
-Tests make a `PlayedContainers`, give its `host` to a `PodWorker`, and play what processes and probes do: `exit`,
-`answers`.
+Tests make a `PlayedContainers`, pass its `host` to a `PodWorker`, and control the fake processes (`exit`, `obedient`,
+`unstartable`) and the outcomes of probes and hooks (`answers`).
 """
 
 import asyncio
@@ -13,18 +13,17 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from podscaler.base.clock import Clock
-from podscaler.controlplane.kubelet.containers.host import ContainerProcess, Host
+from podscaler.controlplane.kubelet.containers.dependencies import ContainerProcess, Dependencies
 from podscaler.controlplane.kubelet.launching.capabilities import Capabilities
+from podscaler.controlplane.kubelet.launching.container_config import ContainerConfig
 from podscaler.controlplane.kubelet.launching.images import ImageCommand
-from podscaler.controlplane.kubelet.launching.launch_plan import Launch
-from podscaler.controlplane.kubelet.logs.log_files import LogBook
+from podscaler.controlplane.kubelet.logs.container_log import ContainerLogManager
 from podscaler.controlplane.kubelet.probes.handlers import HandlerOutcome, HandlerTarget, Purpose
-from podscaler.controlplane.kubelet.processes.background import Background
-from podscaler.controlplane.kubelet.processes.orphaned_processes import Sweeper
+from podscaler.controlplane.kubelet.processes.background import BackgroundTasks, ThreadPool
+from podscaler.controlplane.kubelet.processes.orphaned_processes import OrphanKiller
 from podscaler.controlplane.kubelet.processes.paths import NodePaths
 from podscaler.controlplane.kubelet.processes.processes import StartFailure
-from podscaler.controlplane.kubelet.processes.settings import RuntimeSettings
-from podscaler.controlplane.kubelet.processes.threads import Threads
+from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
 from podscaler.controlplane.network.addresses import AddressBlock
 from podscaler.controlplane.registry.events import EventRecorder
 from podscaler.controlplane.registry.registry import Registry
@@ -35,20 +34,21 @@ R = TypeVar("R")
 WEB = ImageCommand(("/bin/web",), default_port=80)
 
 
-class InlineThreads(Threads):
-    """Work is done at once: a thread could not be waited for in virtual time."""
+class InlineThreads(ThreadPool):
+    """Calls functions at once on the event loop: virtual time cannot wait for a thread."""
 
     async def run(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """The result of the call."""
+        """Return the result of the call."""
         return function(*args, **kwargs)
 
 
 @dataclass
 class PlayedProcess:
-    """A process that does what the test says; signals are noted with the second at which they came.
+    """A fake process, which the test ends with `exited`.
 
     Attributes:
-        obeys: whether it ends when it is told to.
+        obeys: whether any signal ends it; SIGKILL always does.
+        signals: the names of the signals that it got, each with the second of the clock.
     """
 
     pid: int
@@ -58,7 +58,7 @@ class PlayedProcess:
     signals: list[tuple[str, float]] = field(default_factory=list)
 
     def signal_group(self, number: int) -> None:
-        """SIGKILL always ends it."""
+        """Record the signal, which may end the process."""
         if self.exited.done():
             return
         self.signals.append((signal.Signals(number).name, self.clock.monotonic_s()))
@@ -67,18 +67,28 @@ class PlayedProcess:
 
 
 class PlayedContainers:
-    """A node whose containers are played.
+    """A node whose containers are fakes.
 
     Args:
-        folder: for the files that are real all the same (volumes, logs).
+        folder: for volumes and logs, which are real files.
+
+    Attributes:
+        host: the dependencies for a `PodWorker`.
+        starts: the containers that were started, each with the second of the clock.
+        launches: the configuration of each container's last start.
+        processes: the process of each container's last start.
+        obedient: whether signals end the processes of later starts.
+        unstartable: names of containers whose start fails.
+        answers: the outcomes of the probe or hook whose command begins with the key; True after the last one.
+        checks: the probes and hooks that were run, each with the second of the clock.
     """
 
     def __init__(
-        self, registry: Registry, clock: Clock, folder: Path, *, settings: RuntimeSettings | None = None
+        self, registry: Registry, clock: Clock, folder: Path, *, settings: KubeletSettings | None = None
     ) -> None:
         self.clock = clock
         self.starts: list[tuple[str, float]] = []
-        self.launches: dict[str, Launch] = {}
+        self.launches: dict[str, ContainerConfig] = {}
         self.processes: dict[str, PlayedProcess] = {}
         self.obedient = True
         self.unstartable: set[str] = set()
@@ -86,34 +96,34 @@ class PlayedContainers:
         self.checks: list[tuple[str, float]] = []
         self._pids = count(1000)
         threads = InlineThreads()
-        self.host = Host(
+        self.host = Dependencies(
             registry=registry,
-            settings=settings or RuntimeSettings(folder, search_path="/usr/bin:/bin"),
+            settings=settings or KubeletSettings(folder, search_path="/usr/bin:/bin"),
             clock=clock,
             events=EventRecorder(registry, "kubelet", clock, host="node"),
             addresses=AddressBlock(7),
             threads=threads,
-            background=Background(),
-            book=LogBook(threads, clock, max_bytes=1 << 20),
-            sweeper=Sweeper(threads, clock),
+            background=BackgroundTasks(),
+            logs=ContainerLogManager(threads, clock, max_bytes=1 << 20),
+            orphans=OrphanKiller(threads, clock),
             paths=NodePaths(folder),
             capabilities=Capabilities(user=501, may_change_user=False, may_bind_low_ports=False),
             resolve_image=lambda image: WEB if image == "web" else None,
             start_process=self._start,
-            check=self._check,
+            run_handler=self._run_handler,
             instance="instance",
             node_name="node",
             allocatable={"cpu": "2"},
         )
 
     def exit(self, name: str, code: int = 1) -> None:
-        """The process of the container `name` ends by itself."""
+        """Let the process of the container `name` exit with `code`."""
         self.processes[name].exited.set_result(code)
 
     async def _start(
         self,
-        host: Host,
-        launch: Launch,
+        deps: Dependencies,
+        config: ContainerConfig,
         *,
         container_id: str,
         log_path: Path,
@@ -122,12 +132,12 @@ class PlayedContainers:
     ) -> ContainerProcess:
         name = log_path.parent.name
         self.starts.append((name, self.clock.monotonic_s()))
-        self.launches[name] = launch
+        self.launches[name] = config
         if name in self.unstartable:
-            raise StartFailure(f'exec: "{launch.argv[0]}": no such file or directory')
+            raise StartFailure(f'exec: "{config.argv[0]}": no such file or directory')
         process = PlayedProcess(next(self._pids), self.clock, asyncio.get_running_loop().create_future(), self.obedient)
         self.processes[name] = process
-        log = host.book.open(log_path)
+        log = deps.logs.open(log_path)
         started = ContainerProcess(process, log, container_id, self.clock.now_ns())  # type: ignore[arg-type]  # played
 
         async def settle() -> None:
@@ -135,13 +145,12 @@ class PlayedContainers:
             on_exit()
             on_end(started, code)
 
-        host.background.start(settle(), f"played container {name}")
+        deps.background.start(settle(), f"played container {name}")
         return started
 
-    async def _check(
+    async def _run_handler(
         self, handler: Mapping[str, Any], target: HandlerTarget, *, timeout_s: float, purpose: Purpose = "probe"
     ) -> HandlerOutcome:
-        """Hooks and probes are named by their command's first word; without an answer they succeed."""
         name = handler["exec"]["command"][0]
         self.checks.append((name, self.clock.monotonic_s()))
         ok = next(self.answers.get(name, iter(())), True)

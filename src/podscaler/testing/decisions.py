@@ -1,7 +1,6 @@
-"""Short ways to say autoscalers, pods and observations in tests of decisions.
+"""Builders of autoscalers, pods and observations for tests of decisions.
 
-Used by the tests of the decision core and by whoever tests what is built on it. Everything is at NOW unless said
-otherwise, each pod requests one CPU and is long ready.
+By default everything happens at NOW, and each pod requests one CPU and has been ready for an hour.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,17 +10,16 @@ import msgspec
 
 from podscaler.api.typed import autoscaling
 from podscaler.core import decide
-from podscaler.core.calculation.ratio import Tolerance
-from podscaler.core.calculation.situation import Situation
+from podscaler.core.calculation.situation import Situation, Tolerance
 from podscaler.core.decision import Decision
 from podscaler.core.model import history, metric_spec, spec
 from podscaler.core.model import settings as settings_module
 from podscaler.core.model.emulation import V1_37, Emulation
 from podscaler.core.model.history import History
 from podscaler.core.model.model import (
-    Answer,
     ContainerRequests,
     Failure,
+    Measurement,
     Observation,
     Pod,
     PodSamples,
@@ -41,27 +39,27 @@ Json = dict[str, Any]
 
 
 def resource(name: str = "cpu", *, utilization: int | None = None, average: str | None = None) -> Json:
-    """A Resource metric."""
+    """A Resource metric (MetricSpec as JSON); `utilization` in percent, `average` as a quantity."""
     return {"type": "Resource", "resource": {"name": name, "target": target(utilization, average)}}
 
 
 def container_resource(
     name: str = "cpu", container: str = "app", *, utilization: int | None = None, average: str | None = None
 ) -> Json:
-    """A ContainerResource metric."""
+    """A ContainerResource metric; `utilization` in percent, `average` as a quantity."""
     source = {"name": name, "container": container, "target": target(utilization, average)}
     return {"type": "ContainerResource", "containerResource": source}
 
 
 def target(utilization: int | None, average: str | None) -> Json:
-    """The target of a resource."""
+    """The MetricTarget of a resource: Utilization in percent, or AverageValue."""
     if utilization is not None:
         return {"type": "Utilization", "averageUtilization": utilization}
     return {"type": "AverageValue", "averageValue": average} if average is not None else {"type": "AverageValue"}
 
 
 def pods_metric(average: str = "1", *, name: str = "rps", selector: Json | None = None) -> Json:
-    """A Pods metric."""
+    """A Pods metric with the AverageValue `average`."""
     metric = {"name": name, "selector": selector}
     return {"type": "Pods", "pods": {"metric": metric, "target": {"type": "AverageValue", "averageValue": average}}}
 
@@ -69,7 +67,7 @@ def pods_metric(average: str = "1", *, name: str = "rps", selector: Json | None 
 def object_metric(
     *, value: str | None = None, average: str | None = None, selector: Json | None = None, kind: str = ""
 ) -> Json:
-    """An Object metric on Ingress `main`."""
+    """An Object metric of the Ingress `main`; `kind` overrides the type of its target."""
     wanted: Json = {"type": kind or ("Value" if value is not None else "AverageValue")}
     wanted |= {key: amount for key, amount in (("value", value), ("averageValue", average)) if amount is not None}
     source = {
@@ -81,7 +79,7 @@ def object_metric(
 
 
 def external_metric(*, value: str | None = None, average: str | None = None, selector: Json | None = None) -> Json:
-    """An External metric."""
+    """An External metric `queue`."""
     wanted: Json = {"type": "Value" if value is not None else "AverageValue"}
     wanted |= {key: amount for key, amount in (("value", value), ("averageValue", average)) if amount is not None}
     return {"type": "External", "external": {"metric": {"name": "queue", "selector": selector}, "target": wanted}}
@@ -95,7 +93,7 @@ def scaler(
     target_ref: Json | None = None,
     emulation: Emulation = V1_37,
 ) -> Spec:
-    """The autoscaler default/web."""
+    """The parsed spec of the HPA default/web; without metrics it has CPU at 50 %."""
     wire = {
         "scaleTargetRef": target_ref or {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"},
         "minReplicas": least,
@@ -108,14 +106,14 @@ def scaler(
 
 
 def metric_of(entry: Json, emulation: Emulation = V1_37) -> metric_spec.Metric:
-    """One entry of spec.metrics, read."""
+    """One entry of spec.metrics, parsed."""
     return metric_spec.read(msgspec.convert(entry, autoscaling.MetricSpec), "default", emulation)
 
 
 def rules(
     *policies: tuple[str, int, int], window: int | None = None, select: str | None = None, tolerance: str | None = None
 ) -> Json:
-    """The behavior of one direction; policies are (type, value, seconds)."""
+    """The HPAScalingRules of one direction; policies are (type, value, periodSeconds)."""
     listed = [{"type": kind, "value": value, "periodSeconds": seconds} for kind, value, seconds in policies]
     return {
         "stabilizationWindowSeconds": window,
@@ -135,7 +133,13 @@ def pod(
     changed: int = -3600,
     **requests_milli: int,
 ) -> Pod:
-    """A pod with one container; started and changed are seconds from NOW."""
+    """A pod with one container.
+
+    Args:
+        ready: the status of its Ready condition, None without one.
+        started, changed: the start, and the last transition of Ready, in seconds from NOW.
+        requests_milli: requests by resource, in thousandths; 1 CPU by default.
+    """
     requests = requests_milli or {"cpu": 1000}
     return Pod(
         name=name,
@@ -151,17 +155,17 @@ def pod(
 
 
 def labelled(each: Pod, labels: Mapping[str, str]) -> Pod:
-    """The pod with other labels."""
+    """A copy of the pod with these labels."""
     return msgspec.structs.replace(each, labels=labels)
 
 
 def pods(count: int, **facts: Any) -> list[Pod]:
-    """`count` like pods, named p0, p1, ..."""
+    """`count` equal pods, named p0, p1, ...; `facts` are those of `pod`."""
     return [pod(f"p{index}", **facts) for index in range(count)]
 
 
 def sampled(*values_milli: int | None, **named_milli: int) -> PodSamples:
-    """Samples for p0, p1, ... (None: none), and for pods by name."""
+    """Samples in thousandths of p0, p1, ... (None: no sample), and of pods by name."""
     values = {f"p{index}": value for index, value in enumerate(values_milli) if value is not None} | named_milli
     return PodSamples({name: Sample(value, NOW, 0) for name, value in values.items()})
 
@@ -174,21 +178,21 @@ def situation(
     tolerance: float = 0.1,
     settings: Settings = settings_module.DEFAULT,
 ) -> Situation:
-    """One sync as a calculator sees it; replicas default to the number of pods."""
+    """The input of a metric's calculation; `replicas` defaults to the number of pods."""
     count = len(listed) if replicas is None else replicas
     status = count if status_replicas is None else status_replicas
     return Situation(NOW, count, status, listed, Tolerance(tolerance, tolerance), settings)
 
 
 def conditions(**by_type: str) -> tuple[autoscaling.Condition, ...]:
-    """Conditions by type and status, an hour old."""
+    """Conditions with these types and statuses, which are an hour old."""
     return tuple(
         autoscaling.Condition(kind, status, "2025-12-31T23:00:00Z", "Old", "old") for kind, status in by_type.items()
     )
 
 
 def observed(
-    *answers: Answer | None,
+    *answers: Measurement | None,
     replicas: int = 3,
     status_replicas: int | None = None,
     listed: Sequence[Pod] | None = None,
@@ -196,7 +200,12 @@ def observed(
     before: tuple[autoscaling.Condition, ...] = (),
     **others: Any,
 ) -> Observation:
-    """An observation whose target has `replicas` replicas and as many ready pods."""
+    """An observation of a target with `replicas` replicas and, unless `listed`, as many ready pods.
+
+    Args:
+        answers: the results of the metrics, in the order of the spec.
+        before: the conditions of the former status.
+    """
     status = autoscaling.HorizontalPodAutoscalerStatus(
         current_replicas=replicas, desired_replicas=replicas, conditions=before or None
     )
@@ -211,12 +220,12 @@ def observed(
 
 
 def using(replicas: int, milli: int) -> PodSamples:
-    """Each of `replicas` pods uses the same."""
+    """Samples of `replicas` pods p0, p1, ... that all use `milli` thousandths."""
     return sampled(*[milli] * replicas)
 
 
 def values(*values_milli: int) -> Values:
-    """The answer for an Object or External metric."""
+    """The result of an Object or External metric."""
     return Values(values_milli)
 
 
@@ -230,20 +239,20 @@ def decided(
     now: int = NOW,
     settings: Settings = settings_module.DEFAULT,
 ) -> Decision:
-    """What is decided."""
+    """The decision for an observation, without former history unless given."""
     return decide.decide(scaler_spec, observation, past, now, settings)
 
 
 def condition_rows(decision: Decision) -> list[tuple[str, str, str]]:
-    """Type, status and reason of each condition."""
+    """Type, status and reason of each condition of the new status."""
     return [(each.type, each.status, each.reason) for each in decision.status.conditions or ()]
 
 
 def messages(decision: Decision) -> dict[str, str]:
-    """Condition messages by type."""
+    """The messages of the new conditions by type."""
     return {each.type: each.message for each in decision.status.conditions or ()}
 
 
 def event_rows(decision: Decision) -> list[tuple[str, str, str]]:
-    """Type, reason and message of each event."""
+    """Type, reason and message of each event of the decision."""
     return [(each.type, each.reason, each.message) for each in decision.events]

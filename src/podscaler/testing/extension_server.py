@@ -1,7 +1,7 @@
-"""Another API server, played: HTTPS behind an APIService, in the test's own event loop.
+"""A fake extension API server (HTTPS, behind an APIService), which runs in the test's event loop.
 
-It knows its callers by the certificate of the front proxy and by the headers that stand for the user, as servers made
-with Kubernetes' libraries do, and keeps what it was asked.
+It authenticates the front proxy by its client certificate, as servers made with k8s.io/apiserver do, and records all
+requests.
 """
 
 import ipaddress
@@ -24,7 +24,7 @@ _LIFE = timedelta(days=365)
 
 
 def write_certificate(path: Path, *names: str) -> bytes:
-    """Write a key and a certificate of its own authority for the host `names` to `path`; returns the certificate."""
+    """Write a key and a self-signed certificate for the host `names` to `path` (PEM); returns the certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "extension")])
     now = datetime.now(UTC)
@@ -50,7 +50,7 @@ def _general(name: str) -> x509.GeneralName:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request: path with its query as sent, headers in order, and who connected (the name in the certificate)."""
+    """One request: path with query as sent, headers in order, and the common name of the client's certificate."""
 
     method: str
     path: str
@@ -59,7 +59,7 @@ class Asked:
     peer: str
 
     def all(self, name: str) -> list[str]:
-        """The values of a header."""
+        """All values of a header; the name is not case-sensitive."""
         return [value for key, value in self.headers if key.lower() == name.lower()]
 
 
@@ -69,10 +69,10 @@ class ExtensionServer:
 
     Attributes:
         certificate: a PEM file with its key and certificate.
-        front_authority: PEM of whom it believes.
-        answers: documents by path; a function makes a whole response.
-        asked: what it was asked, in order.
-        port: where it listens, while it runs.
+        front_authority: the CA of the front proxy's certificate, as PEM.
+        answers: JSON documents by path, or async functions from the request to the response.
+        asked: all requests, in order.
+        port: the port at which it listens; 0 before the first start.
     """
 
     certificate: Path
@@ -83,7 +83,7 @@ class ExtensionServer:
     _runner: web.ServerRunner | None = None
 
     async def start(self) -> int:
-        """Listen, at the same port as before if there was one; returns the port."""
+        """Listen, at the former port if it was started before; returns the port."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.certificate)
         context.load_verify_locations(cadata=self.front_authority.decode())

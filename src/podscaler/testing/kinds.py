@@ -1,7 +1,7 @@
-"""Small kinds for tests of the API server: what they show does not depend on what real kinds check and default.
+"""Small resources for tests of the API server, which do not depend on validation and defaults of real kinds.
 
-`gadgets.example.com` has a spec, a status, a scale and a selectable field; `runners.example.com` stop gracefully;
-`zones` are cluster-scoped; `namespaces` is a Namespace without rules.
+`gadgets.example.com` has spec, status, scale and a selectable field; `runners.example.com` has a grace period; `zones`
+is cluster-scoped; `namespaces` is Namespace without validation.
 """
 
 from typing import Any
@@ -116,7 +116,7 @@ KINDS = (NAMESPACES, GADGETS, RUNNERS, ZONES)
 
 
 def obj(name: str, *, namespace: str = "default", labels: dict[str, str] | None = None, **spec: Any) -> Object:
-    """An object to create: a name in a namespace (`""`: none), labels, and the rest as its spec."""
+    """An object to create; `namespace` is "" for none, and the other arguments are the fields of its spec."""
     metadata: Object = {"name": name}
     if namespace:
         metadata["namespace"] = namespace

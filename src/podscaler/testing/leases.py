@@ -1,8 +1,8 @@
-"""Leases in memory, as several processes see them through transports of their own: for tests of elections.
+"""A fake API server of Leases in memory, for tests of leader election with several processes.
 
-Each process has a `LeaseTransport` to the LeaseServer, which a test cuts, or holds for as long as the process is to
-stand still. Versions, conflicts, preconditions and watches are as an API server has them; events are kept. Nothing is
-validated.
+Each process has a `LeaseTransport` to the `LeaseServer`. A test can cut it, or suspend it as if the process were
+stopped. Resource versions, conflicts, preconditions and watches are those of an API server; events are recorded.
+Nothing is validated.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ class LeaseServer:
     """See the module.
 
     Attributes:
-        leases: by name, as they are now.
+        leases: the stored Leases, by name.
         events: the messages of all events, in order.
         requests: the method and the last part of the path of each request, in order.
     """
@@ -40,21 +40,21 @@ class LeaseServer:
         self._version = 0
 
     def line(self) -> "LeaseTransport":
-        """The way of one more process to this server."""
+        """A transport for one more process."""
         return LeaseTransport(self)
 
     def holder(self, name: str) -> str:
-        """Who holds a Lease; empty: nobody, or there is none."""
+        """The holderIdentity of a Lease; empty if it has none, or does not exist."""
         found: str = self.leases.get(name, {"spec": {}})["spec"].get("holderIdentity", "")
         return found
 
     def edit(self, name: str, **spec: object) -> None:
-        """Somebody changes fields of a Lease's spec."""
+        """Change fields of a Lease's spec, as another client does."""
         known = self.leases[name]
         self._store("MODIFIED", known | {"spec": known["spec"] | spec}, uid=known["metadata"]["uid"])
 
     def answer(self, request: Request) -> Response:
-        """What the server answers at once."""
+        """The response to a request other than a watch."""
         name = request.path.rpartition("/")[2]
         self.requests.append((request.method, name))
         body = msgspec.json.decode(request.body or b"{}")
@@ -70,7 +70,7 @@ class LeaseServer:
         return self._change(request.method, name, body)
 
     def watch(self, request: Request) -> Feed:
-        """The events from now on."""
+        """Start a watch after the request's resourceVersion."""
         feed = Feed()
         self._feeds.append((feed, _selector(request)))
         known = int(parse_qs(request.query).get("resourceVersion", ["0"])[0] or 0)
@@ -84,7 +84,7 @@ class LeaseServer:
         return [each for each in self.leases.values() if selector.matches(each["metadata"].get("labels") or {})]
 
     def create(self, body: Object) -> Response:
-        """Somebody makes a Lease."""
+        """Create a Lease; the response is 409 if it exists."""
         name = body["metadata"]["name"]
         if name in self.leases:
             return refusal(409, "AlreadyExists", f'{RESOURCE} "{name}" already exists')
@@ -122,7 +122,7 @@ class LeaseTransport:
 
     Attributes:
         is_cut: whether requests fail.
-        moves: cleared while the process stands still: nothing of it goes on.
+        moves: cleared while the process is suspended.
     """
 
     server = "https://10.0.0.1:443"
@@ -134,7 +134,7 @@ class LeaseTransport:
         self.moves.set()
 
     async def request(self, request: Request) -> Response:
-        """As a Transport: the server acts at once, the process hears of it when it moves. Raises TransportError."""
+        """Send the request at once; returns the response when the process runs. Raises TransportError."""
         await asyncio.sleep(0)
         await self.moves.wait()
         if self.is_cut:
@@ -146,18 +146,18 @@ class LeaseTransport:
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[ResponseStream]:
-        """As a Transport. Raises TransportError."""
+        """Open a watch. Raises TransportError."""
         await self.moves.wait()
         if self.is_cut:
             raise TransportError(request, server=self.server, cause=REFUSED)
         yield _HeldStream(ScriptedStream(self.server, request, self._server.watch(request)), self)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there are no connections."""
 
 
 class _HeldStream:
-    """A stream that a process reads only while it moves and is not cut off."""
+    """A stream that a process reads only while it runs and is not cut off."""
 
     def __init__(self, stream: ScriptedStream, line: LeaseTransport) -> None:
         self._stream = stream
@@ -166,11 +166,11 @@ class _HeldStream:
         self.headers = stream.headers
 
     async def read(self) -> bytes:
-        """As Stream."""
+        """The body of the response."""
         return await self._stream.read()
 
     async def batches(self) -> AsyncIterator[list[bytes]]:
-        """As Stream; what arrives while the process is cut off is not seen, as little as afterwards."""
+        """Yield lines as they arrive; lines that arrive while the process is cut off are lost."""
         async for batch in self._stream.batches():
             await self._line.moves.wait()
             if not self._line.is_cut:
@@ -178,11 +178,11 @@ class _HeldStream:
 
 
 class OwnClock:
-    """The clock of one process among others in virtual time: its wall clock is off, and it may stand still.
+    """The clock of one of several processes in virtual time: its wall clock is skewed, and its sleep can be suspended.
 
     Args:
-        clock: the time of all.
-        line: tells whether the process moves.
+        clock: the clock that all processes share.
+        line: the process' transport, which knows whether the process is suspended.
         skew_s: by how much its wall clock is ahead.
     """
 
@@ -193,15 +193,15 @@ class OwnClock:
         self._origin_s = abs(skew_s) * 3
 
     def now_ns(self) -> int:
-        """The wall clock, as this process has it."""
+        """The process' wall clock, nanoseconds since the epoch."""
         return self._clock.now_ns() + round(self.skew_s * NANOSECONDS)
 
     def monotonic_s(self) -> float:
-        """The monotonic clock, which has an origin of its own."""
+        """The process' monotonic clock, which has an origin of its own."""
         return self._clock.monotonic_s() + self._origin_s
 
     async def sleep(self, delay_s: float) -> None:
-        """Return after the delay, or when the process moves again."""
+        """Return after the delay, and not while the process is suspended."""
         await self._clock.sleep(delay_s)
         await self._line.moves.wait()
 

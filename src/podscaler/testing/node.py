@@ -1,7 +1,7 @@
-"""A node for tests that has no processes: pods placed on it become ready after a while and stop when they are told to.
+"""A fake node without processes: it binds all pods, makes them Ready after a delay, and removes deleted pods.
 
-Tests of controllers run it beside them on a registry (`open_registry`), in virtual time. It never fails on its own; a
-test that wants a pod to fail writes that status itself.
+Tests of controllers run it on a registry (`open_registry`), in virtual time. Its pods never fail; a test that needs a
+failed pod writes that status itself.
 """
 
 import asyncio
@@ -19,10 +19,8 @@ class PlayedNode:
     """See the module.
 
     Args:
-        registry: the objects.
-        clock: when pods start and stop.
-        startup_s: from being seen to being ready; None for pods that run but never are.
-        stop_s: from being told to stop to being gone.
+        startup_s: from the binding of a pod until it is Ready; None: never.
+        stop_s: from the deletion of a pod until it is removed.
     """
 
     def __init__(self, registry: Registry, clock: Clock, *, startup_s: float | None = 0.0, stop_s: float = 0.0) -> None:
@@ -35,7 +33,7 @@ class PlayedNode:
         self._stopping: set[str] = set()
 
     async def run(self) -> None:
-        """Play until cancelled."""
+        """Run the pods until cancelled."""
         async with asyncio.TaskGroup() as group:
             async for change in self._registry.watch(PODS):
                 pod, uid = change.object, change.object["metadata"]["uid"]
@@ -65,14 +63,14 @@ class PlayedNode:
                 await self._clock.sleep(self.startup_s)
                 await self._write(pod, {**status, "conditions": [self._ready("True")]})
         except StatusError:
-            return  # the pod is gone, or going, already
+            return  # the pod was removed or deleted meanwhile
 
     async def _stop(self, pod: Object) -> None:
         await self._clock.sleep(self.stop_s)
         try:
             await self._registry.delete(PODS, pod["metadata"]["namespace"], pod["metadata"]["name"], grace_period_s=0)
         except StatusError:
-            return  # somebody was faster
+            return  # removed meanwhile
 
     async def _write(self, pod: Object, status: Object) -> None:
         def change(newest: Object) -> None:

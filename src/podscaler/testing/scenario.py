@@ -1,7 +1,7 @@
-"""An autoscaler at work on a simulated target in virtual time, for tests that state a timeline as one literal list.
+"""Runs the decision core on a simulated target in virtual time, for tests that compare a whole timeline.
 
-Drives the decision core as a controller does: at the start and after each sync period, with status, history and the
-selector carried from sync to sync. There is no API and no process, so a simulated day takes well under a second.
+`Scenario` syncs as a controller does: at the start and after each sync period, with status, history and selector
+carried from sync to sync. There is no API server and no process, so a simulated day takes less than a second.
 
 Example: one pod, a load of 610m against a target of half of the requested 200m::
 
@@ -30,7 +30,7 @@ START = 1_767_225_600 * NANOSECONDS
 
 
 class Rescale(NamedTuple):
-    """One row of a timeline: at which second the target got how many replicas, and why."""
+    """One row of a timeline: the second, the new replicas of the target, and the reason."""
 
     at_s: float
     replicas: int
@@ -38,7 +38,7 @@ class Rescale(NamedTuple):
 
 
 class ConditionChange(NamedTuple):
-    """A condition that became another one: at which second, its status and its reason."""
+    """A change of a condition: the second, the new status and the new reason."""
 
     at_s: float
     status: str
@@ -46,7 +46,7 @@ class ConditionChange(NamedTuple):
 
 
 class ScenarioSync(NamedTuple):
-    """One sync: at which second, how many replicas there were, and what was decided."""
+    """One sync: the second, the replicas before it, and the decision."""
 
     at_s: float
     replicas: int
@@ -54,15 +54,14 @@ class ScenarioSync(NamedTuple):
 
 
 class Scenario:
-    """A world with one autoscaler.
+    """A simulation of one autoscaler and its target.
 
     Args:
-        autoscaler: its spec, read.
-        target: what it scales.
-        meters: what the metrics APIs answer, one for each entry of the spec's metrics.
-        settings: the controller's.
-        sync_period_s: the time from one sync to the next.
-        selectors: shared between scenarios whose autoscalers are neighbours.
+        autoscaler: its parsed spec.
+        meters: one for each entry of the spec's metrics.
+        settings: of the controller.
+        sync_period_s: the seconds between syncs.
+        selectors: shared by scenarios whose autoscalers are in one namespace.
     """
 
     def __init__(
@@ -93,12 +92,12 @@ class Scenario:
 
     @property
     def last(self) -> Decision:
-        """What the last sync decided."""
+        """The decision of the last sync."""
         return self.syncs[-1].decision
 
     @property
     def timeline(self) -> list[Rescale]:
-        """Every change of the target by the autoscaler."""
+        """All rescales of the target by the autoscaler, in order."""
         return [
             Rescale(sync.at_s, sync.decision.replicas, sync.decision.trace.reason)
             for sync in self.syncs
@@ -111,24 +110,24 @@ class Scenario:
         return [event for sync in self.syncs for event in sync.decision.events]
 
     def run(self, until_s: float) -> list[Rescale]:
-        """The timeline after all syncs up to that second, the one at it included."""
+        """Carry out all syncs up to and including that second; returns the timeline."""
         while self._next_at_s <= until_s:
             self._sync(self._next_at_s)
             self._next_at_s += self._sync_period_s
         return self.timeline
 
     def scale_by_hand(self, replicas: int) -> None:
-        """Somebody else resizes the target just after the last sync."""
+        """Resize the target just after the last sync, as a user does."""
         self.target.resize(replicas, self._instant(self.at_s))
 
     def change(self, autoscaler: Spec, *meters: Meter) -> None:
-        """Somebody edits the autoscaler just after the last sync; without meters the old ones stay."""
+        """Replace the autoscaler's spec just after the last sync; without `meters` the former ones are kept."""
         self.autoscaler = autoscaler
         self.meters = meters or self.meters
         self._generation += 1
 
     def condition_changes(self, condition_type: str) -> list[ConditionChange]:
-        """Each sync in which a condition's status or reason is not that of the sync before."""
+        """All changes of the status or reason of the condition with this type, the first value included."""
         changes: list[ConditionChange] = []
         for sync in self.syncs:
             for each in sync.decision.status.conditions or ():
@@ -153,12 +152,12 @@ class Scenario:
 
     def _observation(self, at_s: float) -> Observation:
         now = self._instant(at_s)
-        look = ScenarioMoment(at_s, now, self.target)
+        moment = ScenarioMoment(at_s, now, self.target)
         return Observation(
             scale=self.target.scale(),
             status=self.status,
             generation=self._generation,
             pods=self.target.facts(now),
-            metrics=tuple(meter(look) for meter in self.meters),
+            metrics=tuple(meter(moment) for meter in self.meters),
             neighbours=self._selectors.namespace(self.autoscaler.namespace),
         )

@@ -1,28 +1,28 @@
-"""What the metrics APIs answer in a scenario: loads that pods share, fixed values, values over time, failures.
+"""Meters: the results of the metrics APIs in a scenario, such as a load that pods share, values over time, failures.
 
-Given to `podscaler.testing.scenario`, one meter for each entry of `spec.metrics`. Amounts are thousandths; one that
-changes is written as steps, `{0: 250, 900: 700}`: 250 from second 0 on, 700 from second 900 on.
+`podscaler.testing.scenario.Scenario` takes one meter for each entry of `spec.metrics`. Amounts are in thousandths. An
+amount that changes is a mapping from seconds, `{0: 250, 900: 700}`: 250 from second 0 on, 700 from second 900 on.
 """
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
 from podscaler.base.clock import NANOSECONDS
-from podscaler.core.model.model import Answer, Failure, PodSamples, Sample, Values
+from podscaler.core.model.model import Failure, Measurement, PodSamples, Sample, Values
 from podscaler.testing.scenario_target import ScenarioTarget
 
 Amount = int | Mapping[float, int]
 
 
 class ScenarioMoment(NamedTuple):
-    """The moment at which somebody asks: seconds since the scenario began, the instant, and the target then."""
+    """The moment of a query: seconds since the start of the scenario, the instant in ns, and the target."""
 
     at_s: float
     now: int
     target: ScenarioTarget
 
 
-Meter = Callable[[ScenarioMoment], Answer]
+Meter = Callable[[ScenarioMoment], Measurement]
 
 _T = TypeVar("_T")
 
@@ -32,55 +32,59 @@ def _at(steps: Mapping[float, _T], at_s: float) -> _T:
 
 
 def amount_at(amount: Amount, at_s: float) -> int:
-    """The amount at a second; before the first it is that of the first."""
+    """The amount at a second; before second 0 it is the amount at 0."""
     return amount if isinstance(amount, int) else _at(amount, at_s)
 
 
 def shared(total: Amount, *, window_s: float = 0, lag_s: float = 0) -> Meter:
-    """A load that the pods in service share evenly; others that run are idle.
+    """A load that the ready pods share evenly; other running pods have 0.
 
     Args:
-        window_s: over how long samples are averaged; a pod's first ones after it got ready do not count for CPU.
-        lag_s: how late the metrics API learns of a changed load.
+        window_s: the window of the samples, in seconds.
+        lag_s: the delay after which the metrics API shows a changed load.
     """
 
-    def answer(look: ScenarioMoment) -> Answer:
-        serving = [pod.name for pod in look.target.serving(look.now)]
-        share, rest = divmod(amount_at(total, look.at_s - lag_s), max(len(serving), 1))
+    def answer(moment: ScenarioMoment) -> Measurement:
+        serving = [pod.name for pod in moment.target.serving(moment.now)]
+        share, rest = divmod(amount_at(total, moment.at_s - lag_s), max(len(serving), 1))
         usage = {name: share + (index < rest) for index, name in enumerate(serving)}
-        return _samples(look, {pod.name: usage.get(pod.name, 0) for pod in look.target.pods}, window_s)
+        return _samples(moment, {pod.name: usage.get(pod.name, 0) for pod in moment.target.pods}, window_s)
 
     return answer
 
 
 def alike(amount: Amount, *, window_s: float = 0) -> Meter:
-    """The same for each pod, however many there are, averaged over a window."""
-    return lambda look: _samples(look, {pod.name: amount_at(amount, look.at_s) for pod in look.target.pods}, window_s)
+    """The same amount for each running pod; `window_s` is the window of the samples."""
+    return lambda moment: _samples(
+        moment, {pod.name: amount_at(amount, moment.at_s) for pod in moment.target.pods}, window_s
+    )
 
 
 def each(*amounts: int) -> Meter:
-    """One amount for each of the first pods."""
-    return lambda look: _samples(look, dict(zip((pod.name for pod in look.target.pods), amounts, strict=False)), 0)
+    """One amount for each of the first pods; the others have no sample."""
+    return lambda moment: _samples(
+        moment, dict(zip((pod.name for pod in moment.target.pods), amounts, strict=False)), 0
+    )
 
 
-def _samples(look: ScenarioMoment, usage: Mapping[str, int], window_s: float) -> PodSamples:
-    """The samples of those pods that run and report."""
-    known = [pod for pod in look.target.pods if pod.reports and pod.phase == "Running" and pod.name in usage]
+def _samples(moment: ScenarioMoment, usage: Mapping[str, int], window_s: float) -> PodSamples:
+    """The samples of the running pods that the metrics API knows."""
+    known = [pod for pod in moment.target.pods if pod.reports and pod.phase == "Running" and pod.name in usage]
     window_ns = round(window_s * NANOSECONDS)
-    samples = {pod.name: Sample(usage[pod.name], look.now, window_ns) for pod in known}
+    samples = {pod.name: Sample(usage[pod.name], moment.now, window_ns) for pod in known}
     return PodSamples(samples, is_empty=not samples)
 
 
 def values(*amounts: Amount) -> Meter:
     """The values of an Object or External metric."""
-    return lambda look: Values(tuple(amount_at(amount, look.at_s) for amount in amounts))
+    return lambda moment: Values(tuple(amount_at(amount, moment.at_s) for amount in amounts))
 
 
 def failing(message: str) -> Meter:
-    """An API that answers with an error."""
-    return lambda look: Failure(message)
+    """A metrics API that responds with an error."""
+    return lambda moment: Failure(message)
 
 
 def in_turn(meters: Mapping[float, Meter]) -> Meter:
-    """One meter after another, each from its second on."""
-    return lambda look: _at(meters, look.at_s)(look)
+    """Several meters, each used from its second on."""
+    return lambda moment: _at(meters, moment.at_s)(moment)

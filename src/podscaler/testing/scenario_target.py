@@ -1,9 +1,9 @@
-"""The target of a simulated autoscaler: pods that start, get ready after a while, and share a load.
+"""The simulated target of an autoscaler: a workload whose pods become ready after a delay.
 
-Used through `podscaler.testing.scenario`.
+`podscaler.testing.scenario` resizes it.
 
-Invariants: resizing takes effect at once, new pods are running but not ready before their delay is over, and a smaller
-target loses pods that are not ready first, then the youngest.
+Invariants: resizing takes effect at once; new pods run, and are ready after their delay; scaling down removes pods that
+are not ready first, then the youngest.
 """
 
 from collections.abc import Mapping
@@ -21,13 +21,13 @@ ONE_CPU: Mapping[str, Mapping[str, int]] = {"app": {"cpu": 1000}}
 
 
 class ScenarioPod(msgspec.Struct):
-    """One pod; tests change it as the world would.
+    """One pod; tests may change its attributes.
 
     Attributes:
-        started_at: when it began to run.
-        ready_at: from when on it is ready; None for never.
-        reports: whether the metrics APIs know it.
+        started_at: its start, nanoseconds since the epoch.
+        ready_at: the instant from which it is ready; None: never.
         containers: requests in thousandths by container and resource.
+        reports: whether the metrics APIs have samples of it.
     """
 
     name: str
@@ -47,11 +47,11 @@ class ScenarioTarget:
     """A workload that is scaled.
 
     Args:
-        replicas: how many pods it has to begin with, all of them long ready.
+        replicas: the number of pods at the start, which have been ready for LONG_AGO_S seconds.
         start: the instant at which the scenario begins.
-        containers: requests in thousandths by container and resource, of every pod.
-        ready_after_s: how long a new pod takes to get ready.
-        name: of the workload; its pods have the label `app` with this value.
+        containers: the requests of every pod, in thousandths by container and resource.
+        ready_after_s: the delay after which a new pod is ready.
+        name: the name of the workload, and the value of the label `app` of its pods.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class ScenarioTarget:
         self._ready_after_ns = round(ready_after_s * NANOSECONDS)
 
     def resize(self, replicas: int, now: int) -> None:
-        """Have that many pods."""
+        """Add or remove pods until there are `replicas`."""
         self.replicas = replicas
         self.pods.sort(key=lambda pod: (not pod.is_ready(now), pod.started_at))
         del self.pods[replicas:]
@@ -83,7 +83,7 @@ class ScenarioTarget:
             self._made += 1
 
     def serving(self, now: int) -> list[ScenarioPod]:
-        """The pods that do the work."""
+        """The pods that are ready and not being deleted, which share the load."""
         return [pod for pod in self.pods if pod.is_ready(now) and not pod.is_deleting]
 
     def scale(self) -> Scale:

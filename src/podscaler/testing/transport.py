@@ -1,7 +1,6 @@
-"""A transport that answers from a script: the fake of `podscaler.kube.transport.transport` for tests of whatever uses a
-client.
+"""A fake transport with scripted responses, for tests of clients.
 
-It passes the contract tests that the real transport passes. Requests are kept in `requests`, in order.
+`ScriptedTransport` implements `podscaler.kube.transport.transport.Transport` and passes its contract tests.
 """
 
 import asyncio
@@ -17,26 +16,30 @@ from podscaler.kube.transport.transport import Request, Response, ResponseStream
 
 @dataclass(frozen=True, slots=True)
 class TransportFailure:
-    """A reply that never comes: the cause in Go's words."""
+    """A request that fails: the cause as Go words it, and whether an established connection was lost."""
 
     cause: str
     broken: bool = False
 
+    def error(self, request: Request, server: str) -> TransportError:
+        """The error that the transport raises for it."""
+        return TransportError(request, server=server, cause=self.cause, broken=self.broken)
+
 
 class Feed:
-    """A stream that the test feeds with lines, and ends or cuts when it likes; lines that nobody read yet wait."""
+    """The body of a watch, to which the test sends lines; lines that are not read yet are queued."""
 
     def __init__(self, *lines: bytes) -> None:
         self._queue: asyncio.Queue[list[bytes] | TransportFailure | None] = asyncio.Queue()
         self.send(*lines)
 
     def send(self, *lines: bytes) -> None:
-        """Let `lines` arrive, together."""
+        """Send `lines` in one batch."""
         if lines:
             self._queue.put_nowait(list(lines))
 
     def end(self) -> None:
-        """End the answer in good order."""
+        """End the response normally."""
         self._queue.put_nowait(None)
 
     def cut(self, cause: str = "EOF") -> None:
@@ -44,7 +47,7 @@ class Feed:
         self._queue.put_nowait(TransportFailure(cause, broken=True))
 
     async def next(self) -> list[bytes] | TransportFailure | None:
-        """What the reader gets next."""
+        """The next batch of lines, a failure, or None for the end; waits for it."""
         return await self._queue.get()
 
 
@@ -53,20 +56,24 @@ Script = Reply | Callable[[Request], Reply]
 
 
 def json_answer(value: Any, status: int = 200) -> Response:
-    """An answer with `value` as JSON."""
+    """A response with `value` as JSON."""
     return Response(status, {"content-type": "application/json"}, msgspec.json.encode(value))
 
 
 @dataclass
 class ScriptedTransport:
-    """See the module; paths that nobody scripted are 404 in plain text."""
+    """See the module; a path without a script is 404 in plain text.
+
+    Attributes:
+        requests: all requests, in order.
+    """
 
     server: str = "https://10.0.0.1:443"
     requests: list[Request] = field(default_factory=list)
     _scripts: dict[tuple[str, str], list[Script]] = field(default_factory=dict)
 
     def on(self, method: str, path: str, *scripts: Script) -> None:
-        """Answer requests of `method` to `path` (without query) by `scripts` in turn; the last one stays."""
+        """Reply to requests of `method` to `path` (without query) with `scripts` in turn; the last one is repeated."""
         self._scripts[method, path] = list(scripts)
 
     def asked(self, method: str = "") -> list[str]:
@@ -74,25 +81,25 @@ class ScriptedTransport:
         return [request.target for request in self.requests if method in ("", request.method)]
 
     async def request(self, request: Request) -> Response:
-        """The scripted answer. Raises TransportError."""
+        """The scripted response. Raises TransportError."""
         reply = self._reply(request)
         await asyncio.sleep(0)
         if isinstance(reply, Response):
             return reply
         assert isinstance(reply, TransportFailure), "a request that is no watch met a Feed"
-        raise TransportError(request, server=self.server, cause=reply.cause, broken=reply.broken)
+        raise reply.error(request, self.server)
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[ResponseStream]:
-        """The scripted stream; an Answer is a stream that is over soon."""
+        """The scripted stream: a Feed, or the lines of a Response. Raises TransportError."""
         reply = self._reply(request)
         await asyncio.sleep(0)
         if isinstance(reply, TransportFailure):
-            raise TransportError(request, server=self.server, cause=reply.cause, broken=reply.broken)
+            raise reply.error(request, self.server)
         yield ScriptedStream(self.server, request, reply)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there are no connections."""
 
     def _reply(self, request: Request) -> Reply:
         self.requests.append(request)
@@ -104,7 +111,7 @@ class ScriptedTransport:
 
 
 class ScriptedStream:
-    """The answer to a watch: what a Feed is fed with, or the lines of an Answer."""
+    """The response to a watch: the lines of a Feed or of a Response."""
 
     def __init__(self, server: str, request: Request, reply: Response | Feed) -> None:
         self._server = server
@@ -114,15 +121,15 @@ class ScriptedStream:
         self.headers: Mapping[str, str] = reply.headers if isinstance(reply, Response) else {}
 
     async def read(self) -> bytes:
-        """The body of an Answer."""
+        """The body of a Response; empty for a Feed."""
         return self._reply.body if isinstance(self._reply, Response) else b""
 
     async def batches(self) -> AsyncIterator[list[bytes]]:
-        """Lines as they come. Raises TransportError where the Feed is cut."""
+        """Yield batches of lines as they arrive. Raises TransportError where the Feed is cut."""
         if isinstance(self._reply, Response):
             yield [line for line in self._reply.body.split(b"\n") if line]
             return
         while (batch := await self._reply.next()) is not None:
             if isinstance(batch, TransportFailure):
-                raise TransportError(self._request, server=self._server, cause=batch.cause, broken=batch.broken)
+                raise batch.error(self._request, self._server)
             yield batch

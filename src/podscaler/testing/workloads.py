@@ -1,6 +1,6 @@
-"""Builders of workload objects for tests: what is not named gets a plain value, so that a test shows only what matters.
+"""Builders of pods and workloads for tests; an argument that is not given has a plain default.
 
-Objects are JSON-ready dicts as the API server stores them, without what only it fills in unless asked for.
+Objects are JSON-ready dicts as the API server stores them. Fields that the server sets are left out unless given.
 """
 
 from typing import Any
@@ -16,12 +16,9 @@ def pod(
 ) -> Object:
     """A pod. `extra`: `node`, `phase`, `ready_at` (ns; ready since), `created_at` (ns), `annotations`, `ip`,
     `restarts`, `deleting` (True), `ports` (list of containerPort objects)."""
-    metadata: Object = {"name": name, "namespace": NAMESPACE, "uid": f"uid-{name}"}
+    metadata = _metadata(name, extra, owner)
     metadata |= {"labels": labels} if labels else {}
-    metadata |= {"annotations": extra["annotations"]} if "annotations" in extra else {}
-    metadata |= {"creationTimestamp": rfc3339(extra["created_at"])} if "created_at" in extra else {}
     metadata |= {"deletionTimestamp": "2026-01-01T00:00:00Z"} if extra.get("deleting") else {}
-    metadata |= {"ownerReferences": [_controller(owner)]} if owner else {}
     container = {"name": "app", "image": "example.com/app"} | ({"ports": extra["ports"]} if "ports" in extra else {})
     spec: Object = {"containers": [container]} | ({"nodeName": extra["node"]} if "node" in extra else {})
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": _pod_status(extra)}
@@ -31,11 +28,8 @@ def replica_set(name: str = "web-1", size: int = 1, *, labels: dict[str, str] | 
     """A ReplicaSet. `extra`: `available`, `ready`, `pods` (numbers of its status), `annotations`, `created_at` (ns),
     `template`, `owner`, `min_ready_s`, `generation`, `observed`."""
     labels = labels or {"app": "web"}
-    metadata: Object = {"name": name, "namespace": NAMESPACE, "uid": f"uid-{name}", "labels": labels}
-    metadata |= {"annotations": extra["annotations"]} if "annotations" in extra else {}
-    metadata |= {"creationTimestamp": rfc3339(extra["created_at"])} if "created_at" in extra else {}
+    metadata = _metadata(name, extra, extra.get("owner")) | {"labels": labels}
     metadata |= {"generation": extra["generation"]} if "generation" in extra else {}
-    metadata |= {"ownerReferences": [_controller(extra["owner"])]} if "owner" in extra else {}
     spec: Object = {"replicas": size, "selector": {"matchLabels": labels}}
     spec["template"] = extra.get("template") or pod_template(labels)
     spec |= {"minReadySeconds": extra["min_ready_s"]} if "min_ready_s" in extra else {}
@@ -51,56 +45,54 @@ def replica_set(name: str = "web-1", size: int = 1, *, labels: dict[str, str] | 
 
 def deployment(name: str = "web", replicas: int = 1, *, labels: dict[str, str] | None = None, **spec: Any) -> Object:
     """A Deployment with upstream's defaults; `spec` replaces or adds fields of its spec."""
-    labels = labels or {"app": "web"}
-    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}}
     defaults: Object = {
         "replicas": replicas,
-        "selector": {"matchLabels": labels},
-        "template": pod_template(labels),
-        "strategy": rolling,
-        "revisionHistoryLimit": 10,
+        "template": pod_template(labels or {"app": "web"}),
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}},
         "progressDeadlineSeconds": 600,
     }
-    metadata: Object = {"name": name, "namespace": NAMESPACE, "uid": f"uid-{name}", "generation": 1}
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": defaults | spec, "status": {}}
+    return _workload("Deployment", name, labels or {"app": "web"}, defaults | spec)
 
 
 def replication_controller(name: str = "old", replicas: int = 1, *, labels: dict[str, str] | None = None) -> Object:
     """A ReplicationController, whose selector is the labels."""
     labels = labels or {"app": name}
     spec: Object = {"replicas": replicas, "selector": labels, "template": pod_template(labels)}
-    metadata: Object = {"name": name, "namespace": NAMESPACE, "uid": f"uid-{name}"}
-    return {"apiVersion": "v1", "kind": "ReplicationController", "metadata": metadata, "spec": spec}
+    return {"apiVersion": "v1", "kind": "ReplicationController", "metadata": _metadata(name, {}, None), "spec": spec}
 
 
 def stateful_set(name: str = "db", replicas: int = 3, *, partition: int = 0, **spec: Any) -> Object:
     """A StatefulSet with upstream's defaults; `spec` replaces or adds fields of its spec."""
-    labels = {"app": name}
     defaults: Object = {
         "replicas": replicas,
-        "selector": {"matchLabels": labels},
         "serviceName": name,
-        "template": pod_template(labels, image="example.com/app:1"),
         "podManagementPolicy": "OrderedReady",
         "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition, "maxUnavailable": 1}},
-        "revisionHistoryLimit": 10,
     }
-    metadata: Object = {"name": name, "namespace": NAMESPACE, "uid": f"uid-{name}", "generation": 1}
-    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": defaults | spec, "status": {}}
+    return _workload("StatefulSet", name, {"app": name}, defaults | spec)
 
 
 def daemon_set(name: str = "agent", **spec: Any) -> Object:
     """A DaemonSet with upstream's defaults; `spec` replaces or adds fields of its spec."""
-    labels = {"app": name}
     rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}
-    defaults: Object = {
+    return _workload("DaemonSet", name, {"app": name}, {"updateStrategy": rolling, **spec})
+
+
+def _workload(kind: str, name: str, labels: dict[str, str], spec: Object) -> Object:
+    defaults = {
         "selector": {"matchLabels": labels},
         "template": pod_template(labels, image="example.com/app:1"),
-        "updateStrategy": rolling,
         "revisionHistoryLimit": 10,
     }
-    metadata: Object = {"name": name, "namespace": NAMESPACE, "uid": f"uid-{name}", "generation": 1}
-    return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata, "spec": defaults | spec, "status": {}}
+    metadata = _metadata(name, {}, None) | {"generation": 1}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": defaults | spec, "status": {}}
+
+
+def _metadata(name: str, extra: dict[str, Any], owner: Object | None) -> Object:
+    metadata: Object = {"name": name, "namespace": NAMESPACE, "uid": f"uid-{name}"}
+    metadata |= {"annotations": extra["annotations"]} if "annotations" in extra else {}
+    metadata |= {"creationTimestamp": rfc3339(extra["created_at"])} if "created_at" in extra else {}
+    return metadata | ({"ownerReferences": [_controller(owner)]} if owner else {})
 
 
 def pod_template(labels: dict[str, str], *, image: str = "example.com/app", **pod_spec: Any) -> Object:

@@ -17,11 +17,12 @@ import aiohttp
 from podscaler.api.kinds import catalog
 from podscaler.controlplane.aggregator.availability import Availability
 from podscaler.controlplane.aggregator.layer import Aggregation
-from podscaler.controlplane.apiserver.app import NOBODY, ApiServer, ServerParts
-from podscaler.controlplane.auth.tokens import Authenticator
+from podscaler.controlplane.apiserver.app import ApiServer
+from podscaler.controlplane.apiserver.http.resource_request import NO_PARTS, ServerParts
+from podscaler.controlplane.auth.authenticator import Authenticator
 from podscaler.controlplane.credentials import front_proxy
-from podscaler.controlplane.registry.local import LocalRegistry
 from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.registry.registry import Registry
 from podscaler.controlplane.registry.users import ADMIN, User
 from podscaler.controlplane.storage.store import open_store, run_inline
 from podscaler.testing import VirtualClock, extension_server
@@ -57,7 +58,7 @@ class Reply:
 class World:
     """Both servers, and a client of the first."""
 
-    registry: LocalRegistry
+    registry: Registry
     clock: VirtualClock
     aggregation: Aggregation
     extension: ExtensionServer
@@ -115,12 +116,12 @@ class World:
 
 
 @asynccontextmanager
-async def open_world(folder: Path, neighbours: ServerParts = NOBODY) -> AsyncIterator[World]:
+async def open_world(folder: Path, parts: ServerParts = NO_PARTS) -> AsyncIterator[World]:
     """Both servers, with nothing that leads from one to the other."""
     clock = VirtualClock()
     store = await open_store(folder / "data", clock, run=run_inline, is_synced=False)
     objects = Objects(store, [resource for resource in catalog.RESOURCES if resource.stored])
-    registry = LocalRegistry(objects)
+    registry = Registry(objects)
     await registry.create("namespaces", {"metadata": {"name": "default"}})
     proxy = front_proxy.ensure(folder / "front-proxy", now_ns=time.time_ns())
     aggregation = Aggregation(objects, clock, proxy.identity)
@@ -133,7 +134,7 @@ async def open_world(folder: Path, neighbours: ServerParts = NOBODY) -> AsyncIte
         authenticator=Authenticator(USERS),
         tls=None,
         clock=clock,
-        neighbours=replace(neighbours, aggregation=aggregation),
+        parts=replace(parts, aggregation=aggregation),
     )
     port = await server.start("127.0.0.1", 0)
     async with aiohttp.ClientSession() as client:

@@ -10,8 +10,8 @@ import pytest
 from aggregation_world import APISERVICES, GROUP, NAME, RESOURCE, ROOT, World, open_world
 from aiohttp import web
 
-from podscaler.controlplane.apiserver.app import ServerParts
-from podscaler.controlplane.registry.registry import MetricQuery, MetricResource
+from podscaler.controlplane.apiserver.http.resource_request import ServerParts
+from podscaler.controlplane.registry.providers import MetricQuery, MetricResource
 
 AGGREGATED = {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
 CUSTOM = "custom.metrics.k8s.io"

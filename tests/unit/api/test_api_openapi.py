@@ -5,7 +5,7 @@ import re
 import pytest
 
 from podscaler.api.kinds import catalog
-from podscaler.api.openapi import openapi, openapi_values
+from podscaler.api.openapi import openapi
 from podscaler.api.openapi.openapi import CreateOnly
 from podscaler.api.text import json_text
 
@@ -16,7 +16,7 @@ REVIEW = CreateOnly(
     "SelfSubjectAccessReview",
     "authorization/v1.SelfSubjectAccessReview",
 )
-METRICS = openapi_values.documents(
+METRICS = openapi.metric_documents(
     {"custom.metrics.k8s.io": ("v1beta2", "v1beta1"), "external.metrics.k8s.io": ("v1beta1",)},
     {"custom.metrics.k8s.io": "MetricValueList", "external.metrics.k8s.io": "ExternalMetricValueList"},
 )

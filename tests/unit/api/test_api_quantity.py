@@ -292,29 +292,6 @@ def test_decimal_from_milli(milli: int, text: str) -> None:
     assert str(Quantity.from_milli(milli)) == text
 
 
-@pytest.mark.parametrize(
-    ("raw", "printed", "form"),
-    [
-        ('"1"', "1", SI),
-        ('" 1 "', "1", SI),
-        ("1.5", "1500m", SI),
-        ("1e3", "1e3", EXP),
-        ("null", "0", SI),
-    ],
-)
-def test_json(raw: str, printed: str, form: Format) -> None:
-    """JSON strings and bare numbers are quantities; null is zero."""
-    read = quantity.parse_json(raw)
-    assert (str(read), read.format) == (printed, form)
-
-
-@pytest.mark.parametrize("raw", ['""', "true", "[]", '"\\u0031"', '"'])
-def test_json_errors(raw: str) -> None:
-    """Other JSON is no quantity, and escapes are not interpreted."""
-    with pytest.raises(QuantityError, match="must match the regular expression"):
-        quantity.parse_json(raw)
-
-
 def test_negative_rounding_of_the_next_version() -> None:
     """Big negative quantities round away from zero from v1.38 on, where v1.37 adds one."""
     read = parse("-1.5n")

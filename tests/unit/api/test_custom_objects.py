@@ -118,14 +118,14 @@ def test_defaults_apply_below_defaults_and_to_idle_nulls() -> None:
 )
 def test_values_are_judged_in_upstreams_words(schema: Object, value: object, texts: list[str]) -> None:
     """Each constraint has its sentence."""
-    found = validation.faults({"a": value}, None, structural.parse(properties(a=schema)))
+    found = validation.field_errors({"a": value}, None, structural.parse(properties(a=schema)))
     assert [str(error) for error in found] == texts
 
 
 def test_what_did_not_change_is_not_judged_again() -> None:
     """A schema that became stricter lets an object stay as it is, but not become wrong elsewhere."""
     schema = structural.parse(properties(a={**NUMBER, "maximum": 1}, b={**NUMBER, "maximum": 1}))
-    found = validation.faults({"a": 5, "b": 6}, {"a": 5, "b": 1}, schema)
+    found = validation.field_errors({"a": 5, "b": 6}, {"a": 5, "b": 1}, schema)
     assert [error.field for error in found] == ["b"]
 
 
@@ -135,7 +135,7 @@ def test_elements_that_stand_twice_are_told_once() -> None:
     keyed = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": items}
     plain = {"type": "array", "x-kubernetes-list-type": "set", "items": TEXT}
     schema = structural.parse(properties(s=plain, m=keyed))
-    found = list_types.faults({"s": ["a", "b", "a", "a"], "m": [{"k": "x"}, {"v": 1}]}, schema)
+    found = list_types.field_errors({"s": ["a", "b", "a", "a"], "m": [{"k": "x"}, {"v": 1}]}, schema)
     assert [str(error) for error in found] == ['s[2]: Duplicate value: "a"', 'm[1]: Duplicate value: {"k":"x"}']
 
 
@@ -200,7 +200,7 @@ def test_rules_are_judged_with_the_object() -> None:
     rules = [{"rule": "self > 1"}]
     schema = properties(spec={**NUMBER, "x-kubernetes-validations": rules})
     crd = definition(schema={"openAPIV3Schema": schema})
-    assert (crd_validation.warnings(crd), crd_validation.faults(crd, None)) == ([], [])
+    assert (crd_validation.warnings(crd), crd_validation.validate(crd, None)) == ([], [])
     validate = records.of(crd).stored.strategy.validate
     told = [[str(fault) for fault in validate({"metadata": {"name": "a"}, "spec": spec}, None)] for spec in (1, 2)]
     assert told == [["spec: Invalid value: 1: failed rule: self > 1"], []]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from podscaler.api.crd import object_metadata, records, structural
+from podscaler.api.crd import decoding, records, structural
 from podscaler.api.kinds.apiextensions import crd_validation
 from podscaler.api.resource.resources import Object
 from podscaler.api.text.json_text import DecodeError
@@ -40,7 +40,7 @@ def test_metadata_of_an_embedded_object_is_told_with_its_place() -> None:
     embedded = {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
     schema = structural.parse({"type": "object", "properties": {"emb": embedded}})
     with pytest.raises(DecodeError) as refused:
-        object_metadata.coerce_embedded({"emb": {"metadata": "x"}}, schema)
+        decoding.decode_embedded_metadata({"emb": {"metadata": "x"}}, schema)
     why = "json: cannot unmarshal string into Go value of type v1.ObjectMeta"
     assert str(refused.value) == f'emb.metadata: Invalid value: "x": {why}'
 
@@ -69,7 +69,7 @@ def refused(*, metadata: Object | None = None, schema: Object | None = None, **m
     crd["spec"]["conversion"] = {"strategy": "None"}
     if schema is not None:
         crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema
-    return [str(fault).removeprefix("spec.validation.openAPIV3Schema") for fault in crd_validation.faults(crd, None)]
+    return [str(fault).removeprefix("spec.validation.openAPIV3Schema") for fault in crd_validation.validate(crd, None)]
 
 
 def test_what_a_definition_is_named_after_is_judged_as_its_name() -> None:

@@ -3,8 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
-from podscaler.cli.commands.completion import PROGRAM, SHELLS, VARIABLE, answer_kubectl
-from podscaler.cli.main import COMMANDS, cli
+from podscaler.cli.main import COMMANDS, PROGRAM, SHELLS, VARIABLE, answer_kubectl, cli
 
 COMMANDS_OF_C = "".join(f"{name}\t{COMMANDS[name][1]}\n" for name in ("completion", "controller", "convert", "crd"))
 

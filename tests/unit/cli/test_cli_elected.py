@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from podscaler.cli.options import controller
+from podscaler.cli.commands import controller
 from podscaler.cli.options.election import Elected
 from podscaler.controller.leaderelection.election import Election
 from podscaler.kube.client.client import Client
@@ -57,7 +57,7 @@ async def test_a_bug_in_taking_up_ends_the_run(monkeypatch: pytest.MonkeyPatch) 
         raise KeyError("bug")
 
     led = Led()
-    monkeypatch.setattr(led.controller._around.archive, "expect_changes", expect_changes)
+    monkeypatch.setattr(led.controller.assignment._handover.history, "expect_changes", expect_changes)
     raised = await led.run(30)
     assert (raised, led.leases.holder(LEASE), "KeyError" in led.work.fault()) == ("KeyError('bug')", "", True)
 
@@ -66,7 +66,7 @@ async def test_a_bug_in_the_controller_ends_the_run(monkeypatch: pytest.MonkeyPa
     """A controller that fails as a whole gives its lease back in order before the run raises."""
     led = Led()
     monkeypatch.setattr(led.controller, "wait_listed", fail)
-    monkeypatch.setattr(led.controller.parts, "_wait_listed", led.controller._pods.wait_synced)
+    monkeypatch.setattr(led.controller.assignment, "_wait_listed", led.controller.informers.pods.wait_synced)
     raised = await led.run(30)
     assert (raised, led.leases.holder(LEASE)) == ("KeyError('bug')", "")
     assert led.work.fault() == "the controller failed: KeyError('bug')"

@@ -9,8 +9,7 @@ from click.testing import CliRunner
 
 from podscaler.base.errors import UsageError
 from podscaler.cli.options import election
-from podscaler.controller.leaderelection.election import Election
-from podscaler.controller.leaderelection.timing import Timing
+from podscaler.controller.leaderelection.election import Election, Timing
 from podscaler.controller.options import installation
 
 

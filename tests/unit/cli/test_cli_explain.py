@@ -219,7 +219,7 @@ def test_what_if_needs_what_was_read(tmp_path: Path) -> None:
     path = tmp_path / "clamped.jsonl"
     path.write_bytes(text(HEADER, sync(0, 5, replicas=12, metrics=[None])))
     assert refusal("--recording", path, "--what-if", "maxReplicas=20") == (
-        "podscaler: what-if: this spec would look at a metric that was not read then: metrics[0]: an answer is needed"
+        "podscaler: what-if: this spec needs a metric that was not read then: metrics[0]: an answer is needed"
     )
 
 
@@ -278,7 +278,7 @@ def test_bad_input(stdin: bytes, said: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["web", "--at", "2026-03-03T10:00:00Z"], "--at needs --recording: a cluster only tells how things are now"),
+        (["web", "--at", "2026-03-03T10:00:00Z"], "--at needs --recording: a cluster only shows the present"),
         (["a/web", "-n", "b", "--recording", "-"], "a/web is not in the namespace b"),
         (["--recording", "-", "--at", "noon"], '--at "noon" is not a time such as 2026-01-31T12:00:00Z'),
         (

@@ -13,7 +13,7 @@ from podscaler.cli.explain import explain_cluster
 from podscaler.cli.explain.explain_cluster import AssumedController, NoHistory, SettingsFinder
 from podscaler.cli.explain.explain_request import SettingsOrigin
 from podscaler.cli.main import cli
-from podscaler.controller.history import effective_settings
+from podscaler.controller.options import effective_settings
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.kube.client.client import Client
 from podscaler.testing import VirtualClock

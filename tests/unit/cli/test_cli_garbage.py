@@ -2,8 +2,8 @@
 
 import pytest
 
-from podscaler.cli import garbage
-from podscaler.cli.garbage import NEW_OBJECTS, SLACK_OBJECTS, OldGarbage
+from podscaler.cli.up import garbage_collection
+from podscaler.cli.up.garbage_collection import NEW_OBJECTS, SLACK_OBJECTS, OldGenerationCollector
 from podscaler.testing import VirtualClock
 
 YOUNGEST, YOUNGER = 700, 10
@@ -60,7 +60,7 @@ class PlayedCollector:
 def played(monkeypatch: pytest.MonkeyPatch) -> PlayedCollector:
     """In place of the module."""
     collector = PlayedCollector()
-    monkeypatch.setattr(garbage, "gc", collector)
+    monkeypatch.setattr(garbage_collection, "gc", collector)
     return collector
 
 
@@ -80,7 +80,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> PlayedCollector:
 def test_what_is_collected(played: PlayedCollector, new_objects: int, expected: list[list[str]]) -> None:
     """Nothing, what is new, or everything in the next check."""
     played.make(new_objects)
-    collector, done = OldGarbage(VirtualClock()), []
+    collector, done = OldGenerationCollector(VirtualClock()), []
     for _ in range(2):
         played.done = []
         collector.check()
@@ -90,7 +90,7 @@ def test_what_is_collected(played: PlayedCollector, new_objects: int, expected: 
 
 def test_what_is_set_aside_is_seldom_counted(played: PlayedCollector) -> None:
     """Counting goes through all of it: only where the sum of what was set aside says that it may be too much."""
-    collector = OldGarbage(VirtualClock())
+    collector = OldGenerationCollector(VirtualClock())
     counted = []
     for _ in range(4):
         played.make(SLACK_OBJECTS * 2 // 5)
@@ -101,7 +101,7 @@ def test_what_is_set_aside_is_seldom_counted(played: PlayedCollector) -> None:
 
 def test_what_went_without_a_collection_is_not_set_aside(played: PlayedCollector) -> None:
     """Much of what is set aside goes as soon as nobody refers to it: that is no reason to look at everything."""
-    collector = OldGarbage(VirtualClock())
+    collector = OldGenerationCollector(VirtualClock())
     for _ in range(5):
         played.frozen = 0
         played.make(SLACK_OBJECTS * 2 // 5)

@@ -136,7 +136,7 @@ def test_a_repeated_key_is_a_finding() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "nothing to look at: give files or folders, '-' for standard input, or --live for a cluster"),
+        ([], "nothing to check: give files or folders, '-' for standard input, or --live for a cluster"),
         (["missing.yaml"], "cannot read missing.yaml: No such file or directory"),
         (["--live", "-A", "-n", "x"], "--namespace and --all-namespaces exclude each other"),
         (["--kubeconfig", "/nowhere"], "/nowhere"),

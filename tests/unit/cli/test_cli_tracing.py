@@ -87,7 +87,7 @@ async def test_without_an_endpoint_there_are_no_traces() -> None:
 
 def test_without_the_flag_nothing_of_opentelemetry_is_imported() -> None:
     """Start-up time and memory are those of a program without traces."""
-    imports = "import sys, podscaler.cli.options.controller"
+    imports = "import sys, podscaler.cli.commands.controller"
     script = f"{imports}; sys.exit(any(name.startswith('opentelemetry') for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", script], timeout=WITHIN_S).returncode == 0
 
@@ -153,7 +153,7 @@ async def test_a_collector_that_hangs_does_not_hold_up_the_end(
 def test_a_collector_that_is_gone_and_comes_back_is_one_line_each(caplog: pytest.LogCaptureFixture) -> None:
     """However many batches fail between."""
     caplog.set_level("INFO")
-    exporter = span_sending.TellingExporter(
+    exporter = span_sending.LoggingExporter(
         Scripted([SpanExportResult.FAILURE] * 3 + [SpanExportResult.SUCCESS] * 2), "http://c/v1/traces"
     )
     for _ in range(5):

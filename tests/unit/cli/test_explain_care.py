@@ -7,7 +7,7 @@ import pytest
 from podscaler.base.clock import NANOSECONDS
 from podscaler.cli.explain.explain_care import Care
 from podscaler.controller.informers.other_controllers import StatusWrite
-from podscaler.controller.sharding.holder import Holding
+from podscaler.controller.leaderelection.observed_holder import Holding
 
 NOW = 1_000 * NANOSECONDS
 RENEWED_AT = NOW - 2 * NANOSECONDS

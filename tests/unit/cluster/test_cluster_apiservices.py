@@ -11,9 +11,8 @@ from podscaler.api.kinds import catalog
 from podscaler.api.kinds.apiextensions import apiservice
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.controllers.cluster.apiservices import MANAGED, RESOURCE, ApiServices
-from podscaler.controlplane.registry.local import LocalRegistry
 from podscaler.controlplane.registry.objects import Objects
-from podscaler.controlplane.registry.registry import ObjectEvent
+from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 from podscaler.controlplane.storage.store import open_store, run_inline
 from podscaler.testing import VirtualClock
 
@@ -21,21 +20,21 @@ BUILT_IN = (("", "v1"), ("autoscaling", "v2"), ("apiregistration.k8s.io", "v1"))
 
 
 @pytest.fixture
-async def registry(tmp_path: Path) -> AsyncIterator[LocalRegistry]:
+async def registry(tmp_path: Path) -> AsyncIterator[Registry]:
     """An empty registry of all kinds."""
     store = await open_store(tmp_path, VirtualClock(), run=run_inline, is_synced=False)
-    yield LocalRegistry(Objects(store, [each for each in catalog.RESOURCES if each.stored]))
+    yield Registry(Objects(store, [each for each in catalog.RESOURCES if each.stored]))
     await store.close()
 
 
-async def _sync_all(registry: LocalRegistry) -> ApiServices:
+async def _sync_all(registry: Registry) -> ApiServices:
     services = ApiServices(registry, BUILT_IN, has_definitions=False)
     for key in sorted(services.prime()):
         await services.sync(key)
     return services
 
 
-async def test_built_in_groups_are_registered(registry: LocalRegistry) -> None:
+async def test_built_in_groups_are_registered(registry: Registry) -> None:
     """Each group and version but that of the list itself, available at once, with upstream's priorities."""
     await _sync_all(registry)
     found = {each["metadata"]["name"]: each for each in registry.list(RESOURCE)}
@@ -46,7 +45,7 @@ async def test_built_in_groups_are_registered(registry: LocalRegistry) -> None:
     assert scaling["status"]["conditions"][0]["reason"] == "Local"
 
 
-async def test_what_is_no_longer_served_goes(registry: LocalRegistry) -> None:
+async def test_what_is_no_longer_served_goes(registry: Registry) -> None:
     """A registration of an earlier run is removed when nothing serves it; one that a user made is left alone."""
     await registry.create(RESOURCE, _service("v1.gone.example.com", {MANAGED: "true"}))
     await registry.create(RESOURCE, _service("v1.own.example.com", {}))
@@ -55,7 +54,7 @@ async def test_what_is_no_longer_served_goes(registry: LocalRegistry) -> None:
     assert registry.find(RESOURCE, "", "v1.own.example.com") is not None
 
 
-async def test_what_is_deleted_comes_back_with_the_next_start(registry: LocalRegistry) -> None:
+async def test_what_is_deleted_comes_back_with_the_next_start(registry: Registry) -> None:
     """Built-in ones are made once a start, as upstream does."""
     services = await _sync_all(registry)
     await registry.delete(RESOURCE, "", "v2.autoscaling")
@@ -94,7 +93,7 @@ async def test_what_is_deleted_comes_back_with_the_next_start(registry: LocalReg
         pytest.param({"insecureSkipTLSVerify": True}, "may not have insecureSkipTLSVerify", id="no verification"),
     ],
 )
-async def test_faults(registry: LocalRegistry, spec: dict[str, Any], fault: str) -> None:
+async def test_faults(registry: Registry, spec: dict[str, Any], fault: str) -> None:
     """An APIService is checked as upstream does."""
     service = _service("v1.own.example.com", {})
     with pytest.raises(StatusError, match=fault) as refused:
@@ -129,7 +128,7 @@ def _service(name: str, labels: dict[str, str]) -> dict[str, Any]:
 METRICS = (("metrics.k8s.io", "v1beta1"),)
 
 
-async def test_an_adapter_in_the_place_of_our_metrics(registry: LocalRegistry) -> None:
+async def test_an_adapter_in_the_place_of_our_metrics(registry: Registry) -> None:
     """It stays, through restarts too, although it took over the label of the one that was made here."""
     for _ in range(2):
         services = ApiServices(registry, METRICS, has_definitions=False)
@@ -144,7 +143,7 @@ async def test_an_adapter_in_the_place_of_our_metrics(registry: LocalRegistry) -
     assert found["spec"]["service"] == {**reference, "port": 443}
 
 
-async def test_ours_comes_back_when_an_adapter_goes(registry: LocalRegistry) -> None:
+async def test_ours_comes_back_when_an_adapter_goes(registry: Registry) -> None:
     """Metrics that are measured here are served again, and say so."""
     services = ApiServices(registry, METRICS, has_definitions=False)
     await services.sync("v1beta1.metrics.k8s.io")
@@ -156,7 +155,7 @@ async def test_ours_comes_back_when_an_adapter_goes(registry: LocalRegistry) -> 
     assert registry.get(RESOURCE, "", "v1beta1.metrics.k8s.io")["spec"] == gone["spec"]
 
 
-async def test_one_with_a_service_is_nobody_else_s(registry: LocalRegistry) -> None:
+async def test_one_with_a_service_is_nobody_else_s(registry: Registry) -> None:
     """What a label says does not count against a Service."""
     service = _service("v1beta1.custom.metrics.k8s.io", {MANAGED: "onstart"})
     service["spec"]["service"] = {"namespace": "n", "name": "s"}

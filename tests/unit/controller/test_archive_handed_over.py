@@ -8,9 +8,9 @@ import pytest
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import StatusError
 from podscaler.controller.history import history_maps
-from podscaler.controller.history.config_map_store import ConfigMapArchive
+from podscaler.controller.history.config_map_store import ConfigMapHistoryStore
 from podscaler.controller.history.history_maps import HistoryMaps, map_of
-from podscaler.controller.history.store import Latest
+from podscaler.controller.history.store import HistorySnapshot
 from podscaler.core.model.history import History, Recommendation
 from podscaler.kube.client.client import Client
 from podscaler.kube.transport.transport import Request, Response
@@ -66,11 +66,11 @@ class World:
         self.cluster = LateCluster()
         self.first, self.second = self.archive("aaaa"), self.archive("bbbb")
 
-    def archive(self, writer: str) -> ConfigMapArchive:
+    def archive(self, writer: str) -> ConfigMapHistoryStore:
         maps = HistoryMaps(Client(self.cluster, self.clock))
-        return ConfigMapArchive(maps, self.clock, writer=writer, flag_window_ns=300 * NANOSECONDS)
+        return ConfigMapHistoryStore(maps, self.clock, writer=writer, flag_window_ns=300 * NANOSECONDS)
 
-    def latest(self, *replicas: int) -> Latest:
+    def latest(self, *replicas: int) -> HistorySnapshot:
         """What a sync leaves now; the last recommendation is of now."""
         now_ns = self.clock.now_ns()
         ages = reversed(range(len(replicas)))
@@ -80,7 +80,7 @@ class World:
                 for count, age in zip(replicas, ages, strict=True)
             )
         )
-        return Latest("uid", history, replicas[-1], now_ns)
+        return HistorySnapshot("uid", history, replicas[-1], now_ns)
 
     def entry(self, key: tuple[str, str]) -> dict[str, object] | None:
         """What is kept of an autoscaler."""
@@ -117,7 +117,7 @@ async def test_without_being_told_it_does_not_look_again(world: World) -> None:
     assert await world.second.find(WEB, "uid") is None
 
 
-async def _late_read(world: World) -> tuple[ConfigMapArchive, "asyncio.Task[object]"]:
+async def _late_read(world: World) -> tuple[ConfigMapHistoryStore, "asyncio.Task[object]"]:
     """An archive whose first read was answered before another process handed over, and its task; the answer is late."""
     archive = world.archive("cccc")
     world.cluster.answers_late = True

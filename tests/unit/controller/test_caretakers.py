@@ -4,8 +4,8 @@ import pytest
 
 from podscaler.api.machinery import instants
 from podscaler.base.clock import NANOSECONDS
+from podscaler.controller.coexistence import managing_controllers
 from podscaler.controller.informers import handover
-from podscaler.controller.migration import managing_controllers
 from podscaler.kube.client.client import Client
 from podscaler.kube.transport.transport import TransportError
 from podscaler.testing.autoscaling import spec
@@ -15,9 +15,9 @@ from podscaler.testing.transport import TransportFailure, json_answer
 
 KCM = "kube-controller-manager"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager"
-AFTER = "what is migrated is not scaled until a controller looks after it"
+AFTER = "what is migrated is not scaled until a controller manages it"
 NOBODY = (
-    "nobody seems to look after horizontalpodautoscalers: no controller wrote a status in the last 5 minutes, and no "
+    "no controller seems to manage horizontalpodautoscalers: none wrote a status in the last 5 minutes, and no "
     f"kube-controller-manager renews its Lease; {AFTER}"
 )
 
@@ -95,7 +95,7 @@ async def test_a_cluster_without_any() -> None:
     world = World()
     world.cluster.delete(HPAS, "web")
     assert await world.doubt() == (
-        "whether anybody looks after horizontalpodautoscalers is not known (there are none yet): if nobody does, "
+        "whether a controller manages horizontalpodautoscalers is not known (there are none yet): if none does, "
         f"{AFTER}"
     )
 
@@ -106,8 +106,8 @@ async def test_what_may_not_be_read() -> None:
     refused = refusal(403, "Forbidden", "leases is forbidden")
     world.cluster.interfere("GET", LEASE, refused, refused)
     said = await world.doubt()
-    assert said.startswith("whether anybody looks after horizontalpodautoscalers is not known (")
-    assert said.endswith(f"): if nobody does, {AFTER}")
+    assert said.startswith("whether a controller manages horizontalpodautoscalers is not known (")
+    assert said.endswith(f"): if none does, {AFTER}")
     world.report(KCM, 10)
     assert await world.doubt() == ""
 

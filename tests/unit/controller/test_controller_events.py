@@ -10,9 +10,9 @@ import pytest
 
 from podscaler.controller.leaderelection import fence
 from podscaler.controller.leaderelection.fence import FencedTransport
-from podscaler.controller.leaderelection.write_lease import Tenure
+from podscaler.controller.leaderelection.write_lease import WriteLease
 from podscaler.controller.leaderelection.write_lease import now as tenure_now
-from podscaler.controller.reconcile.events import BUFFER_EVENTS, Recorder, Subject
+from podscaler.controller.reconcile.events import BUFFER_EVENTS, AutoscalerEventRecorder, Subject
 from podscaler.kube.client.client import Client
 from podscaler.testing import VirtualClock
 from podscaler.testing.transport import ScriptedTransport, TransportFailure, json_answer
@@ -35,7 +35,7 @@ class World:
     def __init__(self) -> None:
         self.clock = VirtualClock()
         self.transport = ScriptedTransport()
-        self.recorder = Recorder(Client(self.transport, self.clock), self.clock, Half())
+        self.recorder = AutoscalerEventRecorder(Client(self.transport, self.clock), self.clock, Half())
         self.transport.on("POST", PATH, json_answer({}, 201))
 
     def record(self, message: str = "m") -> None:
@@ -206,18 +206,18 @@ class Fenced(World):
 
     def __init__(self) -> None:
         super().__init__()
-        self.tenures = [Tenure(self.clock), Tenure(self.clock)]
-        for tenure in self.tenures:
-            tenure.renew(tenure_now(self.clock), 10)
-        fenced = FencedTransport(self.transport, lambda: min(self.tenures, key=Tenure.remaining_s))
-        self.recorder = Recorder(Client(fenced, self.clock), self.clock, Half())
+        self.tenures = [WriteLease(self.clock), WriteLease(self.clock)]
+        for write_lease in self.tenures:
+            write_lease.renew(tenure_now(self.clock), 10)
+        fenced = FencedTransport(self.transport, lambda: min(self.tenures, key=WriteLease.remaining_s))
+        self.recorder = AutoscalerEventRecorder(Client(fenced, self.clock), self.clock, Half())
         self.transport.on("POST", "/api/v1/namespaces/other/events", json_answer({}, 201))
 
-    async def record_by(self, tenure: Tenure, namespace: str) -> None:
+    async def record_by(self, write_lease: WriteLease, namespace: str) -> None:
         """A sync by that tenure records an event."""
 
         async def sync() -> None:
-            fence.enter(tenure)
+            fence.enter(write_lease)
             self.recorder.record(Subject(namespace, "web", "u1", "7"), "Normal", "R", namespace)
 
         await asyncio.ensure_future(sync())
@@ -229,8 +229,8 @@ class Fenced(World):
 async def test_a_hand_over_keeps_events_of_other_shards() -> None:
     """While the lease of one shard is released, the events of the others are written by the leases of those."""
     world = Fenced()
-    for tenure, namespace in zip(world.tenures, ("shop", "other"), strict=True):
-        await world.record_by(tenure, namespace)
+    for write_lease, namespace in zip(world.tenures, ("shop", "other"), strict=True):
+        await world.record_by(write_lease, namespace)
     world.tenures[0].end()
     running = asyncio.ensure_future(world.recorder.run())
     await world.clock.advance(0)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from podscaler.controller.coexistence import counterpart
 from podscaler.controller.informers import handover
-from podscaler.controller.migration import counterpart
 from podscaler.controller.options.autoscaler_kinds import HPA, POD_AUTOSCALER
 
 SPEC = {"maxReplicas": 5, "scaleTargetRef": {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"}}

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from podscaler.controller.server import delegated_access
-from podscaler.controller.server.delegated_access import UNAUTHORIZED, UNKNOWN, DelegatedAccess, Refusal
+from podscaler.controller.server.delegated_access import UNAUTHORIZED, UNKNOWN, AccessError, DelegatedAccess
 from podscaler.kube.client.client import Client
 from podscaler.kube.transport.transport import Request, Response
 from podscaler.testing.clock import VirtualClock
@@ -50,9 +50,9 @@ class World:
         """What all reviews asked."""
         return [self.spec(request) for request in self.transport.requests]
 
-    async def get(self, authorization: str = "") -> Refusal | None:
+    async def get(self, authorization: str = "") -> AccessError | None:
         """Ask for the metrics."""
-        return await self.access.refusal(authorization, "get", "/metrics")
+        return await self.access.check(authorization, "get", "/metrics")
 
 
 @pytest.fixture
@@ -61,9 +61,9 @@ def world() -> World:
     return World()
 
 
-def forbidden(user: str) -> Refusal:
+def forbidden(user: str) -> AccessError:
     """What the API server refuses."""
-    return Refusal(403, "Forbidden", f'forbidden: User "{user}" cannot get path "/metrics": nobody said so')
+    return AccessError(403, "Forbidden", f'forbidden: User "{user}" cannot get path "/metrics": nobody said so')
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def forbidden(user: str) -> Refusal:
     ],
     ids=["allowed", "lower case", "of system:masters", "not allowed", "unknown", "none", "empty", "no token"],
 )
-async def test_who_may_read(world: World, authorization: str, expected: Refusal | None) -> None:
+async def test_who_may_read(world: World, authorization: str, expected: AccessError | None) -> None:
     """A token that nobody has is refused, everyone else is who he is, or anonymous."""
     assert await world.get(authorization) == expected
 
@@ -125,7 +125,7 @@ async def test_nobody_is_let_in_unasked(
     """What fails is a refusal, is logged without the token, and is not remembered."""
     world.transport.on("POST", path, reply)
     assert await world.get("Bearer good") == UNKNOWN
-    assert "whether somebody may read /metrics could not be found out: " in caplog.text
+    assert "access to /metrics could not be reviewed: " in caplog.text
     assert "good" not in caplog.text
     world.transport.on("POST", IDENTITY, world._identity)
     world.transport.on("POST", ACCESS, world._access)
@@ -148,7 +148,7 @@ async def test_few_reviews_at_a_time() -> None:
             return world._identity(request)
 
     access = DelegatedAccess(Client(Slow(), world.clock), world.clock)
-    asking = [asyncio.ensure_future(access.refusal(f"Bearer {number}", "get", "/metrics")) for number in range(50)]
+    asking = [asyncio.ensure_future(access.check(f"Bearer {number}", "get", "/metrics")) for number in range(50)]
     for _ in range(100):
         await asyncio.sleep(0)
     release.set()

@@ -7,7 +7,7 @@ import pytest
 
 from podscaler.api.machinery.meta import ObjectMeta
 from podscaler.api.typed.autoscaling import Scale, ScaleSpec, ScaleStatus
-from podscaler.controller.scales import derived_scales
+from podscaler.controller.informers import target_informer
 
 META = {
     "name": "web",
@@ -23,9 +23,9 @@ EXPRESSIONS = {
 }
 
 
-def _read(resource: derived_scales.Resource, spec: dict[str, Any], status: dict[str, Any] | None = None) -> Scale:
+def _read(resource: target_informer.Resource, spec: dict[str, Any], status: dict[str, Any] | None = None) -> Scale:
     workload = {"metadata": META, "spec": spec} | ({"status": status} if status else {})
-    return derived_scales.reader(resource)(msgspec.Raw(msgspec.json.encode(workload)))
+    return target_informer.reader(resource)(msgspec.Raw(msgspec.json.encode(workload)))
 
 
 @pytest.mark.parametrize("plural", ["deployments", "replicasets", "statefulsets"])
@@ -62,7 +62,7 @@ def test_a_replication_controller() -> None:
     ],
     ids=["zero, selecting everything", "replicas left out", "no selector", "no map"],
 )
-def test_edges(resource: derived_scales.Resource, spec: dict[str, Any], expected: tuple[int, str]) -> None:
+def test_edges(resource: target_informer.Resource, spec: dict[str, Any], expected: tuple[int, str]) -> None:
     """What the server does with what is left out."""
     scale = _read(resource, spec)
     assert (scale.spec.replicas, scale.status.selector) == expected

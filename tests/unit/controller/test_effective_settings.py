@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from podscaler import __version__
 from podscaler.base.clock import NANOSECONDS
-from podscaler.controller.history import effective_settings
-from podscaler.controller.history.effective_settings import EffectiveSettings
 from podscaler.controller.leaderelection.fence import FencedTransport
+from podscaler.controller.options import effective_settings
+from podscaler.controller.options.effective_settings import EffectiveSettings
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.core.model import settings as core_settings
 from podscaler.core.model.emulation import V1_37

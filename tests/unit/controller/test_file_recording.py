@@ -15,7 +15,7 @@ from podscaler.cli.commands.replay import read_lines
 from podscaler.controller.recording import file_recording
 from podscaler.controller.recording.file_recording import FileRecording
 from podscaler.controller.recording.record_file import RecordFile
-from podscaler.controller.recording.recording import End, NoRecording
+from podscaler.controller.recording.recording import End, Recording
 from podscaler.testing import VirtualClock
 
 HEADER = recording.header_line("1.37.0", {})
@@ -130,7 +130,7 @@ async def test_a_full_disk_is_tried_again_after_a_minute(disk: Disk, caplog: pyt
 
 async def test_nobody_records() -> None:
     """The form without a file keeps nothing and ends at once."""
-    nothing = NoRecording()
+    nothing = Recording()
     nothing.report(_end(1))
     await nothing.run()
     assert (nothing.is_on, nothing.lines_written, nothing.lines_lost) == (False, 0, 0)

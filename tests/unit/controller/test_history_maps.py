@@ -6,8 +6,8 @@ import pytest
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import StatusError
 from podscaler.controller.history import history_maps, history_record
-from podscaler.controller.history.history_maps import Contents, Foreign, HistoryMaps
-from podscaler.controller.history.history_record import Beat, HistoryRecord
+from podscaler.controller.history.history_maps import ConfigMapContents, ForeignConfigMap, HistoryMaps
+from podscaler.controller.history.history_record import Heartbeat, HistoryRecord
 from podscaler.core.model.history import History, Recommendation
 from podscaler.kube.client.client import Client
 from podscaler.testing import VirtualClock
@@ -45,7 +45,7 @@ def _map(**data: str) -> object:
 
 async def test_what_does_not_exist_is_empty(client: Client) -> None:
     """A ConfigMap is made when there is something to keep."""
-    assert await HistoryMaps(client).read("podscaler-history-03") == Contents({}, None)
+    assert await HistoryMaps(client).read("podscaler-history-03") == ConfigMapContents({}, None)
 
 
 async def test_what_is_not_ours_is_not_read(client: Client, transport: ScriptedTransport) -> None:
@@ -94,7 +94,9 @@ async def test_changes_are_merge_patches(client: Client, transport: ScriptedTran
 async def test_what_is_not_ours_is_not_changed(client: Client, transport: ScriptedTransport) -> None:
     """A ConfigMap of our name without our label stays as it is."""
     transport.on("GET", MAP, json_answer({"metadata": {"resourceVersion": "7"}, "data": {"a": "b"}}))
-    with pytest.raises(Foreign, match=r"^the ConfigMap podscaler-history-03 is not podscaler's: it lacks the label"):
+    with pytest.raises(
+        ForeignConfigMap, match=r"^the ConfigMap podscaler-history-03 is not podscaler's: it lacks the label"
+    ):
         await HistoryMaps(client).change("podscaler-history-03", {"a": "x"})
     assert [request.method for request in transport.requests] == ["GET"]
 
@@ -143,8 +145,8 @@ async def test_a_heartbeat_that_makes_no_sense(
     client: Client, transport: ScriptedTransport, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is left out with a warning."""
-    transport.on("GET", f"{FOLDER}/podscaler-history", _map(a=history_record.encode_beat(Beat(NOW)), b="?"))
-    assert await HistoryMaps(client).beats() == {"a": Beat(NOW)}
+    transport.on("GET", f"{FOLDER}/podscaler-history", _map(a=history_record.encode_heartbeat(Heartbeat(NOW)), b="?"))
+    assert await HistoryMaps(client).heartbeats() == {"a": Heartbeat(NOW)}
     assert "the heartbeat b" in caplog.text
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from podscaler.base.clock import NANOSECONDS
 from podscaler.controller.history import history_record
-from podscaler.controller.history.history_record import Beat, HistoryRecord, RestoredHistory
+from podscaler.controller.history.history_record import Heartbeat, HistoryRecord, RestoredHistory
 from podscaler.core.model.history import History, Recommendation, ScaleEvent
 
 AT = 1_767_225_600 * NANOSECONDS
@@ -30,7 +30,9 @@ def test_round_trip() -> None:
     """Records and beats that are written are read again, to the nanosecond."""
     whole = record(saved_at=at(10) + 7, rescaled_from=3)
     assert history_record.decode(history_record.encode(whole)) == whole
-    assert history_record.decode_beat(history_record.encode_beat(Beat(at(1), True))) == Beat(at(1), True)
+    assert history_record.decode_heartbeat(history_record.encode_heartbeat(Heartbeat(at(1), True))) == Heartbeat(
+        at(1), True
+    )
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"uid":"u","writer":"w","savedAt":"x"}', "\ud800"], ids=repr)
@@ -79,13 +81,13 @@ def test_a_renewed_recommendation_that_does_not_go_on_is_a_change() -> None:
 @pytest.mark.parametrize(
     ("kept", "beat", "now_s", "expected"),
     [
-        (record(), Beat(at(30), ended=True), 500, ((9, -40), (5, 0))),
-        (record(), Beat(at(30)), 500, ((9, 20), (5, 90))),
-        (record(), Beat(at(30)), 35, ((9, 20), (5, 35))),
-        (record(), Beat(at(3600)), 9000, ((9, 20), (5, 3660))),
-        (record(goes_on=False), Beat(at(3600)), 9000, ((9, 20), (5, 60))),
+        (record(), Heartbeat(at(30), ended=True), 500, ((9, -40), (5, 0))),
+        (record(), Heartbeat(at(30)), 500, ((9, 20), (5, 90))),
+        (record(), Heartbeat(at(30)), 35, ((9, 20), (5, 35))),
+        (record(), Heartbeat(at(3600)), 9000, ((9, 20), (5, 3660))),
+        (record(goes_on=False), Heartbeat(at(3600)), 9000, ((9, 20), (5, 60))),
         (record(), None, 500, ((9, 20), (5, 70))),
-        (record(), Beat(at(30), ended=True), -10, ((9, -40), (5, -10))),
+        (record(), Heartbeat(at(30), ended=True), -10, ((9, -40), (5, -10))),
     ],
     ids=[
         "an orderly end: as it was saved",
@@ -98,10 +100,10 @@ def test_a_renewed_recommendation_that_does_not_go_on_is_a_change() -> None:
     ],
 )
 def test_what_is_found(
-    kept: HistoryRecord, beat: Beat | None, now_s: float, expected: tuple[tuple[int, float], ...]
+    kept: HistoryRecord, beat: Heartbeat | None, now_s: float, expected: tuple[tuple[int, float], ...]
 ) -> None:
     """Recommendations as (replicas, second); changes keep their instants."""
-    found = history_record.meant(kept, beat, at(now_s))
+    found = history_record.continued(kept, beat, at(now_s))
     assert tuple((each.replicas, (each.at - AT) / NANOSECONDS) for each in found.recommendations) == expected
     assert [each.at for each in found.scale_ups] == [min(at(-60), at(now_s))]
 
@@ -189,15 +191,15 @@ def test_what_holds_longer_than_a_record_tells(
 
 def test_a_look_from_outside_changes_nothing_but_what_goes_on() -> None:
     """What explains a controller at work takes records as they are saved."""
-    seen = history_record.seen(record(), Beat(at(30)), at(80))
+    seen = history_record.current(record(), Heartbeat(at(30)), at(80))
     assert seen.recommendations == (Recommendation(9, at(-40)), Recommendation(5, at(80)))
-    assert history_record.seen(record(goes_on=False), Beat(at(30)), at(80)) == PAST
+    assert history_record.current(record(goes_on=False), Heartbeat(at(30)), at(80)) == PAST
 
 
 @pytest.mark.parametrize(("minutes", "is_future"), [(5, False), (5.001, True)])
 def test_the_future(minutes: float, is_future: bool) -> None:
     """Clocks may be five minutes apart."""
-    assert history_record.is_from_the_future(record(saved_at=at(60 * minutes)), AT) is is_future
+    assert history_record.is_from_future(record(saved_at=at(60 * minutes)), AT) is is_future
 
 
 def test_data_keys() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from election_world import ElectionWorld
 from podscaler.base.errors import StatusError
-from podscaler.controller.leaderelection.timing import Timing
+from podscaler.controller.leaderelection.election import Timing
 
 LEASE = "podscaler-controller"
 
@@ -150,11 +150,11 @@ async def test_a_machine_that_was_suspended(world: ElectionWorld) -> None:
     first = world.start("a")
     await world.advance(30.5)
     first.clock.skew_s += 11
-    tenure = first.share.find(("n0", "web"))
-    assert tenure is not None
-    assert tenure.remaining_s() <= 0
+    write_lease = first.share.find(("n0", "web"))
+    assert write_lease is not None
+    assert write_lease.remaining_s() <= 0
     await world.advance(2)
-    assert tenure.remaining_s() > 7
+    assert write_lease.remaining_s() > 7
 
 
 async def test_somebody_else_took_the_lease(world: ElectionWorld) -> None:
@@ -234,7 +234,7 @@ async def fail_later(*_: object) -> None:
 async def test_a_bug_in_taking_up(world: ElectionWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """A leader that cannot begin does not go on renewing: it gives the lease back, says so, and ends with the error."""
     first = world.start("a")
-    monkeypatch.setattr(first, "take_up", fail)
+    monkeypatch.setattr(first, "on_started_leading", fail)
     await world.advance(2)
     world.start("b")
     await world.advance(2)
@@ -248,7 +248,7 @@ async def test_a_bug_in_laying_down(world: ElectionWorld, monkeypatch: pytest.Mo
     first = world.start("a")
     world.start("b")
     await world.advance(30)
-    monkeypatch.setattr(first, "lay_down", fail_later)
+    monkeypatch.setattr(first, "on_stopped_leading", fail_later)
     first.share.stop()
     await world.advance(2)
     assert (type(first.task.exception()), first.told, world.overlaps) == (Bug, ["take up", "drop"], [])
@@ -264,7 +264,7 @@ async def test_a_failure_of_the_world_in_laying_down(world: ElectionWorld, monke
     first = world.start("a")
     world.start("b")
     await world.advance(30)
-    monkeypatch.setattr(first, "lay_down", refuse)
+    monkeypatch.setattr(first, "on_stopped_leading", refuse)
     first.share.stop()
     await world.advance(2)
     assert (first.task.exception(), first.told, first.share.fault()) == (None, ["take up", "drop"], "")
@@ -276,8 +276,8 @@ async def test_a_bug_in_dropping(world: ElectionWorld, monkeypatch: pytest.Monke
     first = world.start("a")
     world.start("b")
     await world.advance(30)
-    monkeypatch.setattr(first, "lay_down", fail_later)
-    monkeypatch.setattr(first, "drop", fail_later)
+    monkeypatch.setattr(first, "on_stopped_leading", fail_later)
+    monkeypatch.setattr(first, "on_lost_lease", fail_later)
     first.share.stop()
     await world.advance(2)
     held_by = world.server.holder(LEASE)
@@ -289,6 +289,6 @@ async def test_a_bug_in_renewing(world: ElectionWorld, monkeypatch: pytest.Monke
     """Renewing that fails in another way than by the API server's answers ends leading as well."""
     first = world.start("a")
     await world.advance(10)
-    monkeypatch.setattr(first.share._office.elector, "_renew", fail_later)
+    monkeypatch.setattr(first.share._holder.elector, "_renew", fail_later)
     await world.advance(5)
     assert (type(first.task.exception()), world.server.holder(LEASE)) == (Bug, "")

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from podscaler.controller.leaderelection import fence, write_lease
-from podscaler.controller.leaderelection.fence import Deposed, FencedTransport
-from podscaler.controller.leaderelection.write_lease import Forever, Tenure
+from podscaler.controller.leaderelection.fence import FencedTransport, LeadershipLost
+from podscaler.controller.leaderelection.write_lease import UnlimitedWriteLease, WriteLease
 from podscaler.kube.client.client import Client
 from podscaler.kube.transport.transport import Request
 from podscaler.testing import VirtualClock
@@ -21,15 +21,15 @@ class World:
 
     def __init__(self) -> None:
         self.clock = VirtualClock()
-        self.tenure: Tenure | None = Tenure(self.clock)
+        self.write_lease: WriteLease | None = WriteLease(self.clock)
         self.server = ScriptedTransport()
         self.server.on("PUT", PATH, json_answer({}))
         self.server.on("GET", PATH, json_answer({}))
-        self.client = Client(FencedTransport(self.server, lambda: self.tenure), self.clock)
+        self.client = Client(FencedTransport(self.server, lambda: self.write_lease), self.clock)
 
     def renew(self, span_s: float = 10) -> None:
-        assert self.tenure is not None
-        self.tenure.renew(write_lease.now(self.clock), span_s)
+        assert self.write_lease is not None
+        self.write_lease.renew(write_lease.now(self.clock), span_s)
 
 
 @pytest.fixture
@@ -48,13 +48,13 @@ async def test_nothing_is_sent_without_a_tenure(world: World, held: str) -> None
     """A write without a lease, or after it, is refused here: the server hears nothing."""
     if held != "never":
         world.renew()
-    if held == "ended" and world.tenure is not None:
-        world.tenure.end()
+    if held == "ended" and world.write_lease is not None:
+        world.write_lease.end()
     if held == "expired":
         await world.clock.advance(10)
     if held == "none":
-        world.tenure = None
-    with pytest.raises(Deposed):
+        world.write_lease = None
+    with pytest.raises(LeadershipLost):
         await world.client.put(PATH, b"{}", subject="x")
     assert world.server.requests == []
 
@@ -74,7 +74,7 @@ async def test_a_repeated_write_is_looked_at_again(world: World) -> None:
     world.renew()
     writing = asyncio.ensure_future(world.client.put(PATH, b"{}", subject="x"))
     await world.clock.advance(13)
-    with pytest.raises(Deposed):
+    with pytest.raises(LeadershipLost):
         await writing
     assert len(world.server.requests) == 1
 
@@ -82,9 +82,9 @@ async def test_a_repeated_write_is_looked_at_again(world: World) -> None:
 async def test_a_sync_writes_by_its_own_tenure(world: World) -> None:
     """The tenure that a task has entered counts, not the weakest of the process."""
     world.renew()
-    mine = Tenure(world.clock)
+    mine = WriteLease(world.clock)
     fence.enter(mine)
-    with pytest.raises(Deposed):
+    with pytest.raises(LeadershipLost):
         await world.client.put(PATH, b"{}", subject="x")
     mine.renew(write_lease.now(world.clock), 5)
     await world.client.put(PATH, b"{}", subject="x")
@@ -101,9 +101,9 @@ async def test_streams_pass(world: World) -> None:
 def test_a_tenure_within_another() -> None:
     """It is worth as much as the one that it depends on."""
     clock = VirtualClock()
-    outer = Tenure(clock)
-    inner = Tenure(clock, outer)
+    outer = WriteLease(clock)
+    inner = WriteLease(clock, outer)
     inner.renew(write_lease.now(clock), 10)
     assert inner.remaining_s() == 0
     outer.renew(write_lease.now(clock), 4)
-    assert (inner.remaining_s(), Forever().remaining_s()) == (4, float("inf"))
+    assert (inner.remaining_s(), UnlimitedWriteLease().remaining_s()) == (4, float("inf"))

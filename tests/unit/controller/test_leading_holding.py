@@ -5,14 +5,13 @@ import pytest
 
 from podscaler.api.machinery import instants
 from podscaler.base.clock import NANOSECONDS
-from podscaler.controller.leaderelection import lease
+from podscaler.controller.leaderelection import lease, shard_assignment
+from podscaler.controller.leaderelection import observed_holder as holding
 from podscaler.controller.leaderelection.lease import Lease
-from podscaler.controller.sharding import assignment
-from podscaler.controller.sharding import holder as holding
-from podscaler.controller.sharding.holder import Holding
+from podscaler.controller.leaderelection.observed_holder import Holding
 
 KEY = ("shop", "podautoscaler/web")
-SHARD = assignment.shard_of(KEY, 8)
+SHARD = shard_assignment.shard_of(KEY, 8)
 NOW = instants.parse("2026-03-03T10:00:15Z")
 RENEWED = "2026-03-03T10:00:10.000000Z"
 RENEWED_AT = NOW - 5 * NANOSECONDS

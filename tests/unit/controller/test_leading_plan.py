@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from podscaler.controller.sharding import assignment
-from podscaler.controller.sharding.assignment import MemberView
+from podscaler.controller.leaderelection import shard_assignment
+from podscaler.controller.leaderelection.shard_assignment import MemberView
 
 PATIENCE_S = 2.0
 
@@ -31,7 +31,7 @@ def view(holders: str, members: str, *, free_s: float = 0.0) -> MemberView:
 )
 def test_quotas(holders: str, members: str, expected: dict[str, int]) -> None:
     """Each is to hold its share; what does not divide stays with those that hold the most."""
-    assert assignment.quotas(view(holders, members)) == expected
+    assert shard_assignment.quotas(view(holders, members)) == expected
 
 
 @pytest.mark.parametrize(
@@ -47,12 +47,12 @@ def test_quotas(holders: str, members: str, expected: dict[str, int]) -> None:
 def test_claims(holders: str, members: str, expected: dict[str, list[int]]) -> None:
     """Who is below its share tries for that many of the free ones, and those of different members are different."""
     seen = view(holders, members)
-    assert {member: assignment.claims(seen, member, PATIENCE_S) for member in members} == expected
+    assert {member: shard_assignment.claims(seen, member, PATIENCE_S) for member in members} == expected
 
 
 def test_what_nobody_takes_is_taken_by_anybody() -> None:
     """A shard that stays free is tried for by those that have their share already."""
-    assert assignment.claims(view("aa.b", "ab", free_s=PATIENCE_S), "a", PATIENCE_S) == [2]
+    assert shard_assignment.claims(view("aa.b", "ab", free_s=PATIENCE_S), "a", PATIENCE_S) == [2]
 
 
 @pytest.mark.parametrize(
@@ -67,13 +67,13 @@ def test_what_nobody_takes_is_taken_by_anybody() -> None:
 def test_surplus(holders: str, members: str, expected: dict[str, list[int]]) -> None:
     """Who is above its share gives up the last ones, once."""
     seen = view(holders, members)
-    assert {member: assignment.surplus(seen, member) for member in members} == expected
+    assert {member: shard_assignment.surplus(seen, member) for member in members} == expected
 
 
 def test_what_nobody_else_took_is_kept() -> None:
     """A shard that was taken because it stayed free counts as none above the share, and drives out no other."""
     seen = view("aaab", "abc")
-    assert [assignment.surplus(seen._replace(kept=kept), "a") for kept in (frozenset[int](), frozenset({2}))] == [
+    assert [shard_assignment.surplus(seen._replace(kept=kept), "a") for kept in (frozenset[int](), frozenset({2}))] == [
         [2],
         [],
     ]
@@ -81,8 +81,8 @@ def test_what_nobody_else_took_is_kept() -> None:
 
 def test_a_namespace_is_in_one_shard() -> None:
     """All autoscalers of a namespace belong together, and namespaces are spread over the shards."""
-    shards = {assignment.shard_of(("shop", name), 16) for name in ("web", "podautoscaler/web", "worker")}
-    counts = Counter(assignment.shard_of((f"n{number}", "web"), 16) for number in range(1600))
+    shards = {shard_assignment.shard_of(("shop", name), 16) for name in ("web", "podautoscaler/web", "worker")}
+    counts = Counter(shard_assignment.shard_of((f"n{number}", "web"), 16) for number in range(1600))
     assert len(shards) == 1
     assert set(counts) == set(range(16))
     assert max(counts.values()) < 150

@@ -201,7 +201,7 @@ async def test_a_bug_in_taking_up(world: ElectionWorld, monkeypatch: pytest.Monk
         raise KeyError("bug")
 
     first = world.start("a", shards=SHARDS)
-    monkeypatch.setattr(first, "take_up", fail)
+    monkeypatch.setattr(first, "on_started_leading", fail)
     await world.advance(2)
     held = shares(world)
     world.start("b", shards=SHARDS)
@@ -219,7 +219,7 @@ async def test_a_bug_in_sharing(world: ElectionWorld, monkeypatch: pytest.Monkey
 
     first = world.start("a", shards=SHARDS)
     await world.advance(10)
-    monkeypatch.setattr(first.share, "_follow_plan", fail)
+    monkeypatch.setattr(first.share, "_apply_assignment", fail)
     await world.advance(3)
     assert (repr(first.task.exception()), shares(world), first.told[-1]) == ("KeyError('bug')", {}, "lay down")
 

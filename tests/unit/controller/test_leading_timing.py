@@ -5,7 +5,7 @@ import re
 import pytest
 
 from podscaler.base.errors import UsageError
-from podscaler.controller.leaderelection.timing import Timing
+from podscaler.controller.leaderelection.election import Timing
 
 
 def test_the_defaults_are_upstreams() -> None:

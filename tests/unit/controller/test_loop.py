@@ -112,8 +112,8 @@ async def test_a_deleted_autoscaler_is_forgotten(world: AutoscalerWorld) -> None
     world.cluster.delete(HPAS, "web")
     await world.advance(60)
     key = ("shop", "web")
-    memory = world.controller._memory
-    remembered = (memory.history(key).recommendations, memory.is_registered(key))
+    state = world.controller.assignment._states.of(key)
+    remembered = (state.history.recommendations, state.is_registered)
     assert (world.looks(), remembered, world.metric("num_horizontal_pod_autoscalers")) == (1, ((), False), 0)
 
 
@@ -169,10 +169,10 @@ async def test_bugs_are_counted(world: AutoscalerWorld, monkeypatch: pytest.Monk
     async def explode(*_: object) -> None:
         raise RuntimeError("boom")
 
-    monkeypatch.setattr(world.controller._reconciler, "reconcile", explode)
-    monkeypatch.setattr(world.controller._pod_watch, "run", explode)
+    monkeypatch.setattr(world.controller.processor.reconciler, "reconcile", explode)
+    monkeypatch.setitem(world.controller._services.always, "the watch of pods", explode)
     world.add_web()
-    monkeypatch.setattr(world.controller, "wait_listed", world.controller._autoscalers.wait_synced)
+    monkeypatch.setattr(world.controller, "wait_listed", world.controller.informers.autoscalers.wait_synced)
     await world.start()
     await world.advance(0.5)
     sample = world.controller.telemetry.registry.get_sample_value
@@ -191,7 +191,7 @@ async def test_a_bug_in_one_sync_is_survived(
         calls += 1
         raise RuntimeError("boom")
 
-    monkeypatch.setattr(world.controller._reconciler, "reconcile", explode)
+    monkeypatch.setattr(world.controller.processor.reconciler, "reconcile", explode)
     world.add_web()
     await world.start()
     await world.advance(31)

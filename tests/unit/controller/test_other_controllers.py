@@ -6,7 +6,7 @@ import pytest
 from podscaler.api.machinery import instants
 from podscaler.controller.coexistence import standby
 from podscaler.controller.informers.other_controllers import OtherControllers
-from podscaler.controller.leaderelection.shard_ownership import all_of_it
+from podscaler.controller.leaderelection.shard_ownership import every_key
 from podscaler.kube.client.client import Client
 from podscaler.kube.informers.cache import Key
 from podscaler.testing import VirtualClock
@@ -38,7 +38,7 @@ def others(clock: VirtualClock) -> OtherControllers:
     note(made, clock, WEB, BUILT_IN, FORK)
     note(made, clock, API, BUILT_IN)
     for key in (WEB, API):
-        made.at_work(key, has_change=True)
+        made.competing(key, has_change=True)
     return made
 
 
@@ -46,7 +46,7 @@ def test_names_of_all(others: OtherControllers) -> None:
     """Each other controller is named once, as long as it is at work on one autoscaler that is ours."""
     found = [others.found]
     for key in (WEB, API):
-        others.lay_down(key)
+        others.release(key)
         found.append(others.found)
     assert found == [f"{BUILT_IN}, {FORK}", BUILT_IN, ""]
 
@@ -56,7 +56,7 @@ async def test_names_of_those_that_are_silent(others: OtherControllers, clock: V
     await clock.advance(60)
     note(others, clock, API, BUILT_IN)
     for key in (WEB, API):
-        others.at_work(key, has_change=True)
+        others.competing(key, has_change=True)
     assert others.found == BUILT_IN
 
 
@@ -67,9 +67,9 @@ def test_everywhere_is_what_was_asked_about(clock: VirtualClock) -> None:
     note(others, clock, API)
     said = [others.is_everywhere]
     for key in (WEB, API):
-        others.at_work(key, has_change=True)
+        others.competing(key, has_change=True)
         said.append(others.is_everywhere)
-    others.lay_down(API)
+    others.release(API)
     said.append(others.is_everywhere)
     others.forget(WEB)
     said.append(others.is_everywhere)
@@ -87,8 +87,8 @@ async def test_what_is_laid_down_makes_nobody_unready() -> None:
     await world.start()
     await world.advance(5)
     found = [len(world.controller.unready())]
-    for part in (lambda key: key == API, all_of_it):
-        await world.controller.parts.drop(part)
+    for part in (lambda key: key == API, every_key):
+        await world.controller.assignment.on_lost_lease(part)
         found.append(len(world.controller.unready()))
     await world.close()
     assert found == [0, 1, 0]

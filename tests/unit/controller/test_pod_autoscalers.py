@@ -200,7 +200,7 @@ async def test_one_that_is_handed_over_stops() -> None:
     world.cluster.put_autoscaler("web", spec())
     await world.advance(16)
     await world.close()
-    assert (said, left_alone, world.replicas()) == (["no longer looked after: it becomes a hpa"], 2, 4)
+    assert (said, left_alone, world.replicas()) == (["no longer managed: it becomes a hpa"], 2, 4)
 
 
 async def test_a_history_is_handed_over() -> None:

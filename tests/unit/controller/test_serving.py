@@ -8,7 +8,7 @@ import pytest
 
 from own_ports import own_place
 from podscaler.base.errors import UsageError
-from podscaler.controller.server.delegated_access import Refusal
+from podscaler.controller.server.delegated_access import AccessError
 from podscaler.controller.server.serving import Endpoints
 from podscaler.controller.telemetry.telemetry import Telemetry
 from podscaler.testing import VirtualClock
@@ -58,10 +58,10 @@ class Nobody:
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, str]] = []
 
-    async def refusal(self, authorization: str, verb: str, path: str) -> Refusal | None:
+    async def check(self, authorization: str, verb: str, path: str) -> AccessError | None:
         """As Access."""
         self.asked.append((authorization, verb, path))
-        return Refusal(403, "Forbidden", 'forbidden: User "bob" cannot get path "/metrics"')
+        return AccessError(403, "Forbidden", 'forbidden: User "bob" cannot get path "/metrics"')
 
 
 async def test_metrics_for_some() -> None:

@@ -9,11 +9,12 @@ import pytest
 from podscaler.api.machinery import instants
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import StatusError
+from podscaler.controller import assembly
 from podscaler.controller.coexistence import standby
 from podscaler.controller.controller import Controller
 from podscaler.controller.history import history_maps
 from podscaler.kube.client.client import Client
-from podscaler.kube.transport.read_only import ReadOnlyTransport
+from podscaler.kube.client.connect import ReadOnlyTransport
 from podscaler.kube.transport.transport import Request, Response
 from podscaler.testing.autoscaling import AutoscalerWorld, NoRandomness, spec
 from podscaler.testing.cluster import CONFIG_MAPS, HPAS, FakeCluster, refusal
@@ -29,7 +30,7 @@ class World(AutoscalerWorld):
         """As there."""
         transport = ReadOnlyTransport(self.cluster) if self.settings.dry_run else self.cluster
         client = Client(transport, self.clock)
-        return Controller(client, self.settings, self.clock, recording=self.recording, rng=NoRandomness())
+        return assembly.new_controller(client, self.settings, self.clock, recording=self.recording, rng=NoRandomness())
 
     def now(self) -> str:
         """The server's clock."""

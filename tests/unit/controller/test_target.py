@@ -9,7 +9,7 @@ import pytest
 
 from podscaler.api.typed.autoscaling import CrossVersionObjectReference
 from podscaler.base.errors import StatusError
-from podscaler.controller.scales.target import ScaleTarget, Targets, Written
+from podscaler.controller.informers.scale_client import ScaleClient, ScaleTarget, ScaleWrite
 from podscaler.kube.client.client import Client
 from podscaler.kube.client.discovery import Discovery
 from podscaler.kube.transport.transport import Response
@@ -77,19 +77,19 @@ def transport() -> ScriptedTransport:
 
 
 @pytest.fixture
-def targets(transport: ScriptedTransport, clock: VirtualClock) -> Targets:
-    """Targets on that server."""
+def targets(transport: ScriptedTransport, clock: VirtualClock) -> ScaleClient:
+    """The scale client of that server."""
     client = Client(transport, clock)
-    return Targets(client, Discovery(client, clock), clock=clock, rng=Steps())
+    return ScaleClient(client, Discovery(client, clock), clock=clock, rng=Steps())
 
 
-async def _read(targets: Targets, transport: ScriptedTransport) -> ScaleTarget:
+async def _read(targets: ScaleClient, transport: ScriptedTransport) -> ScaleTarget:
     target = await targets.read("shop", WEB)
     transport.requests.clear()
     return target
 
 
-async def test_the_preferred_version_is_read(targets: Targets, transport: ScriptedTransport) -> None:
+async def test_the_preferred_version_is_read(targets: ScaleClient, transport: ScriptedTransport) -> None:
     """The version that the reference names does not matter."""
     target = await targets.read("shop", WEB)
     assert (transport.asked()[-1], target.scale.spec.replicas, target.reference) == (PATH, 3, "Deployment/shop/web")
@@ -107,7 +107,7 @@ async def test_the_preferred_version_is_read(targets: Targets, transport: Script
     ids=["Status", "no Status", "empty", "without kind", "no answer"],
 )
 async def test_a_scale_that_cannot_be_read(
-    targets: Targets, transport: ScriptedTransport, answer: Any, text: str
+    targets: ScaleClient, transport: ScriptedTransport, answer: Any, text: str
 ) -> None:
     """The text of each way in which reading can fail; one request, though the kind has two versions."""
     transport.on("GET", PATH, answer)
@@ -116,7 +116,7 @@ async def test_a_scale_that_cannot_be_read(
     assert (str(caught.value), transport.asked().count(PATH)) == (text, 1)
 
 
-async def test_a_kind_that_cannot_be_looked_up(targets: Targets, transport: ScriptedTransport) -> None:
+async def test_a_kind_that_cannot_be_looked_up(targets: ScaleClient, transport: ScriptedTransport) -> None:
     """Where discovery fails the scale was never asked for: the reason says so, the text is what failed."""
     transport.on("GET", "/apis/apps", TransportFailure("EOF"))
     with pytest.raises(StatusError) as caught:
@@ -124,11 +124,11 @@ async def test_a_kind_that_cannot_be_looked_up(targets: Targets, transport: Scri
     assert (str(caught.value), caught.value.reason) == ('Get "https://10.0.0.1:443/apis/apps": EOF', "NoKindMatch")
 
 
-async def test_a_write_carries_what_was_read(targets: Targets, transport: ScriptedTransport) -> None:
+async def test_a_write_carries_what_was_read(targets: ScaleClient, transport: ScriptedTransport) -> None:
     """The body is the scale as read, resourceVersion included, with other replicas."""
     target = await _read(targets, transport)
     transport.on("PUT", PATH, _scale("8", 5))
-    assert await targets.write(target, 5) == Written(True, [])
+    assert await targets.write(target, 5) == ScaleWrite(True, [])
     assert [(request.method, msgspec.json.decode(request.body or b"null")) for request in transport.requests] == [
         (
             "PUT",
@@ -144,7 +144,7 @@ async def test_a_write_carries_what_was_read(targets: Targets, transport: Script
 
 
 async def test_a_conflict_is_tried_again_with_the_newest_scale(
-    targets: Targets, transport: ScriptedTransport, clock: VirtualClock
+    targets: ScaleClient, transport: ScriptedTransport, clock: VirtualClock
 ) -> None:
     """After a conflict the scale is read again, and the same replicas are written over it after 10 ms."""
     target = await _read(targets, transport)
@@ -153,7 +153,7 @@ async def test_a_conflict_is_tried_again_with_the_newest_scale(
     task = asyncio.ensure_future(targets.write(target, 5))
     await clock.advance(0.01)
     written = await task
-    assert (written.is_done, [error.reason for error in written.refusals]) == (True, ["Conflict"])
+    assert (written.is_done, [error.reason for error in written.errors]) == (True, ["Conflict"])
     bodies = [
         (request.method, msgspec.json.decode(request.body)["metadata"]["resourceVersion"] if request.body else "")
         for request in transport.requests
@@ -161,7 +161,7 @@ async def test_a_conflict_is_tried_again_with_the_newest_scale(
     assert bodies == [("PUT", "7"), ("GET", ""), ("PUT", "9")]
 
 
-async def test_five_attempts(targets: Targets, transport: ScriptedTransport, clock: VirtualClock) -> None:
+async def test_five_attempts(targets: ScaleClient, transport: ScriptedTransport, clock: VirtualClock) -> None:
     """Five attempts with waits of 10 ms to 11 ms; all failures are told, after one more reading."""
     target = await _read(targets, transport)
     transport.on("PUT", PATH, CONFLICT)
@@ -173,27 +173,27 @@ async def test_five_attempts(targets: Targets, transport: ScriptedTransport, clo
             puts_at_ms.append(half_ms / 2)
         await clock.advance(0.0005)
     written = await task
-    assert (written.is_done, [error.reason for error in written.refusals]) == (False, ["Conflict"] * 5)
+    assert (written.is_done, [error.reason for error in written.errors]) == (False, ["Conflict"] * 5)
     assert (puts_at_ms, len(transport.asked("GET"))) == ([0, 10, 20.5, 30.5, 41], 5)
 
 
 async def test_other_failures_are_final(
-    targets: Targets, transport: ScriptedTransport, caplog: pytest.LogCaptureFixture
+    targets: ScaleClient, transport: ScriptedTransport, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Only a conflict is tried again; the scale is read after every failure, and failing at that is only logged."""
     target = await _read(targets, transport)
     transport.on("PUT", PATH, _refusal(403, "Forbidden", "no"))
     transport.on("GET", PATH, TransportFailure("EOF"))
     written = await targets.write(target, 5)
-    assert (written.is_done, [str(error) for error in written.refusals]) == (False, ["no"])
+    assert (written.is_done, [str(error) for error in written.errors]) == (False, ["no"])
     assert transport.asked() == [PATH, PATH]
     assert "error getting latest scale for Deployment/shop/web during conflict retry: Get" in caplog.text
 
 
-async def test_already_exists_is_no_conflict(targets: Targets, transport: ScriptedTransport) -> None:
+async def test_already_exists_is_no_conflict(targets: ScaleClient, transport: ScriptedTransport) -> None:
     """409 with another reason than Conflict is final."""
     target = await _read(targets, transport)
     transport.on("PUT", PATH, _refusal(409, "AlreadyExists", "x"))
     written = await targets.write(target, 5)
-    assert (written.is_done, [str(error) for error in written.refusals]) == (False, ["x"])
+    assert (written.is_done, [str(error) for error in written.errors]) == (False, ["x"])
     assert len(transport.asked("PUT")) == 1

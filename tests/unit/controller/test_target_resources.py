@@ -10,7 +10,7 @@ import pytest
 
 from podscaler.api.typed.autoscaling import CrossVersionObjectReference
 from podscaler.base.errors import StatusError
-from podscaler.controller.scales.target import Targets
+from podscaler.controller.informers.scale_client import ScaleClient
 from podscaler.kube.client.client import Client
 from podscaler.kube.client.discovery import Discovery
 from podscaler.testing import VirtualClock
@@ -46,11 +46,11 @@ def transport() -> ScriptedTransport:
     return made
 
 
-def targets(transport: ScriptedTransport) -> Targets:
-    """Targets on that server."""
+def targets(transport: ScriptedTransport) -> ScaleClient:
+    """The scale client of that server."""
     clock = VirtualClock()
     client = Client(transport, clock)
-    return Targets(client, Discovery(client, clock), clock=clock, rng=random.Random(0))
+    return ScaleClient(client, Discovery(client, clock), clock=clock, rng=random.Random(0))
 
 
 @pytest.mark.parametrize("kind", ["Gadget", "gadget"])

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from podscaler.controller.queue import MeteredQueue
-from podscaler.controller.recording.recording import NoRecording
+from podscaler.controller.recording.recording import Recording
 from podscaler.controller.telemetry.telemetry import Telemetry
 from podscaler.testing import VirtualClock
 
@@ -125,7 +125,7 @@ async def test_the_queue_is_measured(clock: VirtualClock) -> None:
     assert (done[f"workqueue_work_duration_seconds_sum{label}"], done[f"workqueue_retries_total{label}"]) == (3, 1)
 
 
-class Recorded(NoRecording):
+class Recorded(Recording):
     """A recording with figures."""
 
     is_on = True
@@ -136,7 +136,7 @@ class Recorded(NoRecording):
 def test_a_recording_is_counted_where_there_is_one() -> None:
     """Lines written and lost are shown with a recording, and not without."""
     shown = []
-    for recording in (Recorded(), NoRecording()):
+    for recording in (Recorded(), Recording()):
         telemetry = Telemetry(VirtualClock())
         telemetry.count_recording(recording)
         shown.append({name: value for name, value in _samples(telemetry).items() if "recording" in name})

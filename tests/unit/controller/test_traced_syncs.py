@@ -10,6 +10,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 from podscaler.cli.options.tracing import Traces
+from podscaler.controller import assembly
 from podscaler.controller.controller import Controller
 from podscaler.kube.client.client import Client
 from podscaler.testing.autoscaling import AutoscalerWorld, NoRandomness
@@ -30,8 +31,8 @@ class TracedWorld(AutoscalerWorld):
     def make_controller(self) -> Controller:
         """As AutoscalerWorld, traced."""
         client = Client(self.cluster, self.clock)
-        made = Controller(client, self.settings, self.clock, recording=self.recording, rng=NoRandomness())
-        Traces(self.provider).look_on(client, made)
+        made = assembly.new_controller(client, self.settings, self.clock, recording=self.recording, rng=NoRandomness())
+        Traces(self.provider).wrap_transport(client, made)
         return made
 
     @property

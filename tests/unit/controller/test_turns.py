@@ -7,7 +7,7 @@ from contextvars import copy_context
 import pytest
 
 from podscaler.base import concurrency as syncs
-from podscaler.base.concurrency import Turns
+from podscaler.base.concurrency import Slots
 
 
 async def _settle() -> None:
@@ -15,7 +15,7 @@ async def _settle() -> None:
         await asyncio.sleep(0)
 
 
-async def _start(turns: Turns, sync: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
+async def _start(turns: Slots, sync: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
     """Run a sync as the loop does: it takes the turn, and gives it when the task is over, however it ends."""
     turn = await turns.take()
 
@@ -23,11 +23,11 @@ async def _start(turns: Turns, sync: Callable[[], Awaitable[None]]) -> asyncio.T
         await sync()
 
     task = asyncio.get_running_loop().create_task(run(), context=syncs.enter(turn, copy_context()))
-    task.add_done_callback(lambda _: turn.give())
+    task.add_done_callback(lambda _: turn.release())
     return task
 
 
-async def _count_free(turns: Turns) -> int:
+async def _count_free(turns: Slots) -> int:
     """How many turns can be taken now."""
     taking = [asyncio.ensure_future(turns.take()) for _ in range(10)]
     await _settle()
@@ -36,25 +36,25 @@ async def _count_free(turns: Turns) -> int:
         each.cancel()
     await _settle()
     for turn in taken:
-        turn.give()
+        turn.release()
     return len(taken)
 
 
-async def _waiting(turns: Turns, answer: asyncio.Event) -> None:
+async def _waiting(turns: Slots, answer: asyncio.Event) -> None:
     async with turns.away():
         await answer.wait()
 
 
 async def test_no_more_than_there_are_turns() -> None:
     """Who finds no turn waits until one is given back."""
-    turns = Turns(2)
+    turns = Slots(2)
     order: list[str] = []
 
     async def sync(name: str, end: asyncio.Event) -> None:
         turn = await turns.take()
         order.append(name)
         await end.wait()
-        turn.give()
+        turn.release()
 
     ends = [asyncio.Event() for _ in range(3)]
     tasks = [asyncio.ensure_future(sync(name, end)) for name, end in zip("abc", ends, strict=True)]
@@ -70,7 +70,7 @@ async def test_no_more_than_there_are_turns() -> None:
 
 async def test_away_lets_others_run() -> None:
     """While one is away another has its turn, and the first goes on when a turn is free."""
-    turns = Turns(1)
+    turns = Slots(1)
     answer, order = asyncio.Event(), []
 
     async def waiting() -> None:
@@ -89,7 +89,7 @@ async def test_away_lets_others_run() -> None:
 @pytest.mark.parametrize("is_answered", [False, True], ids=["waiting for the answer", "waiting for its turn"])
 async def test_a_sync_that_is_cancelled_gives_one_turn(is_answered: bool) -> None:
     """Cancelled while it is away, or while another has its turn, it leaves as many turns as there were."""
-    turns, answer = Turns(1), asyncio.Event()
+    turns, answer = Slots(1), asyncio.Event()
     sync = await _start(turns, lambda: _waiting(turns, answer))
     await _settle()
     other = await turns.take()
@@ -98,13 +98,13 @@ async def test_a_sync_that_is_cancelled_gives_one_turn(is_answered: bool) -> Non
         await _settle()
     sync.cancel()
     await _settle()
-    other.give()
+    other.release()
     assert (sync.cancelled(), await _count_free(turns)) == (True, 1)
 
 
 async def test_a_sync_that_waits_for_several_answers_leaves_one_turn() -> None:
     """Each of its metrics is asked for by a task of its own; all of them together have one turn."""
-    turns, answers = Turns(2), [asyncio.Event() for _ in range(3)]
+    turns, answers = Slots(2), [asyncio.Event() for _ in range(3)]
 
     async def sync() -> None:
         await asyncio.gather(*(_waiting(turns, each) for each in answers))
@@ -124,7 +124,7 @@ async def test_a_sync_that_waits_for_several_answers_leaves_one_turn() -> None:
 
 async def test_a_task_that_leaves_again_while_another_comes_back() -> None:
     """While a task waits for the turn of its sync, another one leaves: the turn stays free until that is back too."""
-    turns, first, second = Turns(1), asyncio.Event(), asyncio.Event()
+    turns, first, second = Slots(1), asyncio.Event(), asyncio.Event()
 
     async def twice() -> None:
         await _waiting(turns, first)
@@ -138,7 +138,7 @@ async def test_a_task_that_leaves_again_while_another_comes_back() -> None:
     other = await turns.take()
     first.set()
     await _settle()
-    other.give()
+    other.release()
     await _settle()
     while_waiting = await _count_free(turns)
     second.set()
@@ -149,7 +149,7 @@ async def test_a_task_that_leaves_again_while_another_comes_back() -> None:
 
 async def test_a_task_that_outlives_its_sync_takes_no_turn() -> None:
     """What a cancelled sync has started, and others wait for, comes back without a turn."""
-    turns, answer = Turns(1), asyncio.Event()
+    turns, answer = Slots(1), asyncio.Event()
     started: list[asyncio.Task[None]] = []
 
     async def sync() -> None:
@@ -167,7 +167,7 @@ async def test_a_task_that_outlives_its_sync_takes_no_turn() -> None:
 
 async def test_outside_of_syncs_there_is_no_turn_to_leave() -> None:
     """What looks at metrics between syncs waits without letting one more sync run."""
-    turns, answer = Turns(1), asyncio.Event()
+    turns, answer = Slots(1), asyncio.Event()
     looking = asyncio.ensure_future(_waiting(turns, answer))
     await _settle()
     free = await _count_free(turns)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from podscaler.controlplane.registry.local import LocalRegistry
 from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.registry.registry import Registry
 from podscaler.controlplane.storage.store import Store
 from podscaler.testing import VirtualClock
 from podscaler.testing.kinds import KINDS
@@ -33,7 +33,7 @@ def objects(opened: OpenRegistry) -> Objects:
 
 
 @pytest.fixture
-def registry(opened: OpenRegistry) -> LocalRegistry:
+def registry(opened: OpenRegistry) -> Registry:
     """What controllers see."""
     return opened.registry
 

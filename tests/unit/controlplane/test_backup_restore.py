@@ -14,7 +14,7 @@ from podscaler.base.errors import StatusError, UsageError
 from podscaler.cli.main import cli
 from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.storage import backup, restore
-from podscaler.controlplane.storage.backup import Contents
+from podscaler.controlplane.storage.backup import BackupSummary
 from podscaler.controlplane.storage.directory import DATABASE
 from podscaler.controlplane.storage.options import ListOptions
 from podscaler.controlplane.storage.store import Store, open_store, run_inline
@@ -80,12 +80,16 @@ def file(tmp_path: Path) -> Path:
 
 async def test_a_backup_comes_back_elsewhere(directory: Path, file: Path, tmp_path: Path) -> None:
     """Objects and credentials are the same in a new directory; history is gone, and revisions go on far beyond."""
-    assert backup.write(directory, file) == Contents(objects=2, revision=6)
-    assert restore.restore(file, tmp_path / "new") == (Contents(objects=2, revision=6), None)
+    assert backup.write(directory, file) == BackupSummary(objects=2, revision=6)
+    assert restore.restore(file, tmp_path / "new") == (BackupSummary(objects=2, revision=6), None)
     assert (tmp_path / "new" / "token").read_bytes() == b"secret\n"
     assert (tmp_path / "new" / "certificates" / "ca.pem").read_bytes() == b"authority"
     async with running(tmp_path / "new") as store:
-        assert (specs(store), store.revision, store.log.floor) == ({"a": {"size": 2}, "b": {}}, BUMP + 6, BUMP + 6)
+        assert (specs(store), store.revision, store.log.compacted_revision) == (
+            {"a": {"size": 2}, "b": {}},
+            BUMP + 6,
+            BUMP + 6,
+        )
         await put(store, "c")
         assert store.revision == BUMP + 7
         assert [row.revision for row in store._journal.rows()] == [3, 5, BUMP + 7]
@@ -108,7 +112,7 @@ async def test_a_backup_is_of_one_moment_while_it_runs(directory: Path, file: Pa
     """What is committed, and only that, whether or not it is folded into the database file yet."""
     async with running(directory) as store:
         await put(store, "c")
-        assert backup.write(directory, file) == Contents(objects=3, revision=7)
+        assert backup.write(directory, file) == BackupSummary(objects=3, revision=7)
         await put(store, "d")
         assert specs(store).keys() == {"a", "b", "c", "d"}
 
@@ -126,7 +130,7 @@ async def test_a_file_is_replaced_only_on_demand(directory: Path, file: Path) ->
     with pytest.raises(UsageError, match="is there already: name another file, or --force to replace it"):
         backup.write(directory, file)
     assert file.read_bytes() == b"precious"
-    assert backup.write(directory, file, is_forced=True) == Contents(objects=2, revision=6)
+    assert backup.write(directory, file, is_forced=True) == BackupSummary(objects=2, revision=6)
 
 
 def test_nothing_to_back_up_is_a_sentence(tmp_path: Path, file: Path) -> None:
@@ -145,7 +149,7 @@ async def test_a_cluster_is_not_replaced_by_mistake(directory: Path, file: Path)
     with pytest.raises(UsageError, match="holds a cluster: name another one by --data-dir, or --force"):
         restore.restore(file, directory)
     aside = directory / "before-restore-1"
-    assert restore.restore(file, directory, is_forced=True) == (Contents(objects=2, revision=6), aside)
+    assert restore.restore(file, directory, is_forced=True) == (BackupSummary(objects=2, revision=6), aside)
     assert ((directory / "token").read_bytes(), (aside / "token").read_bytes()) == (b"secret\n", b"another\n")
     async with running(directory) as store:
         assert (specs(store).keys(), store.revision) == ({"a", "b"}, BUMP + 7)
@@ -156,7 +160,7 @@ async def test_a_backup_of_an_earlier_format_is_migrated(directory: Path, file: 
     """One without a cluster's id, as the first version would have it: the restored cluster gets one."""
     damage(directory, "ALTER TABLE state DROP COLUMN cluster")
     damage(directory, "PRAGMA user_version = 1")
-    assert backup.write(directory, file) == Contents(objects=2, revision=6)
+    assert backup.write(directory, file) == BackupSummary(objects=2, revision=6)
     restore.restore(file, tmp_path / "new")
     async with running(tmp_path / "new") as store:
         assert specs(store).keys() == {"a", "b"}
@@ -240,7 +244,7 @@ async def test_a_damaged_database_is_backed_up_by_salvage_only(directory: Path, 
     with pytest.raises(UsageError, match="podscaler backup --salvage"):
         backup.write(directory, file)
     assert not file.exists()
-    assert backup.write(directory, file, is_salvage=True) == Contents(
+    assert backup.write(directory, file, is_salvage=True) == BackupSummary(
         objects=1,
         revision=6,
         lost=(
@@ -257,7 +261,7 @@ async def test_a_damaged_database_is_backed_up_by_salvage_only(directory: Path, 
 async def test_a_version_of_before_that_is_damaged_loses_nothing(directory: Path, file: Path) -> None:
     """What it was replaced by is saved, and nothing is reported."""
     damage(directory, "UPDATE versions SET body = '{' WHERE revision IN (2, 4)")
-    assert backup.write(directory, file, is_salvage=True) == Contents(objects=2, revision=6)
+    assert backup.write(directory, file, is_salvage=True) == BackupSummary(objects=2, revision=6)
 
 
 async def test_damaged_pages_lose_what_is_on_them_only(tmp_path: Path, file: Path) -> None:
@@ -304,7 +308,7 @@ def overwrite_leaf(directory: Path, *revisions: int) -> None:
     path.write_bytes(content)
 
 
-def left_out(made: Contents, revisions: list[int], file: Path) -> tuple[set[int], set[int]]:
+def left_out(made: BackupSummary, revisions: list[int], file: Path) -> tuple[set[int], set[int]]:
     """The revisions that the backup does not hold, and those that it says are lost."""
     with closing(sqlite3.connect(file)) as database:
         saved = {revision for (revision,) in database.execute("SELECT revision FROM versions")}
@@ -355,7 +359,7 @@ async def test_what_there_was_no_time_to_look_at_is_reported(
     directory: Path, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With no look left, all between the outermost damaged pages counts as lost."""
-    monkeypatch.setattr("podscaler.controlplane.storage.salvage._MOST_LOOKS", 0)
+    monkeypatch.setattr("podscaler.controlplane.storage.salvage._MOST_PROBES", 0)
     revisions = gadgets(directory, 300)
     overwrite_leaf(directory, revisions[100], revisions[200])
     made = backup.write(directory, file, is_salvage=True)
@@ -385,7 +389,7 @@ async def test_the_commands_say_what_they_did(directory: Path, file: Path) -> No
     done = run(cli, ["restore", *flags, "--force", str(file)])
     assert done.output == (
         f"{directory} holds 2 objects of {file} as of revision 6\n"
-        f"what was there before is in {directory / 'before-restore-1'}\n"
+        f"the former cluster is in {directory / 'before-restore-1'}\n"
     )
     damage(directory, "UPDATE versions SET body = '{' WHERE name = 'b'")
     done = run(cli, ["backup", *flags, "--salvage", "--force", str(file)])

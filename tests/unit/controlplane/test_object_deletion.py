@@ -219,7 +219,7 @@ async def test_graceful_kinds_that_go_at_once(
         True,
         {"generation": 2, "deletionTimestamp": NOW, "deletionGracePeriodSeconds": 0},
     )
-    assert [(notice.type, notice.entry.revision) for notice in batch.notices] == [("MODIFIED", 4), ("DELETED", 5)]
+    assert [(event.type, event.entry.revision) for event in batch.events] == [("MODIFIED", 4), ("DELETED", 5)]
 
 
 async def test_deadline_can_only_come_nearer(objects: Objects, clock: VirtualClock) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.registry.local import LocalRegistry
 from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.registry.registry import Registry
 from podscaler.controlplane.storage.options import Author, UpdateOptions
 from podscaler.testing import VirtualClock
 from podscaler.testing.kinds import obj
@@ -78,7 +78,7 @@ async def test_scales_of_others_are_refused(objects: Objects) -> None:
         await objects.update_scale(GADGETS, "default", "a", lambda _scale: wanted, options=ME)
 
 
-async def test_controllers_have_names(registry: LocalRegistry) -> None:
+async def test_controllers_have_names(registry: Registry) -> None:
     """What runs in the same process writes under its own name."""
     await registry.create(GADGETS, obj("a", size=1))
     changed = await registry.acting_as("kubelet").mutate(

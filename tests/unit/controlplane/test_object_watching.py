@@ -7,16 +7,16 @@ import pytest
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.storage.options import ListOptions
-from podscaler.controlplane.storage.watching import Batch, Notice, Subscription
+from podscaler.controlplane.storage.watching import EntryEvent, EventBatch, Subscription
 from podscaler.testing.kinds import obj
 
 GADGETS = "gadgets.example.com"
 NOT_OLDER = "NotOlderThan"
 
 
-def told(batch: Batch) -> list[tuple[str, str, int]]:
-    """Type, name and revision of each notice."""
-    return [(notice.type, notice.entry.name, notice.entry.revision) for notice in batch.notices]
+def told(batch: EventBatch) -> list[tuple[str, str, int]]:
+    """Type, name and revision of each event."""
+    return [(event.type, event.entry.name, event.entry.revision) for event in batch.events]
 
 
 async def is_silent(subscription: Subscription) -> bool:
@@ -50,7 +50,7 @@ async def test_unset_version_begins_with_what_there_is(objects: Objects) -> None
 async def test_initial_events_end_also_where_there_are_none(objects: Objects) -> None:
     """An empty collection still says when its initial events are over: the bookmark needs it."""
     batch = await objects.watch(GADGETS).batch()
-    assert batch == Batch([], objects.revision, initial_done=True)
+    assert batch == EventBatch([], objects.revision, initial_done=True)
 
 
 async def test_many_initial_events_come_in_portions(objects: Objects) -> None:
@@ -59,7 +59,7 @@ async def test_many_initial_events_come_in_portions(objects: Objects) -> None:
         await objects.create(GADGETS, obj(f"g{index:03}"))
     watch = objects.watch(GADGETS)
     batches = [await watch.batch(), await watch.batch()]
-    assert [(len(batch.notices), batch.initial_done) for batch in batches] == [(500, False), (1, True)]
+    assert [(len(batch.events), batch.initial_done) for batch in batches] == [(500, False), (1, True)]
 
 
 async def test_version_resumes_after_it(objects: Objects) -> None:
@@ -77,8 +77,8 @@ async def test_deleted_objects_are_shown_as_they_were(objects: Objects) -> None:
     await objects.create(GADGETS, obj("a", colour="red"))
     watch = objects.watch(GADGETS, options=ListOptions(resource_version=str(objects.revision)))
     await objects.delete(GADGETS, "default", "a")
-    (notice,) = (await watch.batch()).notices
-    shown = notice.entry.decode()
+    (event,) = (await watch.batch()).events
+    shown = event.entry.decode()
     assert (shown["spec"], shown["metadata"]["resourceVersion"]) == ({"colour": "red"}, str(objects.revision))
     assert "deletionTimestamp" not in shown["metadata"]
 
@@ -105,12 +105,12 @@ async def test_selection_makes_the_type(objects: Objects, options: ListOptions) 
     await turn("blue")
     await turn("green")
     batch = await watch.batch()
-    assert [(notice.type, notice.entry.decode()["spec"]["colour"]) for notice in batch.notices] == [
+    assert [(event.type, event.entry.decode()["spec"]["colour"]) for event in batch.events] == [
         ("ADDED", "red"),
         ("MODIFIED", "red"),
         ("DELETED", "red"),
     ]
-    assert batch.notices[-1].entry.revision == objects.revision - 1
+    assert batch.events[-1].entry.revision == objects.revision - 1
 
 
 async def test_namespaces_do_not_disturb_each_other(objects: Objects) -> None:
@@ -192,9 +192,9 @@ async def test_frames_are_encoded_once(objects: Objects) -> None:
     """All watchers of an event share its encoded form; another form, or another type, is encoded for itself."""
     encoded: list[str] = []
 
-    def encode(notice: Notice) -> bytes:
-        encoded.append(notice.type)
-        return notice.entry.body
+    def encode(event: EntryEvent) -> bytes:
+        encoded.append(event.type)
+        return event.entry.body
 
     watches = [objects.watch(GADGETS) for _ in range(100)]
     painted = objects.watch(GADGETS, options=ListOptions(field_selector="spec.colour=red"))
@@ -204,8 +204,8 @@ async def test_frames_are_encoded_once(objects: Objects) -> None:
     await paint(objects, "a", "red")
     batches = [await watch.batch() for watch in [*watches, painted]]
     for batch in batches:
-        for notice in batch.notices:
-            notice.encoded("v1", encode)
+        for event in batch.events:
+            event.encoded("v1", encode)
     assert encoded == ["ADDED", "MODIFIED", "ADDED"]
 
 
@@ -252,14 +252,14 @@ class Reader:
         """As it was told."""
         return self._has_room
 
-    def take(self, batch: Batch) -> None:
+    def take(self, batch: EventBatch) -> None:
         """Keep it."""
         if self._error is not None:
             raise self._error
         self.taken.append(told(batch))
 
 
-async def waiting_with(objects: Objects, reader: Reader) -> "asyncio.Task[Batch]":
+async def waiting_with(objects: Objects, reader: Reader) -> "asyncio.Task[EventBatch]":
     """The task that waits for a batch of a watch with that receiver."""
     watch = objects.watch(GADGETS, options=ListOptions(resource_version=str(objects.revision)))
     watch.receiver = reader
@@ -297,5 +297,5 @@ async def test_an_interrupted_watch_gives_an_empty_batch(objects: Objects, *, is
     await asyncio.sleep(0)
     if not is_early:
         watch.interrupt()
-    assert await waiting == Batch([], objects.revision)
+    assert await waiting == EventBatch([], objects.revision)
     assert await is_silent(watch)

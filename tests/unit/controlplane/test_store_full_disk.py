@@ -137,7 +137,7 @@ async def test_history_makes_room_for_a_create(store: Store) -> None:
     disk = Space(store, 10_000)
     disk.free_bytes, disk.kept_bytes = 1500, 1000
     assert await outcome(store.write(put("b"))) == "done"
-    assert (names(store), store.log.floor) == (["a", "b"], 3)
+    assert (names(store), store.log.compacted_revision) == (["a", "b"], 3)
 
 
 async def test_space_is_looked_for_once_in_a_while(store: Store, clock: VirtualClock) -> None:

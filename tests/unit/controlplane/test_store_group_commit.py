@@ -225,7 +225,7 @@ async def test_restart_continues(tmp_path: Path, clock: VirtualClock) -> None:
     found = [
         (e.revision, e.entry and e.entry.body, e.previous and e.previous.body) for e in again.log.after("gadgets", 1)
     ]
-    assert (names(again), again.revision, again.log.floor, found) == (["a"], 5, 1, past)
+    assert (names(again), again.revision, again.log.compacted_revision, found) == (["a"], 5, 1, past)
     assert (await again.write(put("c"))).revision == 6
     await again.close()
 
@@ -241,7 +241,7 @@ async def test_compaction_forgets_history_but_no_object(tmp_path: Path, clock: V
     await store.close()
     again = await open_store(tmp_path / "data", clock)
     revisions = [event.revision for event in again.log.after("gadgets", 0)]
-    assert (names(again), again.log.floor, revisions, again.revision) == (["a", "c"], 4, [5], 5)
+    assert (names(again), again.log.compacted_revision, revisions, again.revision) == (["a", "c"], 4, [5], 5)
     await again.close()
 
 

@@ -37,14 +37,14 @@ def test_count_is_bounded() -> None:
     """The oldest events go when there are too many; the floor follows."""
     log = log_of(*(created(revision) for revision in range(2, 7)), retention=Retention(count=3))
     assert log.trim(0) == []
-    assert ([event.revision for event in log.after("g", 0)], log.floor, len(log)) == ([4, 5, 6], 3, 3)
+    assert ([event.revision for event in log.after("g", 0)], log.compacted_revision, len(log)) == ([4, 5, 6], 3, 3)
 
 
 def test_age_is_bounded() -> None:
     """Events older than the retention go, younger ones stay."""
     log = log_of(created(2, at_s=0), created(3, at_s=1), created(4, at_s=2), retention=Retention(age_s=10))
     log.trim(11 * NANOSECONDS)
-    assert (log.floor, [event.revision for event in log.after("g", 0)]) == (2, [3, 4])
+    assert (log.compacted_revision, [event.revision for event in log.after("g", 0)]) == (2, [3, 4])
 
 
 def test_superseded_bytes_are_bounded() -> None:
@@ -54,7 +54,7 @@ def test_superseded_bytes_are_bounded() -> None:
     kept_bytes = 3 * len(versions[-1].body)
     log = log_of(*events, retention=Retention(superseded_bytes=kept_bytes))
     log.trim(0)
-    assert (len(log), log.floor) == (3, 8)
+    assert (len(log), log.compacted_revision) == (3, 8)
 
 
 def test_obsolete_versions_are_named() -> None:
@@ -62,7 +62,7 @@ def test_obsolete_versions_are_named() -> None:
     one, two = version(2), version(3)
     log = log_of(StoreEvent(2, 0, one, None), StoreEvent(3, 0, two, one), StoreEvent(4, 0, None, two))
     assert log.clear(4) == [2, 3, 4]
-    assert (log.floor, len(log)) == (4, 0)
+    assert (log.compacted_revision, len(log)) == (4, 0)
 
 
 def test_behind_is_by_resource() -> None:
@@ -88,5 +88,5 @@ def test_frames_are_shared_only_while_fresh() -> None:
 def test_departed_shows_the_last_version() -> None:
     """What left is shown as it last was, as of the revision at which it left; made once."""
     event = StoreEvent(9, 0, None, version(3))
-    assert event.departed().decode()["metadata"] == {"name": "x", "resourceVersion": "9"}
-    assert event.departed() is event.departed()
+    assert event.tombstone().decode()["metadata"] == {"name": "x", "resourceVersion": "9"}
+    assert event.tombstone() is event.tombstone()

@@ -14,8 +14,8 @@ from podscaler.controlplane.auth.policy_index import (
 )
 from podscaler.controlplane.controllers.cluster import bootstrap
 from podscaler.controlplane.controllers.cluster.namespace_defaults import make_system_namespaces
-from podscaler.controlplane.registry.local import LocalRegistry
 from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.registry.registry import Registry
 from podscaler.controlplane.storage import entries
 
 Object = dict[str, Any]
@@ -88,6 +88,6 @@ def index(*objs: Object) -> PolicyIndex:
 
 async def create_default_policy(objects: Objects) -> None:
     """The roles and bindings of every cluster, and the namespaces that they live in."""
-    registry = LocalRegistry(objects)
+    registry = Registry(objects)
     await make_system_namespaces(registry)
     await bootstrap.ensure_policy(registry)

@@ -14,9 +14,10 @@ import aiohttp
 
 from podscaler.api.kinds import catalog
 from podscaler.api.resource.resources import Resource
-from podscaler.controlplane.apiserver.app import NOBODY, ApiServer, ServerParts
+from podscaler.controlplane.apiserver.app import ApiServer
+from podscaler.controlplane.apiserver.http.resource_request import NO_PARTS, ServerParts
 from podscaler.controlplane.auth.account_tokens import AccountTokens
-from podscaler.controlplane.auth.tokens import Authenticator
+from podscaler.controlplane.auth.authenticator import Authenticator
 from podscaler.controlplane.credentials import signing_key
 from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.registry.users import ADMIN, User
@@ -69,7 +70,7 @@ class Running:
 
 @asynccontextmanager
 async def running_server(
-    folder: Path, neighbours: ServerParts = NOBODY, resources: Sequence[Resource] = catalog.RESOURCES
+    folder: Path, parts: ServerParts = NO_PARTS, resources: Sequence[Resource] = catalog.RESOURCES
 ) -> AsyncIterator[Running]:
     """A server with the namespace `default` in it."""
     clock = VirtualClock()
@@ -77,8 +78,8 @@ async def running_server(
     objects = Objects(store, [resource for resource in resources if resource.stored])
     accounts = AccountTokens(signing_key.generate(), objects.find, clock)
     users = Authenticator({ADMIN_TOKEN: ADMIN, VIEWER_TOKEN: User("viewer", ("viewers",))}, accounts)
-    neighbours = replace(neighbours, accounts=accounts)
-    server = ApiServer(objects, resources, authenticator=users, tls=None, clock=clock, neighbours=neighbours)
+    parts = replace(parts, accounts=accounts)
+    server = ApiServer(objects, resources, authenticator=users, tls=None, clock=clock, parts=parts)
     port = await server.start("127.0.0.1", 0)
     headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
     async with aiohttp.ClientSession(headers=headers, connector=aiohttp.TCPConnector(limit=0)) as client:

@@ -10,7 +10,7 @@ import pytest
 from server_under_test import CONFIG_MAPS, VIEWER_TOKEN, config_map, running_server
 
 from podscaler.base.errors import UsageError
-from podscaler.controlplane.apiserver.app import ServerParts
+from podscaler.controlplane.apiserver.http.resource_request import ServerParts
 from podscaler.controlplane.auth import audit_log
 from podscaler.controlplane.auth.audit_log import AuditLog
 

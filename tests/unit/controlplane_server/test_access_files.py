@@ -14,7 +14,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import UsageError
-from podscaler.controlplane.auth import client_certificates, tokens
+from podscaler.controlplane.apiserver import auth_filter
+from podscaler.controlplane.auth import authenticator
 from podscaler.controlplane.credentials import certificates, kubeconfig, secret_files
 from podscaler.controlplane.registry.users import User
 
@@ -86,15 +87,15 @@ def test_broken_certificate_file(tmp_path: Path) -> None:
 def test_token_is_made_once(tmp_path: Path) -> None:
     """The second start finds the token of the first; the file is secret."""
     path = tmp_path / "token"
-    first = tokens.ensure(path)
-    assert (tokens.ensure(path), mode(path), len(first) >= 43) == (first, 0o600, True)
+    first = authenticator.ensure_token(path)
+    assert (authenticator.ensure_token(path), mode(path), len(first) >= 43) == (first, 0o600, True)
 
 
 def test_token_file_without_a_token(tmp_path: Path) -> None:
     """An emptied token file does not become an empty password."""
     (tmp_path / "token").write_text("\n")
     with pytest.raises(UsageError, match="holds no token"):
-        tokens.ensure(tmp_path / "token")
+        authenticator.ensure_token(tmp_path / "token")
 
 
 def test_kubeconfig(tmp_path: Path) -> None:
@@ -246,4 +247,4 @@ def test_a_secret_that_is_there_is_not_written_again(tmp_path: Path) -> None:
 )
 def test_the_user_of_a_certificate(certificate: Any, user: User | None) -> None:
     """The common name is the user, the organizations are the groups."""
-    assert client_certificates.user_of(certificate) == user
+    assert auth_filter.user_of_certificate(certificate) == user

@@ -12,12 +12,12 @@ from server_under_test import VIEWER_TOKEN, Running, running_server
 
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.auth import policy_rules
+from podscaler.controlplane.auth.authorizer import Attributes, Authorizer
 from podscaler.controlplane.auth.policy_index import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, watch_policy
-from podscaler.controlplane.auth.rules import Attributes, Authorizer
 from podscaler.controlplane.controllers.cluster import aggregation, bootstrap
 from podscaler.controlplane.controllers.cluster.aggregation import ClusterRoleAggregation
 from podscaler.controlplane.registry import acting, users
-from podscaler.controlplane.registry.local import LocalRegistry
+from podscaler.controlplane.registry.registry import Registry
 from podscaler.controlplane.registry.users import User
 from podscaler.controlplane.storage import entries
 
@@ -105,7 +105,7 @@ async def test_the_role_of_a_binding_is_fixed(server: Running) -> None:
 
 async def test_the_default_policy_is_mended(server: Running) -> None:
     """What is missing comes back at the next start, additions stay, and who wants none of it is left alone."""
-    registry = LocalRegistry(server.objects)
+    registry = Registry(server.objects)
     await registry.delete(CLUSTER_ROLES, "", "system:basic-user")
     discovery = registry.get(CLUSTER_ROLES, "", "system:discovery")
     extra = {"verbs": ["get"], "nonResourceURLs": ["/mine"]}
@@ -161,7 +161,7 @@ async def test_roles_made_of_others_follow(server: Running) -> None:
         await server.create(f"{RBAC}/clusterroles", {**part, "metadata": {**part["metadata"], **label}})
     whole = role("whole") | {"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"team": "web"}}]}}
     await server.create(f"{RBAC}/clusterroles", whole)
-    registry = LocalRegistry(server.objects)
+    registry = Registry(server.objects)
     controller = ClusterRoleAggregation(registry)
     await controller.sync("all")
     both = registry.get(CLUSTER_ROLES, "", "whole")["rules"]
@@ -212,7 +212,7 @@ async def test_a_write_without_an_author_is_refused(server: Running) -> None:
 
 async def test_controllers_give_what_they_like(server: Running) -> None:
     """What runs in the server's process acts as system:apiserver, of system:masters."""
-    registry = LocalRegistry(server.objects)
+    registry = Registry(server.objects)
     rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
     made = await registry.create(CLUSTER_ROLES, {"metadata": {"name": "any"}, "rules": rules})
     assert made["rules"] == rules

@@ -4,8 +4,8 @@ import pytest
 from policies import binding, index, path_rule, role, rule
 
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.auth.rules import Attributes, AuthorizationDecision, Authorizer
-from podscaler.controlplane.auth.tokens import Authenticator
+from podscaler.controlplane.auth.authenticator import Authenticator
+from podscaler.controlplane.auth.authorizer import Attributes, AuthorizationDecision, Authorizer
 from podscaler.controlplane.registry.users import ADMIN, User
 
 VIEWER = User("viewer", ("viewers",))
@@ -169,11 +169,11 @@ def test_decisions(user: User, wanted: Attributes, expected: AuthorizationDecisi
         ),
     ],
 )
-def test_refusal(user: User, wanted: Attributes, text: str, details: dict[str, str]) -> None:
-    """A refusal says who may not do what, where, and what is wrong with the roles."""
-    with pytest.raises(StatusError) as refused:
+def test_forbidden(user: User, wanted: Attributes, text: str, details: dict[str, str]) -> None:
+    """An API error says who may not do what, where, and what is wrong with the roles."""
+    with pytest.raises(StatusError) as raised:
         AUTHORIZER.authorize(user, wanted)
-    assert refused.value.to_status() == {
+    assert raised.value.to_status() == {
         "kind": "Status",
         "apiVersion": "v1",
         "metadata": {},

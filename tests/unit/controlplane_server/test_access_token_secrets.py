@@ -9,7 +9,7 @@ import pytest
 from server_under_test import Running, running_server
 
 from podscaler.controlplane.controllers.cluster.token_secrets import TokenSecrets
-from podscaler.controlplane.registry.local import LocalRegistry
+from podscaler.controlplane.registry.registry import Registry
 
 SECRETS = "/api/v1/namespaces/default/secrets"
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
@@ -31,7 +31,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Running]:
 def controller(server: Running) -> TokenSecrets:
     """The controller, with the server's own tokens."""
     accounts = server.accounts
-    return TokenSecrets(LocalRegistry(server.objects), accounts.issue_for_secret, ca_certificate="CA")
+    return TokenSecrets(Registry(server.objects), accounts.issue_for_secret, ca_certificate="CA")
 
 
 async def test_a_secret_is_filled(server: Running) -> None:

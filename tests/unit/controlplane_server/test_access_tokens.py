@@ -202,7 +202,7 @@ async def test_a_changed_token_is_nobodys(server: Running) -> None:
         ),
     ],
 )
-async def test_refused_requests(server: Running, name: str, body: Any, status: int, message: str) -> None:
+async def test_invalid_requests(server: Running, name: str, body: Any, status: int, message: str) -> None:
     """What is wrong with a TokenRequest is told in upstream's words."""
     reply = await server.request("POST", f"{ACCOUNTS}/{name}/token", json=body)
     assert (reply.status, reply.body["message"]) == (status, message)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.apiserver.patch import json_patch
+from podscaler.controlplane.apiserver.handlers import json_patch
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,9 @@ def test_operation_applies(document: Any, operation: dict[str, Any], expected: A
 )
 def test_operation_does_not_apply(document: Any, operation: dict[str, Any]) -> None:
     """An operation that does not fit is the one 422 that upstream gives for all of them."""
-    with pytest.raises(StatusError) as refused:
+    with pytest.raises(StatusError) as raised:
         json_patch.applied(document, [operation])
-    assert refused.value.to_status() == {
+    assert raised.value.to_status() == {
         "kind": "Status",
         "apiVersion": "v1",
         "metadata": {},
@@ -101,13 +101,13 @@ def test_too_many_operations() -> None:
 
 
 def test_copies_cannot_fill_the_memory() -> None:
-    """Doubling a value by copies ends in a refusal once 3 MiB have been copied."""
+    """Doubling a value by copies ends in an API error once 3 MiB have been copied."""
     doubling = [
         {"op": "copy", "from": "/a", "path": "/a/-"},
     ] * 64
-    with pytest.raises(StatusError) as refused:
+    with pytest.raises(StatusError) as raised:
         json_patch.applied({"a": ["x" * 1000]}, doubling)
-    assert refused.value.code == 422
+    assert raised.value.code == 422
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,9 @@ def test_copies_cannot_fill_the_memory() -> None:
 )
 def test_what_is_no_list_of_operations(document: Any, text: str) -> None:
     """A document of another shape is a 400 in the decoder's words."""
-    with pytest.raises(StatusError) as refused:
+    with pytest.raises(StatusError) as raised:
         json_patch.parse(document)
-    assert (refused.value.code, refused.value.message) == (400, f"error decoding patch: {text}")
+    assert (raised.value.code, raised.value.message) == (400, f"error decoding patch: {text}")
 
 
 def test_unknown_fields_are_named_by_position() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.controlplane.apiserver.patch import merge
+from podscaler.controlplane.apiserver.handlers import json_patch
 
 
 @pytest.mark.parametrize(
@@ -26,24 +26,24 @@ from podscaler.controlplane.apiserver.patch import merge
 )
 def test_merge(target: Any, patch: Any, expected: Any) -> None:
     """The result is what RFC 7386 says, for each of its appendix's examples."""
-    assert merge.merged(target, patch) == expected
+    assert json_patch.merged(target, patch) == expected
 
 
 def test_merge_leaves_its_arguments_alone() -> None:
     """Neither the target nor the patch is changed."""
     target, patch = {"a": {"b": 1}}, {"a": {"b": None, "c": 2}}
-    merge.merged(target, patch)
+    json_patch.merged(target, patch)
     assert (target, patch) == ({"a": {"b": 1}}, {"a": {"b": None, "c": 2}})
 
 
 def test_merged_objects_are_in_the_order_of_names() -> None:
-    """A refusal quotes the outcome as upstream does: what was merged sorted, what was left alone as it was."""
+    """An API error quotes the outcome as upstream does: what was merged sorted, what was left alone as it was."""
     target = {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": {"name": "x", "labels": {}},
         "spec": {"b": 1},
     }
-    merged = merge.merged(target, {"spec": {"a": 2}})
+    merged = json_patch.merged(target, {"spec": {"a": 2}})
     assert list(merged) == ["apiVersion", "kind", "metadata", "spec"]
     assert (list(merged["metadata"]), list(merged["spec"])) == (["name", "labels"], ["a", "b"])

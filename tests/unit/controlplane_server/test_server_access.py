@@ -195,7 +195,7 @@ async def test_exec_over_websocket_needs_create(server: Running) -> None:
     ],
 )
 async def test_refused_impersonation(server: Running, headers: dict[str, str], status: int, message: str) -> None:
-    """The refusal is that of the most specific way to act for somebody."""
+    """The API error is that of the most specific way to act for somebody."""
     reply = await server.get(f"{CONFIG_MAPS}/a", headers=AS_VIEWER | headers)
     assert (reply.status, reply.body["message"]) == (status, message)
 

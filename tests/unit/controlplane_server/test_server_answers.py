@@ -8,12 +8,13 @@ import pytest
 from podscaler.api.kinds.autoscaling import hpa
 from podscaler.api.kinds.core import metrics
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.apiserver import health
+from podscaler.controlplane.apiserver import non_resource_handlers
 from podscaler.controlplane.apiserver.discovery import openapi_v2
-from podscaler.controlplane.apiserver.http import negotiation, queries, response_encoder, responses, zero_objects
+from podscaler.controlplane.apiserver.http import negotiation, queries, response_encoder, responses
 from podscaler.controlplane.apiserver.http.queries import Query
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.apiserver.http.routes import Routes
+from podscaler.controlplane.apiserver.streaming import streams
 from podscaler.controlplane.storage import entries
 from podscaler.controlplane.storage.listing import ListPage
 
@@ -45,10 +46,10 @@ async def test_of_json_as_yaml() -> None:
     assert answer == EncodedResponse(b"a: 1\n", 200, "application/yaml")
 
 
-async def test_refusal_keeps_headers() -> None:
-    """A refusal is its Status, with the headers that it asks for."""
+async def test_an_error_keeps_headers() -> None:
+    """An API error is its Status, with the headers that it asks for."""
     error = StatusError("later", code=503, reason="ServiceUnavailable", headers={"Retry-After": "1"})
-    answer = await responses.refusal(error, negotiation.PLAIN)
+    answer = await responses.of_error(error, negotiation.PLAIN)
     assert (answer.status, answer.headers) == (503, {"Retry-After": "1"})
 
 
@@ -96,11 +97,11 @@ def test_include_object() -> None:
 
 def test_zero_objects() -> None:
     """A bookmark has the fields that Go writes for an empty object of the kind."""
-    assert zero_objects.fields_of("autoscaling/v2.HorizontalPodAutoscaler") == {
+    assert streams.zero_fields("autoscaling/v2.HorizontalPodAutoscaler") == {
         "spec": {"scaleTargetRef": {"kind": "", "name": ""}, "maxReplicas": 0},
         "status": {"desiredReplicas": 0, "currentMetrics": None},
     }
-    assert zero_objects.fields_of("example.com/v1.Unknown") == {}
+    assert streams.zero_fields("example.com/v1.Unknown") == {}
 
 
 def test_entries_of_computed_objects_have_no_version() -> None:
@@ -120,19 +121,18 @@ def test_entries_of_computed_objects_have_no_version() -> None:
 )
 def test_health(path: str, query: str, status: int, text: str) -> None:
     """Health endpoints answer as upstream's."""
-    answer = health.answer(path, Query(query), {"store": lambda: ""})
-    assert answer is not None
+    answer = non_resource_handlers.check_health(path, Query(query), {"store": lambda: ""})
     assert (answer.status, answer.body.decode()) == (status, text)
 
 
 def test_ill_health() -> None:
     """A failing check is a 500 that says why; an unknown check is not there."""
     checks = {"store": lambda: "disk full"}
-    answer = health.answer("/readyz", queries.EMPTY, checks)
+    answer = non_resource_handlers.check_health("/readyz", queries.EMPTY, checks)
     assert answer == EncodedResponse(
         b"[+]ping ok\n[-]store failed: disk full\nreadyz check failed\n", 500, "text/plain; charset=utf-8"
     )
-    assert health.answer("/readyz/nope", queries.EMPTY, checks) is None
+    assert non_resource_handlers.check_health("/readyz/nope", queries.EMPTY, checks) == responses.NOT_FOUND_PAGE
 
 
 def test_openapi_v2_says_which_kinds_validate_fields() -> None:

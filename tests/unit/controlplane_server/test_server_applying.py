@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from server_under_test import CONFIG_MAPS, VIEWER_TOKEN, Reply, Running, config_map, running_server
 
-from podscaler.controlplane.apiserver.http import field_manager
+from podscaler.controlplane.apiserver.http import resource_request
 
 Object = dict[str, Any]
 
@@ -196,8 +196,8 @@ async def test_who_may_only_patch_creates_nothing(server: Running) -> None:
         ),
     ],
 )
-async def test_refusals(server: Running, config: Any, query: str, code: int, message: str) -> None:
-    """What cannot be applied is refused in upstream's words."""
+async def test_errors(server: Running, config: Any, query: str, code: int, message: str) -> None:
+    """What cannot be applied is an error in upstream's words."""
     reply = await apply(server, f"{AUTOSCALERS}/web", config, query)
     assert (reply.status, reply.body["message"].endswith(message)) == (code, True), reply.body["message"]
 
@@ -242,7 +242,7 @@ _NOT_CONVERTED = f"unable to convert unstructured object to {KIND}: cannot conve
     ],
 )
 async def test_configurations_that_cannot_be_converted(server: Running, first: str, message: str) -> None:
-    """Where another version was applied before, the refusal says which step of the merge failed."""
+    """Where another version was applied before, the API error says which step of the merge failed."""
     await apply(server, f"{AUTOSCALERS_V1}/web", autoscaler("v1"), f"fieldManager={first}")
     reply = await apply(server, f"{AUTOSCALERS}/web", autoscaler(maxReplicas=1.5), "fieldManager=a&force=true")
     assert (reply.status, reply.body["message"]) == (500, message)
@@ -304,7 +304,7 @@ async def test_managers_are_named_by_their_program(server: Running) -> None:
 )
 def test_names_of_programs(agent: str, name: str) -> None:
     """A program's name is what a manager may be called."""
-    assert field_manager.program(agent) == name
+    assert resource_request.prefix_from_user_agent(agent) == name
 
 
 async def test_force_is_for_apply(server: Running) -> None:

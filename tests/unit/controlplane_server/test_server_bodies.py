@@ -50,10 +50,10 @@ def test_ignored_problems() -> None:
 
 
 def test_strict() -> None:
-    """A strict client gets a refusal with all problems."""
-    with pytest.raises(StatusError) as refused:
+    """A strict client gets an API error with all problems."""
+    with pytest.raises(StatusError) as raised:
         decode('{"spec": {"x": 1, "y": 1}}', validation="Strict")
-    assert (refused.value.code, refused.value.message) == (
+    assert (raised.value.code, raised.value.message) == (
         400,
         f'{HPA} in version "v2" cannot be handled as a {HPA}: strict decoding error: '
         'unknown field "spec.x", unknown field "spec.y"',
@@ -135,11 +135,11 @@ def test_strict() -> None:
         ),
     ],
 )
-def test_refusals(body: str, content_type: str, code: int, text: str) -> None:
-    """What cannot be decoded as the expected kind is refused in upstream's words."""
-    with pytest.raises(StatusError) as refused:
+def test_errors(body: str, content_type: str, code: int, text: str) -> None:
+    """What cannot be decoded as the expected kind is an error in upstream's words."""
+    with pytest.raises(StatusError) as raised:
         decode(body, content_type)
-    assert (refused.value.code, refused.value.message) == (code, text)
+    assert (raised.value.code, raised.value.message) == (code, text)
 
 
 def test_another_version_is_decoded_as_itself_then_refused() -> None:
@@ -147,8 +147,8 @@ def test_another_version_is_decoded_as_itself_then_refused() -> None:
     body = '{"apiVersion": "autoscaling/v1", "spec": {"targetCPUUtilizationPercentage": 5}}'
     received = decode(body)
     assert (received.kind, received.warnings) == (V1, ())
-    with pytest.raises(StatusError) as refused:
+    with pytest.raises(StatusError) as raised:
         bodies.check_version(received, V2)
-    assert refused.value.message == (
+    assert raised.value.message == (
         "the API version in the data (autoscaling/v1) does not match the expected API version (autoscaling/v2)"
     )

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.controlplane.apiserver.streaming import session_status
+from podscaler.controlplane.apiserver.streaming import pod_sessions
 from podscaler.controlplane.apiserver.streaming.channels import COMMAND_PROTOCOLS, ChannelMessage, ChannelProtocolError
 
 V4, V5 = COMMAND_PROTOCOLS["v4.channel.k8s.io"], COMMAND_PROTOCOLS["v5.channel.k8s.io"]
@@ -50,7 +50,7 @@ def test_half_close_of_no_channel(message: bytes) -> None:
 )
 def test_exit_code(framing: Any, why: str) -> None:
     """An exit status is a Failure with a cause that carries the number."""
-    assert session_status.ended(3, ("sh", "-c", "exit 3"), framing) == {
+    assert pod_sessions.exit_status(3, ("sh", "-c", "exit 3"), framing) == {
         "metadata": {},
         "status": "Failure",
         "message": f"command terminated with non-zero exit code: {why}",
@@ -61,18 +61,18 @@ def test_exit_code(framing: Any, why: str) -> None:
 
 def test_success() -> None:
     """Exit status 0 is a Success; the oldest protocols say nothing then."""
-    status = session_status.ended(0, ("true",), V4)
-    assert session_status.message(status, V4) == b'{"metadata":{},"status":"Success"}'
-    assert session_status.message(status, OLD) == b""
+    status = pod_sessions.exit_status(0, ("true",), V4)
+    assert pod_sessions.status_message(status, V4) == b'{"metadata":{},"status":"Success"}'
+    assert pod_sessions.status_message(status, OLD) == b""
 
 
 def test_command_that_cannot_be_started() -> None:
     """The failure is internal; in v5 it has been wrapped twice, as kubectl shows it."""
     why = "error executing command in container: nope"
-    once = session_status.failed("executing command in", "nope", V4)
-    twice = session_status.failed("executing command in", "nope", V5)
+    once = pod_sessions.failed_status("executing command in", "nope", V4)
+    twice = pod_sessions.failed_status("executing command in", "nope", V5)
     assert (once["message"], twice["message"]) == (
         f"Internal error occurred: {why}",
         f"Internal error occurred: Internal error occurred: {why}",
     )
-    assert session_status.message(once, OLD) == f"Internal error occurred: {why}".encode()
+    assert pod_sessions.status_message(once, OLD) == f"Internal error occurred: {why}".encode()

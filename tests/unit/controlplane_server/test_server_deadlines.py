@@ -3,7 +3,7 @@
 import pytest
 
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.apiserver import deadlines
+from podscaler.controlplane.apiserver import dispatch
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from podscaler.controlplane.apiserver import deadlines
 )
 def test_what_is_let_through(path: str) -> None:
     """Durations as Go reads them; streams are meant to last and are not asked."""
-    deadlines.check(path)
+    dispatch.check_timeout(path)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_what_is_let_through(path: str) -> None:
 )
 def test_what_is_refused(text: str, why: str) -> None:
     """Anything else is a 400 in upstream's words."""
-    with pytest.raises(StatusError) as refused:
-        deadlines.check(f"/api/v1/pods?timeout={text}")
+    with pytest.raises(StatusError) as raised:
+        dispatch.check_timeout(f"/api/v1/pods?timeout={text}")
     expected = f"invalid timeout specified in the request URL - {why}"
-    assert (refused.value.code, refused.value.message) == (400, expected)
+    assert (raised.value.code, raised.value.message) == (400, expected)

@@ -7,8 +7,8 @@ import pytest
 from server_under_test import VIEWER_TOKEN, Object, Running, running_server
 
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.apiserver.app import ServerParts
-from podscaler.controlplane.registry.registry import MetricQuery, MetricResource
+from podscaler.controlplane.apiserver.http.resource_request import ServerParts
+from podscaler.controlplane.registry.providers import MetricQuery, MetricResource
 
 CUSTOM = "custom.metrics.k8s.io"
 EXTERNAL = "external.metrics.k8s.io"
@@ -176,7 +176,7 @@ HITS = f"{CUSTOM_PATH}/namespaces/shop/pods/*/hits"
         ("GET", f"{HITS}?watch=true", 405, "the server does not allow this method on the requested resource"),
     ],
 )
-async def test_refusals(server: Running, method: str, path: str, code: int, text: str) -> None:
+async def test_errors(server: Running, method: str, path: str, code: int, text: str) -> None:
     """Metrics can be read, and nothing else."""
     reply = await server.request(method, path)
     assert (reply.status, reply.body["message"]) == (code, text)

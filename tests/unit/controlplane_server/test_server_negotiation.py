@@ -27,7 +27,7 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
         ),
         pytest.param("application/xml, application/json;q=0.5", PLAIN, id="another type first"),
         pytest.param("application/json;q=0.2,application/yaml;q=0.7", Form("yaml"), id="by quality"),
-        pytest.param("application/yaml;q=0,application/json", PLAIN, id="quality zero is a refusal"),
+        pytest.param("application/yaml;q=0,application/json", PLAIN, id="quality zero is an API error"),
         pytest.param("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", PLAIN, id="a browser"),
         pytest.param(KUBECTL, Form("json", "table", "v1"), id="kubectl get"),
         pytest.param("application/json;as=Table;v=v1beta1;g=meta.k8s.io", Form("json", "table", "v1beta1"), id="old"),
@@ -83,11 +83,11 @@ def test_resource_form(accept: str, form: Form) -> None:
         ),
     ],
 )
-def test_refusals(accept: str, can_stream: bool, text: str) -> None:
+def test_errors(accept: str, can_stream: bool, text: str) -> None:
     """What cannot be satisfied is a 406 that says what can."""
-    with pytest.raises(StatusError) as refused:
+    with pytest.raises(StatusError) as raised:
         negotiation.resource_form(accept, can_stream=can_stream)
-    assert (refused.value.code, refused.value.message) == (406, text)
+    assert (raised.value.code, raised.value.message) == (406, text)
 
 
 @pytest.mark.parametrize(
@@ -108,9 +108,9 @@ def test_kinds_without_protobuf(accept: str, form: Form) -> None:
 
 def test_kinds_without_protobuf_refuse_it() -> None:
     """Who accepts nothing but protobuf of a custom resource gets nothing."""
-    with pytest.raises(StatusError) as refused:
+    with pytest.raises(StatusError) as raised:
         negotiation.resource_form(PROTOBUF, can_stream=True, has_protobuf=False)
-    assert refused.value.code == 406
+    assert raised.value.code == 406
 
 
 @pytest.mark.parametrize(
@@ -138,9 +138,9 @@ def test_discovery_form(accept: str, aggregates: bool, form: Form) -> None:
 def test_who_takes_no_form_of_discovery_is_refused(is_routed: bool, message: str) -> None:
     """Upstream's router has other words than what it leads to; who names no form takes the plain one of both."""
     types = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
-    with pytest.raises(StatusError) as refused:
+    with pytest.raises(StatusError) as raised:
         negotiation.discovery_form("text/html", aggregates=False, is_routed=is_routed)
-    assert (refused.value.code, str(refused.value)) == (406, message + types)
+    assert (raised.value.code, str(raised.value)) == (406, message + types)
     assert negotiation.discovery_form("", aggregates=False, is_routed=is_routed) == PLAIN
 
 
@@ -154,8 +154,8 @@ def test_who_takes_no_form_of_discovery_is_refused(is_routed: bool, message: str
     ],
 )
 def test_refusal_form(accept: str, form: Form) -> None:
-    """A refusal is always JSON or YAML, whatever was asked for."""
-    assert negotiation.refusal_form(accept) == form
+    """An API error is always JSON or YAML, whatever was asked for."""
+    assert negotiation.error_form(accept) == form
 
 
 def test_media_type() -> None:

@@ -1,4 +1,4 @@
-"""What the server shows of its neighbours: computed objects and containers' logs."""
+"""What the server shows of its parts: computed objects and containers' logs."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -12,8 +12,8 @@ from server_under_test import Running, running_server
 from patience import WITHIN_S
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.apiserver.app import ServerParts
-from podscaler.controlplane.registry.registry import LogOptions
+from podscaler.controlplane.apiserver.http.resource_request import ServerParts
+from podscaler.controlplane.registry.providers import LogOptions
 
 Object = dict[str, Any]
 METRICS = "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods"
@@ -81,8 +81,8 @@ def logs() -> Logs:
 @pytest.fixture
 async def server(tmp_path: Path, logs: Logs) -> AsyncIterator[Running]:
     """A server with usage and logs, and two pods."""
-    neighbours = ServerParts(virtual={"pods.metrics.k8s.io": Usage()}, logs=logs)
-    async with running_server(tmp_path, neighbours) as running:
+    parts = ServerParts(virtual={"pods.metrics.k8s.io": Usage()}, logs=logs)
+    async with running_server(tmp_path, parts) as running:
         await running.create("/api/v1/nodes", {"metadata": {"name": "node"}})
         for name, containers in (("one", ["c"]), ("two", ["c", "waiting"])):
             spec = {

@@ -59,7 +59,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Running]:
     ],
 )
 async def test_answer(server: Running, method: str, path: str, content_type: str, body: str, refused: Refused) -> None:
-    """It is a refusal that says why."""
+    """It is an API error that says why."""
     reply = await server.request(method, path, headers={"Content-Type": content_type}, data=body)
     assert (reply.status, refused[1] in reply.body["message"]) == (refused[0], True), reply.body["message"]
 

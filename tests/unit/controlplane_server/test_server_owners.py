@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.controlplane.apiserver.handlers import owners
+from podscaler.controlplane.apiserver.handlers import writes
 
 ONE: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
 OTHER = ONE | {"uid": "w"}
@@ -27,8 +27,8 @@ def test_equal_owners_are_one(*, sent: list[Any], kept: list[Any], told: bool, i
     """Of equal references one stays, and the client is told once, however often its patch is tried."""
     obj = {"metadata": {"ownerReferences": sent}}
     warnings: list[str] = []
-    owners.merge_repeated(obj, warnings, is_patched=is_patched)
-    owners.merge_repeated({"metadata": {"ownerReferences": sent}}, warnings, is_patched=is_patched)
+    writes.remove_duplicate_owners(obj, warnings, is_patched=is_patched)
+    writes.remove_duplicate_owners({"metadata": {"ownerReferences": sent}}, warnings, is_patched=is_patched)
     assert obj["metadata"]["ownerReferences"] == kept
     when = " after mutating admission happens" if is_patched else ""
     assert warnings == ([TEXT.format(when=when)] if told else [])

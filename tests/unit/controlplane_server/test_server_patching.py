@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.apiserver.handlers import patching
-from podscaler.controlplane.apiserver.handlers.patching import Patch, Patching
+from podscaler.controlplane.apiserver.handlers import patching, strategic_merge
+from podscaler.controlplane.apiserver.handlers.patching import Patch, Patcher
+from podscaler.controlplane.apiserver.handlers.strategic_merge import MessageSchema
 from podscaler.controlplane.apiserver.http.bodies import BodyKind
-from podscaler.controlplane.apiserver.patch import strategic
-from podscaler.controlplane.apiserver.patch.patch_schema import MessageSchema
 
 DEPLOYMENT = BodyKind("apps/v1", "Deployment", "apps/v1.Deployment")
 KINDS = {(DEPLOYMENT.api_version, DEPLOYMENT.kind): DEPLOYMENT}
@@ -55,9 +54,9 @@ KINDS = {(DEPLOYMENT.api_version, DEPLOYMENT.kind): DEPLOYMENT}
 )
 def test_what_is_no_patch(body: str, patch_type: patching.PatchType, text: str) -> None:
     """A body of the wrong shape is a 400."""
-    with pytest.raises(StatusError) as refused:
+    with pytest.raises(StatusError) as raised:
         patching.parse(body.encode(), patch_type)
-    assert (refused.value.code, refused.value.message) == (400, text)
+    assert (raised.value.code, raised.value.message) == (400, text)
 
 
 @pytest.mark.parametrize(
@@ -124,13 +123,13 @@ def test_problems(body: str, patch_type: patching.PatchType, problems: tuple[str
 )
 def test_deployment_schema(original: Any, patch: Any, expected: Any) -> None:
     """Strategic merges of a Deployment follow the keys that its type declares."""
-    assert strategic.merged(original, patch, MessageSchema(DEPLOYMENT.message)) == expected
+    assert strategic_merge.merged(original, patch, MessageSchema(DEPLOYMENT.message)) == expected
 
 
 def decoded(patch: Any, validation: Any = "Warn", warnings: list[str] | None = None) -> Any:
     """A Deployment with a merge patch applied."""
     stored = {"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "d"}, "spec": {"replicas": 1}}
-    made = Patching(Patch("merge", patch), DEPLOYMENT, KINDS, validation, [] if warnings is None else warnings)
+    made = Patcher(Patch("merge", patch), DEPLOYMENT, KINDS, validation, [] if warnings is None else warnings)
     return made.decoded(stored)[0]
 
 
@@ -159,10 +158,10 @@ def test_warnings() -> None:
 )
 def test_outcome_is_refused(patch: Any, text: str) -> None:
     """An outcome that cannot be decoded is a 422 at `patch`, as upstream has it."""
-    with pytest.raises(StatusError) as refused:
+    with pytest.raises(StatusError) as raised:
         decoded(patch, "Strict")
-    [cause] = refused.value.causes
-    assert (refused.value.code, cause.field, cause.message.endswith(text)) == (422, "patch", True)
+    [cause] = raised.value.causes
+    assert (raised.value.code, cause.field, cause.message.endswith(text)) == (422, "patch", True)
 
 
 def test_strategic_merges_tell_problems_in_their_order() -> None:
@@ -170,5 +169,5 @@ def test_strategic_merges_tell_problems_in_their_order() -> None:
     stored = {"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "d"}, "spec": {"replicas": 1}}
     patch = Patch("strategic", {"spec": {"x": 1, "strategy": {"b": 1, "a": 1}}})
     warnings: list[str] = []
-    Patching(patch, DEPLOYMENT, KINDS, "Warn", warnings).decoded(stored)
+    Patcher(patch, DEPLOYMENT, KINDS, "Warn", warnings).decoded(stored)
     assert warnings == [f'unknown field "spec.{name}"' for name in ("strategy.a", "strategy.b", "x")]

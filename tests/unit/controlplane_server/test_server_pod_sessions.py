@@ -12,13 +12,13 @@ import pytest
 from server_under_test import ADMIN_TOKEN, Running, running_server
 
 from patience import WITHIN_S
-from podscaler.controlplane.apiserver.app import ServerParts
 from podscaler.controlplane.apiserver.http.open_sessions import IDLE_S
-from podscaler.controlplane.apiserver.spdy import frames
-from podscaler.controlplane.apiserver.spdy.frames import Data, FrameReader, SynReply, SynStream
-from podscaler.controlplane.apiserver.spdy.headers import HeaderWriter
+from podscaler.controlplane.apiserver.http.resource_request import ServerParts
+from podscaler.controlplane.apiserver.streaming import spdy_frames
+from podscaler.controlplane.apiserver.streaming.spdy_frames import Data, FrameReader, SynReply, SynStream
+from podscaler.controlplane.apiserver.streaming.spdy_headers import HeaderWriter
 from podscaler.controlplane.registry.pod_connections import SessionFailure, SessionStreams
-from podscaler.controlplane.registry.registry import LogOptions
+from podscaler.controlplane.registry.providers import LogOptions
 
 Object = dict[str, Any]
 PODS = "/api/v1/namespaces/default/pods"
@@ -308,11 +308,11 @@ def _no_port(text: str, why: str) -> str:
 )
 async def test_refusals_of_the_node(server: Running, what: str, status: int, text: str) -> None:
     """What the node refuses is a plain text, which clients show behind `unable to upgrade connection`."""
-    with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+    with pytest.raises(aiohttp.WSServerHandshakeError) as raised:
         await open_socket(server, what, "v4.channel.k8s.io")
     headers = {"Connection": "Upgrade", "Upgrade": "websocket"}
     reply = await server.get(f"{PODS}/{what}", headers=headers)
-    assert (refused.value.status, reply.status, reply.body) == (status, status, text)
+    assert (raised.value.status, reply.status, reply.body) == (status, status, text)
 
 
 async def test_spdy_is_not_spoken(server: Running) -> None:
@@ -324,10 +324,10 @@ async def test_spdy_is_not_spoken(server: Running) -> None:
 
 async def test_protocols_in_common(server: Running) -> None:
     """A client that speaks none of ours gets 403, one that names none the oldest."""
-    with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+    with pytest.raises(aiohttp.WSServerHandshakeError) as raised:
         await open_socket(server, "one/exec?command=a&stdout=1", "v9.channel.k8s.io")
     got = await messages(await open_socket(server, "one/exec?command=a&stdout=1"))
-    assert refused.value.status == 403
+    assert raised.value.status == 403
     assert got[-1] == b"\x03command terminated with non-zero exit code: error executing command [a], exit code 7"
 
 
@@ -357,9 +357,9 @@ async def test_token_among_the_protocols(server: Running) -> None:
     async with aiohttp.ClientSession() as browser:
         socket = await browser.ws_connect(path, protocols=(told(ADMIN_TOKEN), "v4.channel.k8s.io"))
         assert (socket.protocol, len(await messages(socket))) == ("v4.channel.k8s.io", 3)
-        with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+        with pytest.raises(aiohttp.WSServerHandshakeError) as raised:
             await browser.ws_connect(path, protocols=(told("wrong"), "v4.channel.k8s.io"))
-    assert refused.value.status == 401
+    assert raised.value.status == 401
 
 
 class TunnelClient:
@@ -376,13 +376,13 @@ class TunnelClient:
             headers = {"streamtype": kind, "port": str(port), "requestid": str(number)}
             await self.send(SynStream(4 * number + 1 + offset, self._headers.write(headers)))
 
-    async def send(self, frame: frames.Frame) -> None:
+    async def send(self, frame: spdy_frames.Frame) -> None:
         """One frame."""
-        await self._socket.send_bytes(frames.encode(frame))
+        await self._socket.send_bytes(spdy_frames.encode(frame))
 
-    async def answers(self, count: int) -> list[frames.Frame]:
+    async def answers(self, count: int) -> list[spdy_frames.Frame]:
         """The next frames, replies to new streams left out."""
-        found: list[frames.Frame] = []
+        found: list[spdy_frames.Frame] = []
         while len(found) < count:
             message = await self._socket.receive(timeout=WITHIN_S)
             found += [frame for frame in self._reader.feed(message.data) if not isinstance(frame, SynReply)]

@@ -57,7 +57,7 @@ def _normal(value: Any) -> Any:
         pytest.param("/apis", id="groups"),
         pytest.param("/api", id="core versions"),
         pytest.param("/apis/apps/v1", id="resources"),
-        pytest.param(f"{MAPS}/none", id="a refusal"),
+        pytest.param(f"{MAPS}/none", id="an API error"),
     ],
 )
 async def test_the_same_as_json(server: Running, path: str) -> None:
@@ -135,7 +135,7 @@ def test_messages_are_kept_within_bounds() -> None:
     """The memo forgets what was wanted longest ago, and never holds more than it may."""
     bodies = [json_text.encode({"metadata": {"name": f"n{number}"}}) for number in range(10)]
     one = len(bodies[0]) + len(protobuf.encode_raw(json.loads(bodies[0]), "core/v1.ConfigMap"))
-    memo = protobuf_forms.Memo(max_bytes=3 * one)
+    memo = protobuf_forms.MessageCache(max_bytes=3 * one)
     first = memo.raw(bodies[0], "core/v1.ConfigMap")
     assert memo.raw(bodies[0], "core/v1.ConfigMap") is first
     for body in bodies[1:]:

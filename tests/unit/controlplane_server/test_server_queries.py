@@ -4,7 +4,7 @@ import pytest
 
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.apiserver.http import queries
-from podscaler.controlplane.apiserver.http.queries import Query, WatchOptions, WriteOptions
+from podscaler.controlplane.apiserver.http.queries import Query, WriteOptions
 from podscaler.controlplane.storage.options import DeleteOptions, ListOptions, Preconditions
 
 
@@ -32,11 +32,6 @@ def test_list_options(text: str, expected: ListOptions) -> None:
     assert queries.list_options(Query(text)) == expected
 
 
-def test_stream_options() -> None:
-    """Timeout and bookmarks of a watch."""
-    assert queries.stream_options(Query("timeoutSeconds=9&allowWatchBookmarks=1")) == WatchOptions(9, True)
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -53,9 +48,9 @@ def test_stream_options() -> None:
 )
 def test_bad_numbers(text: str, message: str) -> None:
     """A number that is none is a 400 in the words of Go's parser."""
-    with pytest.raises(StatusError) as refused:
+    with pytest.raises(StatusError) as raised:
         queries.list_options(Query(text))
-    assert (refused.value.code, refused.value.message) == (400, message)
+    assert (raised.value.code, raised.value.message) == (400, message)
 
 
 def test_int64_bounds() -> None:
@@ -99,9 +94,9 @@ def test_write_options(text: str, expected: WriteOptions) -> None:
 )
 def test_bad_write_options(text: str, message: str) -> None:
     """Values that do not exist are a 422 that names the options."""
-    with pytest.raises(StatusError) as refused:
+    with pytest.raises(StatusError) as raised:
         queries.write_options(Query(text), "CreateOptions")
-    assert (refused.value.code, refused.value.message) == (
+    assert (raised.value.code, raised.value.message) == (
         422,
         f'CreateOptions.meta.k8s.io "" is invalid: {message}',
     )
@@ -132,6 +127,6 @@ def test_delete_options(text: str, body: dict[str, object], expected: DeleteOpti
 
 def test_too_many_parameters() -> None:
     """A query of thousands of parameters is refused, not read."""
-    with pytest.raises(StatusError) as refused:
+    with pytest.raises(StatusError) as raised:
         Query("&".join(["a=1"] * 2000))
-    assert refused.value.code == 400
+    assert raised.value.code == 400

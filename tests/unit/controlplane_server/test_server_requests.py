@@ -17,7 +17,7 @@ from patience import WITHIN_S
 from podscaler.base.errors import UsageError
 from podscaler.controlplane.apiserver.app import ApiServer
 from podscaler.controlplane.apiserver.http import bodies
-from podscaler.controlplane.auth.tokens import Authenticator
+from podscaler.controlplane.auth.authenticator import Authenticator
 from podscaler.controlplane.credentials import certificates
 from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.registry.users import ADMIN

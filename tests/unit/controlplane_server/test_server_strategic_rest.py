@@ -1,11 +1,11 @@
-"""What refusals show of a strategic merge: the patch without what the merge took out of it."""
+"""What API errors show of a strategic merge: the patch without what the merge took out of it."""
 
 from typing import Any
 
 import pytest
 
-from podscaler.controlplane.apiserver.patch import strategic_rest
-from podscaler.controlplane.apiserver.patch.patch_schema import MessageSchema
+from podscaler.controlplane.apiserver.handlers import strategic_merge
+from podscaler.controlplane.apiserver.handlers.strategic_merge import MessageSchema
 
 _POD = {"spec": {"containers": [{"name": "a", "ports": [{"containerPort": 80}]}], "nodeSelector": {"x": "y"}}}
 
@@ -46,4 +46,4 @@ _POD = {"spec": {"containers": [{"name": "a", "ports": [{"containerPort": 80}]}]
 )
 def test_rest(patch: Any, expected: Any) -> None:
     """Lists that are ordered, kept keys and nulls of new values are gone; everything else is as it was sent."""
-    assert strategic_rest.rest(_POD, patch, MessageSchema("core/v1.Pod")) == expected
+    assert strategic_merge.rest(_POD, patch, MessageSchema("core/v1.Pod")) == expected

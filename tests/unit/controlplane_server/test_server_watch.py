@@ -165,7 +165,7 @@ async def test_a_watcher_that_falls_behind_is_told(server: Running, monkeypatch:
 
 
 async def test_refusals_come_before_the_stream(server: Running) -> None:
-    """What is wrong with the request itself is an ordinary refusal."""
+    """What is wrong with the request itself is an ordinary API error."""
     replies = [
         await server.get(f"{CONFIG_MAPS}?watch=true&labelSelector=a%20in%20("),
         await server.get(f"{CONFIG_MAPS}?watch=true&timeoutSeconds=x"),
@@ -214,14 +214,14 @@ async def test_stopping_ends_watches_in_good_order(server: Running) -> None:
 async def test_many_watchers(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hundreds of watchers all get an event, which is encoded once."""
     encoded = 0
-    original = streams._Frames._encode
+    original = streams._EventEncoder._encode
 
-    def counted(frames: streams._Frames, notice: Any) -> bytes:
+    def counted(frames: streams._EventEncoder, notice: Any) -> bytes:
         nonlocal encoded
         encoded += 1
         return original(frames, notice)
 
-    monkeypatch.setattr(streams._Frames, "_encode", counted)
+    monkeypatch.setattr(streams._EventEncoder, "_encode", counted)
     answers = [await watch(server) for _ in range(200)]
     await until(lambda: waiting(server) == 200)
     await server.create(CONFIG_MAPS, config_map("a"))

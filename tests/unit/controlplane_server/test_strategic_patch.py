@@ -6,16 +6,17 @@ from typing import Any
 import pytest
 
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.apiserver.patch import strategic
+from podscaler.controlplane.apiserver.handlers import strategic_merge
+from podscaler.controlplane.apiserver.handlers.strategic_merge import MessageSchema
 
 Object = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class FakeSchema:
+class FakeSchema(MessageSchema):
     """A schema in which lists merge by the keys given, whatever the depth."""
 
-    name: str = "v1.Thing"
+    message: str = "v1.Thing"
     keys: dict[str, str] = field(default_factory=dict)
     replaced: tuple[str, ...] = ()
 
@@ -129,7 +130,7 @@ SCHEMA = FakeSchema(keys={"containers": "name", "env": "name", "owners": "uid"},
 def test_merge(original: Object, patch: Object, expected: Object) -> None:
     """The patched object is what the API server makes of it."""
     before = (repr(original), repr(patch))
-    assert strategic.merged(original, patch, SCHEMA) == expected
+    assert strategic_merge.merged(original, patch, SCHEMA) == expected
     assert (repr(original), repr(patch)) == before
 
 
@@ -192,8 +193,8 @@ def test_merge(original: Object, patch: Object, expected: Object) -> None:
         ),
     ],
 )
-def test_refusals(patch: Object, code: int, text: str) -> None:
-    """A patch that makes no sense is refused with upstream's text."""
-    with pytest.raises(StatusError) as refused:
-        strategic.merged({"containers": [{"name": "a"}], "s": ["a"], "nulls": None, "none": []}, patch, SCHEMA)
-    assert (refused.value.code, refused.value.message) == (code, text)
+def test_errors(patch: Object, code: int, text: str) -> None:
+    """A patch that makes no sense is an error with upstream's text."""
+    with pytest.raises(StatusError) as raised:
+        strategic_merge.merged({"containers": [{"name": "a"}], "s": ["a"], "nulls": None, "none": []}, patch, SCHEMA)
+    assert (raised.value.code, raised.value.message) == (code, text)

@@ -30,9 +30,7 @@ def test_users_by_token(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        pytest.param(
-            "t1,ann\n", "line 1: a token, a user's name and a uid are wanted, separated by commas", id="short"
-        ),
+        pytest.param("t1,ann\n", "line 1: expected a token, a user name and a uid, separated by commas", id="short"),
         pytest.param(",ann,1\n", "line 1: the token is empty", id="no token"),
         pytest.param("t1,,1\n", "line 1: the name is empty", id="no name"),
         pytest.param("t1,ann,1\nt1,bob,2\n", "line 2: this token is another user's already", id="twice"),
@@ -40,9 +38,9 @@ def test_users_by_token(tmp_path: Path) -> None:
 )
 def test_faulty_lines(tmp_path: Path, text: str, fault: str) -> None:
     """A line that names no user is told with its number, and never with its token."""
-    with pytest.raises(UsageError, match=fault) as refused:
+    with pytest.raises(UsageError, match=fault) as raised:
         token_file.read(_file(tmp_path, text))
-    assert "t1" not in str(refused.value).replace(str(tmp_path), "")
+    assert "t1" not in str(raised.value).replace(str(tmp_path), "")
 
 
 def test_a_file_that_others_may_read_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -7,9 +7,9 @@ whose value over its target is the proposal.
 import pytest
 
 from podscaler.core import combine
-from podscaler.core.calculation.ratio import Tolerance
+from podscaler.core.calculation.situation import Tolerance
 from podscaler.core.combine import Combined
-from podscaler.core.model.model import Answer, IncompleteObservation, Scale
+from podscaler.core.model.model import IncompleteObservation, Measurement, Scale
 from podscaler.core.model.settings import DEFAULT
 from podscaler.core.model.trace import Combination
 from podscaler.testing.decisions import DOWN, NOW, external_metric, observed, resource, scaler, using, values
@@ -20,7 +20,7 @@ TOLERANCE = Tolerance(0.1, 0.1)
 def combined(*proposals: int | None, replicas: int = 5) -> Combined:
     """Metrics that propose these counts (None: failing)."""
     spec = scaler(*[external_metric(average="1") for _ in proposals])
-    answers: list[Answer] = [DOWN if each is None else values(each * 1000) for each in proposals]
+    answers: list[Measurement] = [DOWN if each is None else values(each * 1000) for each in proposals]
     observation = observed(*answers, replicas=replicas)
     assert isinstance(observation.scale, Scale)
     return combine.of_metrics(spec, observation.scale, observation, now=NOW, tolerance=TOLERANCE, settings=DEFAULT)

@@ -6,8 +6,8 @@ Source: docs/spec/decision.md 2 (Reconcile in order, step 9), 3.1 (Selector chec
 import pytest
 
 from podscaler.api.machinery import selectors
-from podscaler.core import demand
-from podscaler.core.demand import Demand
+from podscaler.core import decide
+from podscaler.core.decide import Demand
 from podscaler.core.model.model import Failure, Observation
 from podscaler.core.model.neighbours import SelectorStore
 from podscaler.testing.decisions import conditions, external_metric, observed, pods_metric, resource, scaler
@@ -37,17 +37,17 @@ def crowded() -> Observation:
 )
 def test_nothing_is_needed(observation: Observation) -> None:
     """Where the decision will not look at metrics, nobody needs to be asked."""
-    assert demand.of_sync(scaler(), observation) == Demand((None,))
+    assert decide.needed_metrics(scaler(), observation) == Demand((None,))
 
 
 def test_what_is_needed() -> None:
     """Each metric that can be asked for is, with the selector of the target; faulty entries are not."""
     spec = scaler(resource(utilization=50), pods_metric(selector=WRONG), external_metric(value="1"))
-    needed = demand.of_sync(spec, observed())
+    needed = decide.needed_metrics(spec, observed())
     assert needed == Demand((spec.metrics[0], None, spec.metrics[2]), selectors.parse("app=web"))
 
 
 def test_waking_needs_metrics() -> None:
     """At zero of its own making the metrics are needed."""
     observation = observed(replicas=0, before=conditions(ScaledToZero="True"))
-    assert demand.of_sync(scaler(external_metric(value="1"), least=0), observation).selector is not None
+    assert decide.needed_metrics(scaler(external_metric(value="1"), least=0), observation).selector is not None

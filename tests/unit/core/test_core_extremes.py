@@ -171,7 +171,7 @@ def only(kind: str, value: int, select: str = "Max") -> Rules:
 def test_no_policies(select: str, up: int, down: int) -> None:
     """Without any policy (which the API refuses) the start value of the selection survives: Max allows no change."""
     none = rates(Rules(0, select, (), None, 0))
-    limits = (policies.scale_up_allowance(none, 7).limit, policies.scale_down_allowance(none, 7).limit)
+    limits = (policies.scale_up_limit(none, 7).limit, policies.scale_down_limit(none, 7).limit)
     assert limits == (up, down)
 
 
@@ -199,7 +199,7 @@ def test_no_policies(select: str, up: int, down: int) -> None:
 def test_policies(rules: Rules, ups: tuple[int, ...], downs: tuple[int, ...], current: int, up: int, down: int) -> None:
     """Pods policies wrap, percentages out of range are the smallest int32; the current count is the nearest limit."""
     found = rates(rules, ups=ups, downs=downs)
-    limits = (policies.scale_up_allowance(found, current).limit, policies.scale_down_allowance(found, current).limit)
+    limits = (policies.scale_up_limit(found, current).limit, policies.scale_down_limit(found, current).limit)
     assert limits == (up, down)
 
 
@@ -207,4 +207,4 @@ def test_policies(rules: Rules, ups: tuple[int, ...], downs: tuple[int, ...], cu
 def test_pods_policies_wrap_in_all_versions(version: str) -> None:
     """v1.38 saturates percentages only."""
     found = rates(only("Pods", I32_MAX), version=version)
-    assert policies.scale_up_allowance(found, 1).limit == 1
+    assert policies.scale_up_limit(found, 1).limit == 1

@@ -52,7 +52,7 @@ def rates(
 )
 def test_up(policy: tuple[str, int, int], current: int, limit: int) -> None:
     """How far up one policy allows to go; what wraps or does not fit allows no change."""
-    assert policies.scale_up_allowance(rates(up=rules(policy)), current).limit == limit
+    assert policies.scale_up_limit(rates(up=rules(policy)), current).limit == limit
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_up(policy: tuple[str, int, int], current: int, limit: int) -> None:
 )
 def test_down(policy: tuple[str, int, int], current: int, limit: int) -> None:
     """How far down one policy allows to go; percentages are cut toward zero, with the float traps of upstream."""
-    assert policies.scale_down_allowance(rates(down=rules(policy)), current).limit == limit
+    assert policies.scale_down_limit(rates(down=rules(policy)), current).limit == limit
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_selection(select: str | None, up: int, down: int) -> None:
         up=rules(("Pods", 4, 60), ("Percent", 100, 60), select=select),
         down=rules(("Pods", 2, 60), ("Percent", 50, 60), select=select),
     )
-    found = (policies.scale_up_allowance(both, 10).limit, policies.scale_down_allowance(both, 10).limit)
+    found = (policies.scale_up_limit(both, 10).limit, policies.scale_down_limit(both, 10).limit)
     assert found == (up, down)
 
 
@@ -102,13 +102,13 @@ def test_selection(select: str | None, up: int, down: int) -> None:
 )
 def test_budget_of_a_period(current: int, ups: Ago, downs: Ago, limit: int) -> None:
     """Of 4 pods a minute, what was added within it (the cutoff excluded) is gone; what was removed comes on top."""
-    found = policies.scale_up_allowance(rates(up=rules(("Pods", 4, 60)), ups=ups, downs=downs), current)
+    found = policies.scale_up_limit(rates(up=rules(("Pods", 4, 60)), ups=ups, downs=downs), current)
     assert found.limit == limit
 
 
 def test_budget_is_traced() -> None:
     """The trace shows where the period started, what the policy allows and what is left of it."""
-    allowance = policies.scale_up_allowance(
+    allowance = policies.scale_up_limit(
         rates(up=rules(("Pods", 4, 60), ("Percent", 10, 15)), ups=[(3, 30)], downs=[(1, 5)]), 10
     )
     assert allowance == PolicyLimit(
@@ -126,13 +126,13 @@ def test_outdated_events_still_count() -> None:
     behavior = scaler(behavior={"scaleUp": rules(("Pods", 4, 600))}).behavior
     assert behavior is not None
     past = History((), (ScaleEvent(3, NOW - 300 * SECOND, is_outdated=True),), ())
-    assert policies.scale_up_allowance(PolicyFacts(behavior, past, NOW, V1_37), 10).limit == 11
+    assert policies.scale_up_limit(PolicyFacts(behavior, past, NOW, V1_37), 10).limit == 11
 
 
 def test_version_1_38_saturates() -> None:
     """A percentage that does not fit an int32 allows everything from v1.38 on, nothing before."""
     huge = rules(("Percent", I32_MAX, 60))
-    limits = [policies.scale_up_allowance(rates(up=huge, emulation=version), 200).limit for version in (V1_37, V1_38)]
+    limits = [policies.scale_up_limit(rates(up=huge, emulation=version), 200).limit for version in (V1_37, V1_38)]
     assert limits == [200, I32_MAX]
 
 
@@ -140,12 +140,12 @@ def test_kep_853_rapid_growth() -> None:
     """KEP-853: 900 % a minute goes 1, 10, 100, 1000."""
     counts = [1]
     for _ in range(3):
-        counts.append(policies.scale_up_allowance(rates(up=rules(("Percent", 900, 60))), counts[-1]).limit)
+        counts.append(policies.scale_up_limit(rates(up=rules(("Percent", 900, 60))), counts[-1]).limit)
     assert counts == [1, 10, 100, 1000]
 
 
 def test_documented_down_example() -> None:
     """4 pods or 10 % a minute: 80 goes to 72, 72 to 64 (7.2 rounded up), and below 40 the 4 pods are more."""
     down = rules(("Pods", 4, 60), ("Percent", 10, 60))
-    limits = [policies.scale_down_allowance(rates(down=down), current).limit for current in (80, 72, 39, 20)]
+    limits = [policies.scale_down_limit(rates(down=down), current).limit for current in (80, 72, 39, 20)]
     assert limits == [72, 64, 35, 16]

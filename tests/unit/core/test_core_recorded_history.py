@@ -3,8 +3,8 @@
 import pytest
 
 from podscaler.api.typed import recording
+from podscaler.core import replay
 from podscaler.core.model.history import EMPTY, History, Recommendation, ScaleEvent
-from podscaler.core.replay import recorded_history
 from podscaler.testing.decisions import NOW
 
 FULL = History(
@@ -17,10 +17,10 @@ FULL = History(
 @pytest.mark.parametrize("history", [EMPTY, FULL], ids=["empty", "full"])
 def test_round_trip(history: History) -> None:
     """Instants keep their nanoseconds, slots their order, outdated events their mark."""
-    assert recorded_history.read(recorded_history.written(history)) == history
+    assert replay.read_history(replay.write_history(history)) == history
 
 
 def test_a_time_that_cannot_be_read() -> None:
     """The text is named."""
     with pytest.raises(ValueError, match="'soon' is not a time"):
-        recorded_history.read(recording.RecordedHistory((recording.RecordedRecommendation(1, "soon"),)))
+        replay.read_history(recording.RecordedHistory((recording.RecordedRecommendation(1, "soon"),)))

@@ -11,10 +11,10 @@ import pytest
 
 from podscaler.api.typed import recording
 from podscaler.api.typed.recording import RecordingError
+from podscaler.core import replay
 from podscaler.core.model.emulation import V1_38
 from podscaler.core.model.settings import Settings
-from podscaler.core.replay import replay
-from podscaler.core.replay.replay import DecisionLine
+from podscaler.core.replay import DecisionLine
 from podscaler.testing.decisions import Json, external_metric, pods_metric, resource
 
 HEADER: Json = {"recording": 1, "kubernetes": "1.37.0", "flags": {}}

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from podscaler.api.typed import pods
-from podscaler.core.calculation import requests
+from podscaler.core.calculation.pods import request_milli
 from podscaler.core.calculation.situation import MetricError
 from podscaler.core.model import intake
 from podscaler.core.model.settings import DEFAULT, Gates, Settings
@@ -25,7 +25,7 @@ def container(name: str, restart: str | None = None, **amounts: str) -> dict[str
 def asked(spec: dict[str, Any], container_name: str = "", settings: Settings = DEFAULT) -> int:
     """The CPU that a pod `a` of this spec requests."""
     wire = msgspec.convert({"metadata": {"name": "a"}, "spec": spec}, pods.Pod)
-    return requests.request_milli(intake.pod(wire), "cpu", container_name, settings)
+    return request_milli(intake.pod(wire), "cpu", container_name, settings)
 
 
 MANY: dict[str, Any] = {

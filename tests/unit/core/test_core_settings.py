@@ -60,7 +60,11 @@ def test_gates_as_a_map() -> None:
             "1.37.0",
             "flag horizontal-pod-autoscaler-tolerance: int too large to convert to float",
         ),
-        ({"feature-gates": "HPAScaleToZero=maybe"}, "1.37", "flag feature-gates: 'maybe' is neither true nor false"),
+        (
+            {"feature-gates": "HPAScaleToZero=maybe"},
+            "1.37",
+            'flag feature-gates: invalid value of HPAScaleToZero=maybe: "maybe" is neither true nor false',
+        ),
     ],
 )
 def test_errors(flags: dict[str, Any], version: str, message: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 from podscaler.api.typed.autoscaling import MetricValueStatus
 from podscaler.core import proposals
 from podscaler.core.model.emulation import V1_38
-from podscaler.core.model.model import Answer, IncompleteObservation, Pod, PodSamples
+from podscaler.core.model.model import IncompleteObservation, Measurement, Pod, PodSamples
 from podscaler.core.model.settings import Settings
 from podscaler.core.proposals import MetricResult
 from podscaler.testing.decisions import (
@@ -29,7 +29,7 @@ I64_MAX = 2**63 - 1
 
 
 def proposed(
-    entry: Json, answer: Answer, *, replicas: int = 3, status: int | None = None, listed: list[Pod] | None = None
+    entry: Json, answer: Measurement, *, replicas: int = 3, status: int | None = None, listed: list[Pod] | None = None
 ) -> MetricResult:
     """What a metric proposes."""
     pods_listed = pods(replicas) if listed is None else listed
@@ -173,7 +173,7 @@ FETCH_EXTERNAL = "unable to get external metric default/queue/nil: "
     ],
     ids=["object fails", "no value", "two values", "external fails", "external is empty"],
 )
-def test_failures(entry: Json, answer: Answer, message: str) -> None:
+def test_failures(entry: Json, answer: Measurement, message: str) -> None:
     """What keeps a metric from a proposal, in upstream's words."""
     failure = proposed(entry, answer).step.failure
     assert failure is not None

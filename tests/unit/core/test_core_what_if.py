@@ -182,7 +182,11 @@ def test_flags(text: str, changed: dict[str, Any]) -> None:
             "string to float: '5 percent'",
         ),
         ("tolerance=x%", 'tolerance=x%: "x%" is not a percentage'),
-        ("HPAScaleToZero=off", "HPAScaleToZero=off: flag feature-gates: 'off' is neither true nor false"),
+        (
+            "HPAScaleToZero=off",
+            "HPAScaleToZero=off: flag feature-gates: "
+            'invalid value of HPAScaleToZero=off: "off" is neither true nor false',
+        ),
     ],
 )
 def test_what_cannot_be_assigned(text: str, sentence: str) -> None:

@@ -12,10 +12,11 @@ import sampling
 from podscaler.api.typed import recording
 from podscaler.core import decide
 from podscaler.core.decision import Decision
+from podscaler.core.model import trace
 from podscaler.core.model.model import Observation, Scale
 from podscaler.core.model.settings import Settings
-from podscaler.core.replay.replay import RecordedSync, Replay
-from podscaler.explain import explained, trace_reading
+from podscaler.core.replay import RecordedSync, Replay
+from podscaler.explain import explained
 from podscaler.explain.explained import Explanation
 from podscaler.testing.decisions import SECOND
 
@@ -28,7 +29,7 @@ def decided(name: str, every: int = 1) -> Iterator[tuple[RecordedSync, Decision,
     with gzip.open(VECTORS / f"{name}.recording.jsonl.gz") as lines:
         replay = Replay(recording.read_header(next(lines)))
         for number, line in enumerate(lines):
-            sync = replay.look(line)
+            sync = replay.parse(line)
             if sync is not None:
                 decision = replay.decide(sync)
                 if number % every == 0:
@@ -53,7 +54,7 @@ def test_a_trace_survives_json(name: str) -> None:
     """A trace that was written as JSON is the same when it is read, infinite ratios included."""
     for _, decision, _ in decided(name, every=5):
         value = json.loads(msgspec.json.encode(decision.trace))
-        assert repr(trace_reading.read(value)) == repr(decision.trace)
+        assert repr(trace.read(value)) == repr(decision.trace)
 
 
 def following(sync: RecordedSync, decision: Decision, at: int, flags: Settings) -> Decision:

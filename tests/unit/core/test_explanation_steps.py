@@ -6,8 +6,7 @@ from podscaler.core.decision import Decision
 from podscaler.core.model.history import History, Recommendation, ScaleEvent
 from podscaler.core.model.model import Sample
 from podscaler.explain import explained
-from podscaler.explain.line import Line, Section
-from podscaler.explain.source import TraceSource
+from podscaler.explain.data import Line, Section, TraceSource
 from podscaler.testing.decisions import (
     DOWN,
     NOW,

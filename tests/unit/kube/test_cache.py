@@ -92,7 +92,7 @@ def test_a_failing_handler_disturbs_nobody(cache: Cache[Thing], caplog: pytest.L
     cache.subscribe(Broken())
     cache.subscribe(diary)
     cache.put(_thing("a"))
-    assert (diary.told, "a handler of changes failed" in caplog.text) == (["+a@1"], True)
+    assert (diary.told, "an event handler of a cache failed" in caplog.text) == (["+a@1"], True)
 
 
 @pytest.mark.parametrize(

@@ -18,14 +18,14 @@ def test_a_status_speaks_for_itself() -> None:
         b'{"kind":"Status","status":"Failure","message":"pods \\"x\\" is forbidden","reason":"Forbidden",'
         b'"details":{"name":"x","causes":[{"reason":"R","message":"m","field":"f"}]},"code":403}'
     )
-    error = api_errors.of_answer(_answer(403, body, "application/json"), **GET_PODS)
+    error = api_errors.of_response(_answer(403, body, "application/json"), **GET_PODS)
     told = (str(error), error.code, error.reason, error.details, [(c.reason, c.message, c.field) for c in error.causes])
     assert told == ('pods "x" is forbidden', 403, "Forbidden", {"name": "x"}, [("R", "m", "f")])
 
 
 def test_an_empty_message_is_an_empty_text() -> None:
     """A Status without a message gives an empty text."""
-    assert str(api_errors.of_answer(_answer(500, b'{"kind":"Status","status":"Failure"}'), **GET_PODS)) == ""
+    assert str(api_errors.of_response(_answer(500, b'{"kind":"Status","status":"Failure"}'), **GET_PODS)) == ""
 
 
 @pytest.mark.parametrize(
@@ -83,13 +83,13 @@ def test_an_empty_message_is_an_empty_text() -> None:
 )
 def test_generic_texts(code: int, body: bytes, content_type: str, reason: str, text: str) -> None:
     """An answer that is no Status gets the text of its code, followed by what was asked."""
-    error = api_errors.of_answer(_answer(code, body, content_type), **GET_PODS)
+    error = api_errors.of_response(_answer(code, body, content_type), **GET_PODS)
     assert (error.code, error.reason, str(error)) == (code, reason, f"{text} (get pods.metrics.k8s.io)")
 
 
 def test_a_name_follows_the_resource() -> None:
     """With a name the text ends in method, resource and name."""
-    error = api_errors.of_answer(_answer(503), method="PUT", subject="deployments web")
+    error = api_errors.of_response(_answer(503), method="PUT", subject="deployments web")
     assert str(error) == "the server is currently unable to handle the request (put deployments web)"
 
 

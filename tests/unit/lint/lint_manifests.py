@@ -9,7 +9,7 @@ from typing import Any
 from podscaler.lint import linter
 from podscaler.lint.model import reading
 from podscaler.lint.model.items import DocumentOrigin
-from podscaler.lint.model.lint_context import ClusterMaterial
+from podscaler.lint.model.lint_context import LintedCluster
 
 Object = dict[str, Any]
 Short = tuple[str, str, str]
@@ -103,12 +103,12 @@ def container(name: str, **resources: Any) -> Object:
     return {"name": name, "image": "example.com/x:1", "resources": resources}
 
 
-def short(*objects: Object, cluster: ClusterMaterial | None = None, is_live: bool = False) -> list[Short]:
+def short(*objects: Object, cluster: LintedCluster | None = None, is_live: bool = False) -> list[Short]:
     """Rule, object and field of all findings."""
     return [(each.rule.id, each.subject, each.field) for each in found(*objects, cluster=cluster, is_live=is_live)]
 
 
-def found(*objects: Object, cluster: ClusterMaterial | None = None, is_live: bool = False) -> list[linter.Finding]:
+def found(*objects: Object, cluster: LintedCluster | None = None, is_live: bool = False) -> list[linter.Finding]:
     """All findings about objects, each in a file of its own; or in a cluster."""
     origins = [DocumentOrigin() if is_live else DocumentOrigin(f"{index}.yaml") for index, _ in enumerate(objects)]
     pairs = zip(objects, origins, strict=True)

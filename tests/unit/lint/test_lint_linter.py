@@ -12,7 +12,7 @@ from podscaler.lint import linter, rulebook
 from podscaler.lint.model import reading
 from podscaler.lint.model.items import DocumentOrigin
 from podscaler.lint.model.lines import Lines
-from podscaler.lint.model.lint_context import ClusterMaterial
+from podscaler.lint.model.lint_context import LintedCluster
 
 IGNORE = "podscaler.dev/lint-ignore"
 DOCS = Path(__file__).parents[3] / "docs" / "lint.md"
@@ -45,7 +45,7 @@ def test_objects_of_a_cluster_as_surroundings() -> None:
         for each in (hpa("api", maxReplicas=2), hpa("rival"), deployment())
         for item in reading.items(each, DocumentOrigin())
     ]
-    findings = linter.lint([*file, *live], ClusterMaterial(), files_only=True)
+    findings = linter.lint([*file, *live], LintedCluster(), files_only=True)
     assert sorted((each.rule.id, each.subject) for each in findings if each.file) == [
         ("PSL008", "HorizontalPodAutoscaler shop/web")
     ]

@@ -13,7 +13,8 @@ from typing import Any
 from podscaler.api.kinds import catalog
 from podscaler.controlplane.metrics.custom.apis import MetricValues
 from podscaler.controlplane.metrics.resource.pods import PodFact
-from podscaler.controlplane.registry.registry import MetricQuery, Registry
+from podscaler.controlplane.registry.providers import MetricQuery
+from podscaler.controlplane.registry.registry import Registry
 from podscaler.testing import VirtualClock
 from podscaler.testing.registry import open_registry
 

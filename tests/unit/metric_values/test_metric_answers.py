@@ -7,7 +7,7 @@ import pytest
 from metric_world import CUSTOM, EXTERNAL, MetricWorld, metric_world, pod
 
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.registry.registry import MetricQuery, MetricResource
+from podscaler.controlplane.registry.providers import MetricQuery, MetricResource
 
 NOW = "2026-01-01T00:00:00Z"
 WEB = "{pods: app=web, value: 1500m}"

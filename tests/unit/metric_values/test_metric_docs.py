@@ -22,7 +22,7 @@ def test_the_examples_have_no_faults() -> None:
         place = EntryContext(api, "default", 0, DescribableKinds(catalog.RESOURCES))
         for key, text in config_map["data"].items():
             outcome = parse_entry(key, text, place)
-            assert outcome.faults == ()
+            assert outcome.problems == ()
             metrics += [series.metric for series in outcome.series]
     assert metrics == [
         "http_requests",

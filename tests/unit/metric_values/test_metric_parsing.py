@@ -25,7 +25,7 @@ def place(api: Literal["custom", "external"] = "custom") -> EntryContext:
 def only(text: str, api: Literal["custom", "external"] = "custom") -> Series:
     """The one series of an entry `rate`, which has no fault."""
     outcome = parse_entry("rate", text, place(api))
-    assert outcome.faults == ()
+    assert outcome.problems == ()
     (series,) = outcome.series
     return series
 
@@ -34,7 +34,7 @@ def fault(text: str, api: Literal["custom", "external"] = "custom") -> str:
     """The one fault of an entry `rate`, which has no series."""
     outcome = parse_entry("rate", text, place(api))
     assert outcome.series == ()
-    (found,) = outcome.faults
+    (found,) = outcome.problems
     assert found.path == "data[rate]"
     return found.text
 
@@ -136,7 +136,7 @@ def test_a_list_states_several_series() -> None:
     text = "[{labels: {queue: a}, value: 5}, {labels: {queue: b}, value: five}, 5]"
     outcome = parse_entry("depth", text, place("external"))
     assert [series.labels for series in outcome.series] == [{"queue": "a"}, {}]
-    assert [found.path for found in outcome.faults] == ["data[depth][1]"]
+    assert [found.path for found in outcome.problems] == ["data[depth][1]"]
 
 
 def test_an_empty_list_states_nothing() -> None:

@@ -1,14 +1,14 @@
 """One list of a namespace instead of many questions: when it is made, what is picked out of it, and how it fails."""
 
 import asyncio
-
-import pytest
+from typing import Any
 
 from podscaler.api.machinery import selectors
 from podscaler.api.machinery.selectors import Selector
-from podscaler.api.typed.metrics import NamedMeta, PodMetrics, PodMetricsList
+from podscaler.api.typed.metrics import ExternalMetricValueList, NamedMeta, PodMetrics, PodMetricsList
 from podscaler.base.errors import StatusError
 from podscaler.metrics.listed import KnownPods, ListedMetricsSource
+from podscaler.metrics.queries import ExternalMetricQuery, MetricQuery, ResourceMetricsQuery
 from podscaler.metrics.shared import SharedMetricsSource
 from podscaler.testing.clock import VirtualClock
 
@@ -24,16 +24,14 @@ class Api:
         self.asked: list[str] = []
         self.refuses_lists = False
 
-    async def resource_metrics(self, namespace: str, selector: Selector) -> PodMetricsList:
-        self.asked.append(str(selector))
-        if self.refuses_lists and not str(selector):
+    async def query(self, query: MetricQuery[Any]) -> Any:
+        if not isinstance(query, ResourceMetricsQuery):
+            return ExternalMetricValueList()
+        self.asked.append(str(query.selector))
+        if self.refuses_lists and not str(query.selector):
             raise StatusError("no lists", code=403, reason="Forbidden")
-        return PodMetricsList(items=tuple(PodMetrics(NamedMeta(name, namespace)) for name in _names("", selector)))
-
-    async def _nothing(self, *_: object, **__: object) -> None:
-        return None
-
-    pods_metric = object_metric = external_metric = _nothing
+        names = _names("", query.selector)
+        return PodMetricsList(items=tuple(PodMetrics(NamedMeta(name, query.namespace)) for name in names))
 
 
 def _app(number: int) -> Selector:
@@ -52,12 +50,12 @@ class World:
     def __init__(self, count: int = APPS * PODS_EACH) -> None:
         self.clock = VirtualClock()
         self.api = Api()
-        shared = SharedMetricsSource(self.api, self.clock, fresh_s=TICK_S)  # type: ignore[arg-type]  # one method of it
+        shared = SharedMetricsSource(self.api, self.clock, fresh_s=TICK_S)
         pods = KnownPods(lambda _: count, _names)
         self.source = ListedMetricsSource(shared, pods, self.clock, tick_s=TICK_S, pause_s=15)
 
     async def ask(self, number: int) -> list[str]:
-        answer = await self.source.resource_metrics("shop", _app(number))
+        answer = await self.source.query(ResourceMetricsQuery("shop", _app(number)))
         return [item.metadata.name for item in answer.items or ()]
 
     async def round(self) -> list[str]:
@@ -140,12 +138,11 @@ async def test_pods_are_told_by_our_cache() -> None:
     world = World()
     await world.round()
     await world.clock.advance(15)
-    found = await world.source.resource_metrics("shop", selectors.parse("app=nobody"))
+    found = await world.source.query(ResourceMetricsQuery("shop", selectors.parse("app=nobody")))
     assert (found.items, world.api.asked[-1]) == ((), "")
 
 
-@pytest.mark.parametrize("name", ["pods_metric", "object_metric", "external_metric"])
-def test_other_metrics_are_passed_on(name: str) -> None:
+async def test_other_metrics_are_passed_on() -> None:
     """Only resource metrics can be listed."""
-    world = World()
-    assert getattr(world.source, name).__func__ is getattr(SharedMetricsSource, name)
+    query = ExternalMetricQuery("shop", "depth", selectors.EVERYTHING)
+    assert await World().source.query(query) == ExternalMetricValueList()

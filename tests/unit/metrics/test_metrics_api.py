@@ -13,7 +13,14 @@ from podscaler.kube.client.client import Client
 from podscaler.kube.client.discovery import Discovery
 from podscaler.kube.transport.transport import Response
 from podscaler.metrics.api import APIMetricsSource
-from podscaler.metrics.source import MetricsSource
+from podscaler.metrics.queries import (
+    ExternalMetricQuery,
+    MetricQuery,
+    MetricsSource,
+    ObjectMetricQuery,
+    PodsMetricQuery,
+    ResourceMetricsQuery,
+)
 from podscaler.testing import VirtualClock
 from podscaler.testing.transport import ScriptedTransport, TransportFailure, json_answer
 
@@ -28,20 +35,20 @@ Ask = Callable[[MetricsSource], Awaitable[Any]]
 
 
 def _resource(source: MetricsSource) -> Awaitable[Any]:
-    return source.resource_metrics("ns1", WEB)
+    return source.query(ResourceMetricsQuery("ns1", WEB))
 
 
 def _pods(source: MetricsSource) -> Awaitable[Any]:
-    return source.pods_metric("ns1", "qps", selector=WEB, metric_selector=METRIC)
+    return source.query(PodsMetricQuery("ns1", "qps", WEB, METRIC))
 
 
 def _external(source: MetricsSource) -> Awaitable[Any]:
-    return source.external_metric("ns1", "depth", metric_selector=METRIC)
+    return source.query(ExternalMetricQuery("ns1", "depth", METRIC))
 
 
 def _object(kind: str, api_version: str, name: str = "main") -> Ask:
     described = CrossVersionObjectReference(kind=kind, name=name, api_version=api_version)
-    return lambda source: source.object_metric("ns1", "qps", described=described, metric_selector=selectors.EVERYTHING)
+    return lambda source: source.query(ObjectMetricQuery("ns1", "qps", described, selectors.EVERYTHING))
 
 
 @pytest.fixture
@@ -96,46 +103,26 @@ URLS: dict[str, tuple[Ask, str]] = {
 OUTSIDE = "../../../../api/v1/secrets"
 
 
+EVERYTHING = selectors.EVERYTHING
+SERVICE = CrossVersionObjectReference(kind="Service", name="main", api_version="v1")
+NAMESPACE = CrossVersionObjectReference(kind="Namespace", name="ns1", api_version="v1")
+
+
 @pytest.mark.parametrize(
-    ("ask", "called"),
+    ("query", "called"),
     [
-        (
-            lambda source: source.pods_metric(
-                "ns1", OUTSIDE, selector=selectors.EVERYTHING, metric_selector=selectors.EVERYTHING
-            ),
-            "subresource",
-        ),
-        (
-            lambda source: source.object_metric(
-                "ns1",
-                OUTSIDE,
-                described=CrossVersionObjectReference(kind="Service", name="main", api_version="v1"),
-                metric_selector=selectors.EVERYTHING,
-            ),
-            "subresource",
-        ),
-        (
-            lambda source: source.object_metric(
-                "ns1",
-                OUTSIDE,
-                described=CrossVersionObjectReference(kind="Namespace", name="ns1", api_version="v1"),
-                metric_selector=selectors.EVERYTHING,
-            ),
-            "resource name",
-        ),
-        (
-            lambda source: source.external_metric("ns1", OUTSIDE, metric_selector=selectors.EVERYTHING),
-            "resource",
-        ),
+        pytest.param(PodsMetricQuery("ns1", OUTSIDE, EVERYTHING, EVERYTHING), "subresource", id="pods"),
+        pytest.param(ObjectMetricQuery("ns1", OUTSIDE, SERVICE, EVERYTHING), "subresource", id="object"),
+        pytest.param(ObjectMetricQuery("ns1", OUTSIDE, NAMESPACE, EVERYTHING), "resource name", id="namespace"),
+        pytest.param(ExternalMetricQuery("ns1", OUTSIDE, EVERYTHING), "resource", id="external"),
     ],
-    ids=["pods", "object", "namespace", "external"],
 )
 async def test_a_metric_whose_name_is_no_segment(
-    source: MetricsSource, transport: ScriptedTransport, ask: Ask, called: str
+    source: MetricsSource, transport: ScriptedTransport, query: MetricQuery[Any], called: str
 ) -> None:
     """Nothing is asked for that is no metric, in the words of client-go; PodAutoscalers may have such."""
     with pytest.raises(StatusError, match=f'^invalid {called} "{OUTSIDE}": '):
-        await ask(source)
+        await source.query(query)
     assert [path for path in transport.asked() if "secrets" in path] == []
 
 
@@ -152,7 +139,7 @@ async def test_resource_metrics_are_typed(source: MetricsSource, transport: Scri
     """The answer comes back as the API's list."""
     pod = {"metadata": {"name": "p"}, "timestamp": "2026-01-01T00:00:00Z", "window": "30s", "containers": []}
     transport.on("GET", RESOURCE, json_answer({"kind": "PodMetricsList", "items": [pod]}))
-    metrics = await source.resource_metrics("ns1", WEB)
+    metrics = await source.query(ResourceMetricsQuery("ns1", WEB))
     assert isinstance(metrics, PodMetricsList)
     assert [item.metadata.name for item in metrics.items or ()] == ["p"]
 

@@ -1,6 +1,7 @@
 """Answers that are shared within a tick."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -8,7 +9,8 @@ from podscaler.api.machinery import selectors
 from podscaler.api.machinery.selectors import Selector
 from podscaler.api.typed.metrics import ExternalMetricValueList
 from podscaler.base.errors import StatusError
-from podscaler.metrics.limited import LimitedMetricsSource
+from podscaler.metrics.concurrency_limiter import LimitedMetricsSource
+from podscaler.metrics.queries import ExternalMetricQuery, MetricQuery
 from podscaler.metrics.shared import SharedMetricsSource
 from podscaler.testing.clock import VirtualClock
 
@@ -24,10 +26,9 @@ class Queue:
         self.is_broken = False
         self._clock = clock
 
-    async def external_metric(
-        self, namespace: str, metric: str, *, metric_selector: Selector
-    ) -> ExternalMetricValueList:
-        self.asked.append((metric, str(metric_selector)))
+    async def query(self, query: MetricQuery[Any]) -> Any:
+        assert isinstance(query, ExternalMetricQuery)
+        self.asked.append((query.metric, str(query.metric_selector)))
         await self._clock.sleep(self.delay_s)
         if self.is_broken:
             raise StatusError("broken", code=500)
@@ -49,12 +50,11 @@ def queue(clock: VirtualClock) -> Queue:
 @pytest.fixture
 def shared(clock: VirtualClock, queue: Queue) -> SharedMetricsSource:
     """Answers live for 1.5 s."""
-    limited = LimitedMetricsSource(queue, clock)  # type: ignore[arg-type]  # only external metrics are asked for
-    return SharedMetricsSource(limited, clock, fresh_s=1.5)
+    return SharedMetricsSource(LimitedMetricsSource(queue, clock), clock, fresh_s=1.5)
 
 
 async def _ask(shared: SharedMetricsSource, metric: str = "depth", selector: Selector = BLUE) -> None:
-    await shared.external_metric("shop", metric, metric_selector=selector)
+    await shared.query(ExternalMetricQuery("shop", metric, selector))
 
 
 @pytest.mark.parametrize(("after_s", "requests"), [(0, 1), (1.4, 1), (1.5, 2), (15, 2)])

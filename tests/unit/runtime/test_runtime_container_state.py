@@ -6,16 +6,17 @@ import pytest
 
 from podscaler.base.clock import NANOSECONDS
 from podscaler.controlplane.kubelet.containers import container_state
-from podscaler.controlplane.kubelet.containers.backoff import CrashLoopBackoff, config_delay_s
 from podscaler.controlplane.kubelet.containers.container_state import (
     ContainerState,
+    CrashLoopBackoff,
     RestartPolicy,
     Role,
     Running,
     Terminated,
     Waiting,
+    create_retry_s,
 )
-from podscaler.controlplane.kubelet.pods import adoption
+from podscaler.controlplane.kubelet.pods import restored_containers
 
 S = NANOSECONDS
 POD = "web_default(u1)"
@@ -45,16 +46,16 @@ def test_a_long_run_is_forgiven(ran_s: int, delay_s: int) -> None:
 
 def test_creation_is_tried_again_soon() -> None:
     """A missing ConfigMap is looked for after 1, 2, 4, 8 and then every 15 s."""
-    assert [config_delay_s(n) for n in (1, 2, 3, 4, 5, 6, 100)] == [1, 2, 4, 8, 15, 15, 15]
+    assert [create_retry_s(n) for n in (1, 2, 3, 4, 5, 6, 100)] == [1, 2, 4, 8, 15, 15, 15]
 
 
 def test_crash_and_restart() -> None:
     """A timeline: start, crash, immediate restart, crash, back-off, restart."""
-    begun = container_state.began(ContainerState("web", Role.MAIN, "Always"), now_ns=0, container_id="c1")
-    crashed = container_state.ended(begun, end(1000), may_restart=True, pod=POD)
-    again = container_state.began(crashed, now_ns=1000 * S, container_id="c2")
-    waits = container_state.ended(again, end(1003, started_s=1000), may_restart=True, pod=POD)
-    third = container_state.began(waits, now_ns=1013 * S, container_id="c3")
+    begun = container_state.after_start(ContainerState("web", Role.MAIN, "Always"), now_ns=0, container_id="c1")
+    crashed = container_state.after_exit(begun, end(1000), may_restart=True, pod=POD)
+    again = container_state.after_start(crashed, now_ns=1000 * S, container_id="c2")
+    waits = container_state.after_exit(again, end(1003, started_s=1000), may_restart=True, pod=POD)
+    third = container_state.after_start(waits, now_ns=1013 * S, container_id="c3")
     text = "back-off 10s restarting failed container=web pod=web_default(u1)"
     assert [(c.state, c.last, c.restart_count, c.retry_at_ns) for c in (begun, crashed, again, waits, third)] == [
         (Running(0, "c1"), None, 0, 0),
@@ -69,15 +70,15 @@ def test_failed_starts_are_counted() -> None:
     """A program that is never there: every try after the first is a restart."""
     container, counts = ContainerState("web", Role.MAIN, "Always"), []
     for _ in range(3):
-        container = container_state.ended(container, end(10, 128), may_restart=True, pod=POD)
+        container = container_state.after_exit(container, end(10, 128), may_restart=True, pod=POD)
         counts.append(container.restart_count)
-    assert (counts, container_state.began(container, now_ns=0, container_id="c").restart_count) == ([0, 1, 2], 3)
+    assert (counts, container_state.after_start(container, now_ns=0, container_id="c").restart_count) == ([0, 1, 2], 3)
 
 
 def test_long_delays_are_shown_as_go_does() -> None:
     """40s, 1m20s, 5m0s."""
     container = ContainerState("web", Role.MAIN, "Always", backoff=CrashLoopBackoff(80, 0))
-    shown = container_state.ended(container, end(10), may_restart=True, pod=POD).state
+    shown = container_state.after_exit(container, end(10), may_restart=True, pod=POD).state
     assert shown == Waiting("CrashLoopBackOff", "back-off 1m20s restarting failed container=web pod=web_default(u1)")
 
 
@@ -88,13 +89,13 @@ def test_long_delays_are_shown_as_go_does() -> None:
 def test_policies(policy: RestartPolicy, code: int, again: bool) -> None:
     """Always, OnFailure, Never."""
     container = ContainerState("web", Role.MAIN, policy, ran=True)
-    found = container_state.ended(container, end(5, code), may_restart=True, pod=POD)
+    found = container_state.after_exit(container, end(5, code), may_restart=True, pod=POD)
     assert found.is_final is not again
 
 
 def test_nothing_is_restarted_while_the_pod_ends() -> None:
     """An exit during termination is final whatever the policy."""
-    found = container_state.ended(ContainerState("web", Role.MAIN, "Always"), end(5), may_restart=False, pod=POD)
+    found = container_state.after_exit(ContainerState("web", Role.MAIN, "Always"), end(5), may_restart=False, pod=POD)
     assert (found.state, found.is_final, found.exit_code) == (end(5), True, 1)
 
 
@@ -113,16 +114,16 @@ def test_init_containers_have_policies_of_their_own(
     """An init container is retried unless the pod says Never; one that is always restarted is a sidecar."""
     init = {"name": "i"} | ({"restartPolicy": own} if own else {})
     spec = {"restartPolicy": pod_policy, "initContainers": [init], "containers": [{"name": "a"}]}
-    found = container_state.fresh(spec)[0]
+    found = container_state.initial_states(spec)[0]
     assert (found.role, found.policy) == expected
 
 
 def test_a_container_that_cannot_be_created_is_held() -> None:
     """Waiting with the reason, what happened before is kept, and the next try is later each time."""
-    once = container_state.held(
+    once = container_state.after_failed_creation(
         ContainerState("web", Role.MAIN, "Always"), "CreateContainerConfigError", "no", now_ns=0
     )
-    twice = container_state.held(once, "CreateContainerConfigError", "no", now_ns=10 * S)
+    twice = container_state.after_failed_creation(once, "CreateContainerConfigError", "no", now_ns=10 * S)
     assert [(c.state, c.retry_at_ns) for c in (once, twice)] == [
         (Waiting("CreateContainerConfigError", "no"), S),
         (Waiting("CreateContainerConfigError", "no"), 12 * S),
@@ -138,7 +139,7 @@ def adopt(*, policy: str = "Always", **statuses: Any) -> list[ContainerState]:
             "containerStatuses": [{"name": "main", **main}] if main else [],
         },
     }
-    return adoption.adopted(pod, now_ns=50 * S)
+    return restored_containers.restore(pod, now_ns=50 * S)
 
 
 DONE = {"state": {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": "1970-01-01T00:00:02Z"}}}
@@ -152,7 +153,7 @@ def test_what_ran_has_ended_and_runs_again() -> None:
     assert (main.state.reason, main.state.exit_code, main.state.started_ns) == ("ContainerStatusUnknown", 137, 3 * S)
     assert (main.retry_at_ns, main.restart_count, main.ran) == (0, 4, True)
     assert (init.state, init.retry_at_ns) == (Waiting("PodInitializing"), 0)
-    assert container_state.began(main, now_ns=60 * S, container_id="c9").restart_count == 5
+    assert container_state.after_start(main, now_ns=60 * S, container_id="c9").restart_count == 5
 
 
 def test_what_may_not_restart_stays_ended() -> None:
@@ -172,4 +173,4 @@ def test_a_waiting_container_keeps_its_last_end() -> None:
     waiting = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": crashed}}
     _, main = adopt(main={**waiting, "restartCount": 2})
     assert main.last == Terminated(3, "Error", 2 * S)
-    assert container_state.began(main, now_ns=60 * S, container_id="c9").restart_count == 3
+    assert container_state.after_start(main, now_ns=60 * S, container_id="c9").restart_count == 3

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from podscaler.api import port_map
-from podscaler.controlplane.kubelet.volumes import environment, expansion, references, service_variables
-from podscaler.controlplane.kubelet.volumes.references import ConfigFault, PodPlacement
+from podscaler.controlplane.kubelet.volumes import environment, references, service_variables
+from podscaler.controlplane.kubelet.volumes.references import ContainerConfigError, PodPlacement
 
 PLACE = PodPlacement("127.2.1.1", "127.2.0.1", "vm", {"cpu": "8", "memory": "16Gi"})
 POD: dict[str, Any] = {
@@ -62,7 +62,7 @@ def source(**value_from: Any) -> dict[str, Any]:
 )
 def test_references_in_texts(text: str, expected: str) -> None:
     """$(NAME) is replaced where NAME is known, $$ is one dollar, everything else stays."""
-    assert expansion.expanded(text, {"A": "1", "B": "2"}) == expected
+    assert environment.expanded(text, {"A": "1", "B": "2"}) == expected
 
 
 def test_later_variables_see_earlier_ones() -> None:
@@ -150,13 +150,13 @@ def test_all_keys_of_a_source() -> None:
         (source(fileKeyRef={"path": "x"}), "the source of the environment variable V is not supported: fileKeyRef"),
         (
             {"env": [{"name": "V", "value": "a\0b"}]},
-            "the environment variable 'V' holds a NUL byte, which no process can be given",
+            "the environment variable 'V' holds a NUL byte, which an environment cannot hold",
         ),
     ],
 )
 def test_what_cannot_be_resolved(container: dict[str, Any], message: str) -> None:
     """A fault with the kubelet's sentence holds the container back."""
-    with pytest.raises(ConfigFault) as caught:
+    with pytest.raises(ContainerConfigError) as caught:
         made(container)
     assert (caught.value.reason, caught.value.message) == (references.CONFIG_ERROR, message)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from podscaler.controlplane.kubelet.volumes import image_programs
+from podscaler.controlplane.kubelet.launching import images
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -39,7 +39,7 @@ def url() -> Iterator[str]:
 
 def wget(folder: Path, *args: str) -> tuple[int, str, str]:
     """Exit status, output and errors of the program that was made."""
-    image_programs.make(folder / "programs")
+    images.write_programs(folder / "programs")
     done = subprocess.run(
         ["wget", *args],
         executable=folder / "programs/wget",

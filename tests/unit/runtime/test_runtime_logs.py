@@ -10,13 +10,13 @@ import pytest
 from patience import WITHIN_S
 from podscaler.base.clock import NANOSECONDS, SystemClock
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.kubelet.logs import log_files, log_format, log_reader
-from podscaler.controlplane.kubelet.logs.log_files import ContainerLog, LogBook
-from podscaler.controlplane.kubelet.logs.log_format import LogLine, Splitter
+from podscaler.controlplane.kubelet.logs import log_format, log_reader, rotated_files
+from podscaler.controlplane.kubelet.logs.container_log import ContainerLog, ContainerLogManager
+from podscaler.controlplane.kubelet.logs.log_format import LineSplitter, LogLine
 from podscaler.controlplane.kubelet.logs.log_reader import NodeLogs
+from podscaler.controlplane.kubelet.processes.background import ThreadPool
 from podscaler.controlplane.kubelet.processes.paths import NodePaths
-from podscaler.controlplane.kubelet.processes.threads import Threads
-from podscaler.controlplane.registry.registry import LogOptions
+from podscaler.controlplane.registry.providers import LogOptions
 
 S = NANOSECONDS
 T1 = b"1970-01-01T00:00:01.000000000Z"
@@ -25,7 +25,7 @@ T2 = b"1970-01-01T00:00:02.500000000Z"
 
 def test_lines_are_stored_with_their_time() -> None:
     """Complete lines at once, the rest when its end comes, an unfinished end as a part."""
-    splitter = Splitter("stdout")
+    splitter = LineSplitter("stdout")
     assert splitter.feed(b"one\ntwo\nth", 1 * S) == T1 + b" stdout F one\n" + T1 + b" stdout F two\n"
     assert splitter.feed(b"ree\n\n", 2 * S + S // 2) == T2 + b" stdout F three\n" + T2 + b" stdout F \n"
     assert splitter.feed(b"end", 1 * S) == b""
@@ -38,7 +38,7 @@ def test_lines_are_stored_with_their_time() -> None:
 def test_long_lines_are_cut_and_joined_again(size: int, step: int) -> None:
     """No stored line is longer than 16 KiB, and what is shown is what was printed."""
     text = (b"0123456789abcdef" * 4000)[:size] + b"\nnext\n"
-    splitter = Splitter("stderr")
+    splitter = LineSplitter("stderr")
     stored = b"".join(splitter.feed(text[at : at + step], 1 * S) for at in range(0, len(text), step))
     lines = [log_format.parse(entry) for entry in stored.split(b"\n")[:-1]]
     assert all(line is not None and len(line.text) <= 16_384 for line in lines)
@@ -118,9 +118,9 @@ class Logs:
     """A log book with small files, and the reader over it."""
 
     def __init__(self, root: Path, max_bytes: int) -> None:
-        self.threads = Threads()
+        self.threads = ThreadPool()
         self.paths = NodePaths(root)
-        self.book = LogBook(self.threads, SystemClock(), max_bytes=max_bytes)
+        self.book = ContainerLogManager(self.threads, SystemClock(), max_bytes=max_bytes)
         self.reader = NodeLogs(self.threads, self.book, self.paths, SystemClock())
 
     def open(self) -> ContainerLog:
@@ -252,5 +252,5 @@ def test_only_the_last_start_is_kept_beside_the_present_one(tmp_path: Path) -> N
     """Of a container that crashes for ever, two logs stay (each with its rotated part)."""
     for name in ("0.log", "1.log", "1.log.1", "2.log", "10.log", "notes"):
         (tmp_path / name).write_text("")
-    log_files.remove_older(tmp_path / "3.log")
+    rotated_files.remove_older(tmp_path / "3.log")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["10.log", "2.log", "notes"]

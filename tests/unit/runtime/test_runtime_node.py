@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from patience import WITHIN_S
-from podscaler.controlplane.kubelet import node, startup
+from podscaler.controlplane.kubelet import startup
 from podscaler.controlplane.kubelet.launching.capabilities import Capabilities
 from podscaler.controlplane.kubelet.node import MachineInfo, NodeObject
 from podscaler.controlplane.kubelet.node_agent import NodeAgent
 from podscaler.controlplane.kubelet.pods.simulated_pod import SimulatedPod
 from podscaler.controlplane.kubelet.processes.paths import NodePaths
-from podscaler.controlplane.kubelet.processes.settings import RuntimeSettings
-from podscaler.controlplane.kubelet.startup import StartupFindings
+from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
+from podscaler.controlplane.kubelet.startup import DetectedHost
 from podscaler.controlplane.network.addresses import AddressBlock
 from podscaler.controlplane.registry.events import EventRecorder
 from podscaler.controlplane.scheduler import Binder
@@ -33,7 +33,7 @@ def machine(**faults: str) -> MachineInfo:
 
 
 def made(opened: OpenRegistry, clock: VirtualClock, tmp_path: Path, **faults: str) -> NodeObject:
-    return NodeObject(opened.registry, clock, RuntimeSettings(tmp_path, labels={"disk": "ssd"}), machine(**faults))
+    return NodeObject(opened.registry, clock, KubeletSettings(tmp_path, labels={"disk": "ssd"}), machine(**faults))
 
 
 async def test_the_node_object(opened: OpenRegistry, clock: VirtualClock, tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ async def test_heartbeats(opened: OpenRegistry, clock: VirtualClock, tmp_path: P
     await opened.registry.create("namespaces", {"metadata": {"name": "kube-node-lease"}})
     found = made(opened, clock, tmp_path)
     await found.register()
-    task = asyncio.create_task(found.beat())
+    task = asyncio.create_task(found.heartbeat())
     await clock.advance(25)
     lease = opened.registry.get("leases.coordination.k8s.io", "kube-node-lease", "vm")
     assert lease["spec"] == {
@@ -102,28 +102,28 @@ async def test_heartbeats(opened: OpenRegistry, clock: VirtualClock, tmp_path: P
 
 def test_the_name_of_the_node_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that is renamed keeps its node; an impossible name becomes `podscaler`; a setting wins."""
-    settings, remembered = RuntimeSettings(tmp_path), tmp_path / "node"
+    settings, remembered = KubeletSettings(tmp_path), tmp_path / "node"
     monkeypatch.setattr("socket.gethostname", lambda: "Laptop.local")
-    assert node.node_name(settings, remembered) == "laptop.local"
+    assert startup.node_name(settings, remembered) == "laptop.local"
     monkeypatch.setattr("socket.gethostname", lambda: "other")
-    assert node.node_name(settings, remembered) == "laptop.local"
-    assert node.node_name(RuntimeSettings(tmp_path, node_name="mine"), remembered) == "mine"
+    assert startup.node_name(settings, remembered) == "laptop.local"
+    assert startup.node_name(KubeletSettings(tmp_path, node_name="mine"), remembered) == "mine"
     remembered.unlink()
     monkeypatch.setattr("socket.gethostname", lambda: "bad_name")
-    assert node.node_name(settings, remembered) == "podscaler"
+    assert startup.node_name(settings, remembered) == "podscaler"
 
 
 def test_looking_around(tmp_path: Path) -> None:
     """Folders are private, the instance's id is kept, files of pods that are gone are removed."""
     paths = NodePaths(tmp_path / "node")
-    settings = RuntimeSettings(tmp_path)
-    first, second = startup.look_around(paths, settings), startup.look_around(paths, settings)
+    settings = KubeletSettings(tmp_path)
+    first, second = startup.detect_host(paths, settings), startup.detect_host(paths, settings)
     assert (first.instance, len(first.instance), first.killed) == (second.instance, 32, 0)
     assert paths.root.stat().st_mode & 0o777 == 0o700
     assert paths.instance.stat().st_mode & 0o777 == 0o600
     for uid in ("kept", "gone"):
         paths.pod(uid).mkdir()
-    startup.remove_strangers(paths, ["kept"])
+    startup.remove_orphaned_pods(paths, ["kept"])
     assert [folder.name for folder in paths.pods.iterdir()] == ["kept"]
 
 
@@ -238,11 +238,11 @@ async def test_up_as_root_is_warned_of(
     opened: OpenRegistry, clock: VirtualClock, tmp_path: Path, caplog: pytest.LogCaptureFixture, user: int, lines: int
 ) -> None:
     """One line of the log says what pods can do to the machine of a root `up`."""
-    found = StartupFindings("i", "vm", 0, Capabilities(user, user == 0, False), "no cgroups", {}, INFO)
+    found = DetectedHost("i", "vm", 0, Capabilities(user, user == 0, False), "no cgroups", {}, INFO)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(startup, "look_around", lambda *_: found)
-        patch.setattr(startup, "remove_strangers", lambda *_: None)
-        agent = NodeAgent(opened.registry, RuntimeSettings(tmp_path), clock, addresses=AddressBlock(7))
+        patch.setattr(startup, "detect_host", lambda *_: found)
+        patch.setattr(startup, "remove_orphaned_pods", lambda *_: None)
+        agent = NodeAgent(opened.registry, KubeletSettings(tmp_path), clock, addresses=AddressBlock(7))
         running = asyncio.create_task(agent.run())
         async with asyncio.timeout(WITHIN_S):
             while not agent.node_name:  # noqa: ASYNC110  the agent's thread is real

@@ -429,7 +429,7 @@ async def test_what_the_machine_lacks_is_one_line_in_the_log(
     async def refuse(*_: Any, **__: Any) -> None:
         raise OSError(24, "Too many open files")
 
-    monkeypatch.setattr("podscaler.controlplane.kubelet.pods.launch.prepare", refuse)
+    monkeypatch.setattr("podscaler.controlplane.kubelet.pods.container_setup.prepare", refuse)
     await played.begin(containers=[container()])
     assert played.state() == "CreateContainerConfigError"
     [record] = [r for r in caplog.records if "could not be started" in r.getMessage()]

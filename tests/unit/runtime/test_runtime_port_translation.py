@@ -15,11 +15,12 @@ import pytest
 
 import prerequisites
 from patience import WITHIN_S
-from podscaler.controlplane.kubelet.launching import capabilities, launch_plan, port_translation, seccomp
-from podscaler.controlplane.kubelet.launching.launch_plan import Launch
+from podscaler.controlplane.kubelet.launching import capabilities, container_config, port_translation, seccomp
+from podscaler.controlplane.kubelet.launching.container_config import ContainerConfig
 from podscaler.controlplane.kubelet.launching.port_translation import PortTranslator
 from podscaler.controlplane.kubelet.processes import processes
-from podscaler.controlplane.kubelet.processes.threads import Threads
+from podscaler.controlplane.kubelet.processes.background import ThreadPool
+from podscaler.controlplane.kubelet.processes.streams import Descriptors
 from podscaler.controlplane.network.addresses import AddressBlock
 
 POD = "127.9.1.1"
@@ -36,7 +37,7 @@ def service(address: str = SERVICE, **annotations: str) -> dict[str, Any]:
 def translator() -> PortTranslator:
     """A translator of 127.9.0.0/16 and ports below 1024, with one Service whose port 80 is at 21080."""
     made = PortTranslator(AddressBlock(9), first_port=1024)
-    made.note_service(service(port_map='{"80": 21080}'), is_gone=False)
+    made.update_service(service(port_map='{"80": 21080}'), is_gone=False)
     return made
 
 
@@ -77,10 +78,10 @@ def test_where_pods_listen(translator: PortTranslator, address: tuple[str, int],
 
 def test_services_that_go_are_forgotten(translator: PortTranslator) -> None:
     """The address may belong to nobody; a headless Service and one without a note change nothing."""
-    translator.note_service(service(), is_gone=True)
-    translator.note_service(service("None"), is_gone=False)
+    translator.update_service(service(), is_gone=True)
+    translator.update_service(service("None"), is_gone=False)
     assert translator.connected((SERVICE, 80)) == (SERVICE, 20080)
-    translator.note_service(service(), is_gone=False)
+    translator.update_service(service(), is_gone=False)
     assert translator.connected((SERVICE, 80)) == (SERVICE, 80)
 
 
@@ -119,9 +120,9 @@ def test_writing_socket_addresses(memory: bytes) -> None:
 
 
 @pytest.fixture
-def threads() -> Iterator[Threads]:
-    """Threads to start processes in."""
-    made = Threads()
+def threads() -> Iterator[ThreadPool]:
+    """ThreadPool to start processes in."""
+    made = ThreadPool()
     yield made
     made.close()
 
@@ -129,7 +130,7 @@ def threads() -> Iterator[Threads]:
 class Trapped:
     """Runs Python programs whose calls are translated, at addresses of a block that tests alone use."""
 
-    def __init__(self, threads: Threads, folder: Path) -> None:
+    def __init__(self, threads: ThreadPool, folder: Path) -> None:
         self.translator = PortTranslator(AddressBlock(255), first_port=1024)
         self.bound: list[dict[int, int]] = []
         self._threads = threads
@@ -139,20 +140,22 @@ class Trapped:
         """The exit status and the output of `program`."""
         trap = self.translator.trap("127.255.1.1", lambda bound: self.bound.append(dict(bound)))
         argv = (sys.executable, "-I", "-S", "-c", program)
-        launch = Launch(argv=argv, env={}, cwd="/", port_trap=trap)
+        launch = ContainerConfig(argv=argv, env={}, cwd="/", port_trap=trap)
         output = self._folder / "output"
         with output.open("wb") as file:
             process = await processes.start(
-                launch_plan.process_spec(launch), self._threads, stdout=file.fileno(), stderr=file.fileno()
+                container_config.process_spec(launch),
+                self._threads,
+                Descriptors(stdout=file.fileno(), stderr=file.fileno()),
             )
         async with asyncio.timeout(WITHIN_S):
             return await process.exited, output.read_text()
 
 
 @pytest.fixture
-async def trapped(threads: Threads, tmp_path: Path) -> Trapped:
+async def trapped(threads: ThreadPool, tmp_path: Path) -> Trapped:
     """See the class; skips the test where the machine does not allow it, which `up` finds out the same way."""
-    if capabilities.port_fault():
+    if capabilities.port_translation_error():
         prerequisites.PORT_TRANSLATION.skip()
     return Trapped(threads, tmp_path)
 
@@ -233,14 +236,14 @@ async def test_listeners_are_closed_with_their_processes(trapped: Trapped) -> No
             await asyncio.sleep(0)
 
 
-async def test_closing_lets_go_of_all_listeners(trapped: Trapped, threads: Threads) -> None:
+async def test_closing_lets_go_of_all_listeners(trapped: Trapped, threads: ThreadPool) -> None:
     """Also those of processes that live."""
     before = len(os.listdir("/proc/self/fd"))
     trap = trapped.translator.trap("127.255.1.1", lambda _: None)
-    lasting = Launch(argv=(sys.executable, "-c", "input()"), env={}, cwd="/", port_trap=trap)
+    lasting = ContainerConfig(argv=(sys.executable, "-c", "input()"), env={}, cwd="/", port_trap=trap)
     reader, writer = os.pipe()
-    spec = launch_plan.process_spec(lasting)
-    process = await processes.start(spec, threads, stdin=reader, stdout=writer, stderr=writer)
+    spec = container_config.process_spec(lasting)
+    process = await processes.start(spec, threads, Descriptors(reader, writer, writer))
     trapped.translator.close()
     process.signal_group(signal.SIGKILL)
     await process.exited
@@ -264,13 +267,13 @@ plan = seccomp.plan()
 code = bytes.fromhex(plan["filter"])
 ours, theirs = socket.socketpair()
 launcher.install_trap(plan | {"filter": (code[:-8] + code[-16:-8]).hex()}, theirs.detach())
-print(capabilities.port_fault())
+print(capabilities.port_translation_error())
 """
 
 
 def test_a_machine_without_translation_is_found_out(tmp_path: Path) -> None:
     """Where the filter cannot be installed, as `up` has one with a listener itself, the cause is told."""
-    if capabilities.port_fault():
+    if capabilities.port_translation_error():
         prerequisites.PORT_TRANSLATION.skip()
     done = subprocess.run([sys.executable, "-c", HAS_A_LISTENER], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == (

@@ -9,15 +9,15 @@ import pytest
 
 from patience import WITHIN_S
 from podscaler.controlplane.kubelet.probes import http_check, probe_loop
-from podscaler.controlplane.kubelet.probes.handlers import Checks, HandlerOutcome, HandlerTarget, Purpose
-from podscaler.controlplane.kubelet.probes.probe_tally import ProbeSpec, Tally, probe_spec
+from podscaler.controlplane.kubelet.probes.handlers import HandlerOutcome, HandlerRunner, HandlerTarget, Purpose
+from podscaler.controlplane.kubelet.probes.probe_tally import ProbeSpec, Tally, find_probe
 from podscaler.testing import VirtualClock
 
 
 def test_the_api_defaults() -> None:
     """Delay 0, period 10 s, timeout 1 s, one success, three failures."""
     handler = {"exec": {"command": ["true"]}}
-    assert probe_spec("liveness", handler) == ProbeSpec("liveness", handler, 0, 10, 1, 1, 3, None)
+    assert find_probe({"livenessProbe": handler}, "liveness") == ProbeSpec("liveness", handler, 0, 10, 1, 1, 3, None)
 
 
 @pytest.mark.parametrize(
@@ -146,9 +146,9 @@ def says(text: str) -> Answer:
 async def check(
     handler: dict[str, Any], at: HandlerTarget, *, timeout_s: float, purpose: Purpose = "probe"
 ) -> HandlerOutcome:
-    checks = Checks()
+    checks = HandlerRunner()
     try:
-        return await checks.check(handler, at, timeout_s=timeout_s, purpose=purpose)
+        return await checks.run(handler, at, timeout_s=timeout_s, purpose=purpose)
     finally:
         await checks.close()
 
@@ -339,5 +339,5 @@ async def test_commands_and_kinds_that_are_not_there() -> None:
         False, "('a', 'b') 7"
     )
     assert await check({"grpc": {"port": 1}}, target(1), timeout_s=7) == HandlerOutcome(
-        False, "this kind of check is not supported: grpc"
+        False, "this kind of handler is not supported: grpc"
     )

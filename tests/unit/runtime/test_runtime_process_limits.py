@@ -12,14 +12,15 @@ import pytest
 
 import prerequisites
 from podscaler.controlplane.kubelet import node
-from podscaler.controlplane.kubelet.launching import launch_plan
+from podscaler.controlplane.kubelet.launching import container_config
 from podscaler.controlplane.kubelet.launching.capabilities import Capabilities
-from podscaler.controlplane.kubelet.launching.launch_plan import Identity, Launch
+from podscaler.controlplane.kubelet.launching.container_config import ContainerConfig, ContainerUser
 from podscaler.controlplane.kubelet.launching.process_limits import ProcessLimits
 from podscaler.controlplane.kubelet.node import MachineInfo, NodeObject
 from podscaler.controlplane.kubelet.processes import cgroups, processes
-from podscaler.controlplane.kubelet.processes.settings import RuntimeSettings
-from podscaler.controlplane.kubelet.processes.threads import Threads
+from podscaler.controlplane.kubelet.processes.background import ThreadPool
+from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
+from podscaler.controlplane.kubelet.processes.streams import Descriptors
 from podscaler.testing import VirtualClock
 from podscaler.testing.registry import OpenRegistry
 
@@ -29,8 +30,8 @@ AS_USER = ProcessLimits(user=501, machine=1000, own=400)
 
 
 @pytest.fixture
-async def threads() -> AsyncIterator[Threads]:
-    found = Threads()
+async def threads() -> AsyncIterator[ThreadPool]:
+    found = ThreadPool()
     yield found
     found.close()
 
@@ -54,7 +55,7 @@ def test_limits_of_users(limits: ProcessLimits, user: int | None, expected: int 
 
 
 @pytest.mark.parametrize(
-    ("limits", "cgroup_fault", "fault"),
+    ("limits", "cgroup_error", "fault"),
     [
         (AS_ROOT, "", ""),
         (AS_USER, "no cgroups", ""),
@@ -66,9 +67,9 @@ def test_limits_of_users(limits: ProcessLimits, user: int | None, expected: int 
         ),
     ],
 )
-def test_what_is_not_limited(limits: ProcessLimits, cgroup_fault: str, fault: str) -> None:
+def test_what_is_not_limited(limits: ProcessLimits, cgroup_error: str, fault: str) -> None:
     """The Node says whose processes nothing limits."""
-    assert limits.fault(cgroup_fault) == fault
+    assert limits.limitation(cgroup_error) == fault
 
 
 def conditions(opened: OpenRegistry) -> dict[str, tuple[str, str, str]]:
@@ -81,13 +82,13 @@ async def test_conditions_about_processes(opened: OpenRegistry, clock: VirtualCl
     await opened.registry.create("namespaces", {"metadata": {"name": "kube-node-lease"}})
     in_use = [10]
     machine = MachineInfo("vm", "127.7.0.1", "127.7.0.0/16", {}, INFO, {node.PROCESS_LIMITS: "no cgroups"}, AS_ROOT)
-    settings = RuntimeSettings(tmp_path)
+    settings = KubeletSettings(tmp_path)
     found = NodeObject(opened.registry, clock, settings, machine, processes_in_use=lambda: in_use[0])
     await found.register()
     assert conditions(opened)["ProcessLimitsEnforced"] == ("False", "NotPossible", "no cgroups")
     sufficient = ("False", "KubeletHasSufficientPID", "kubelet has sufficient PID available; no cgroups")
     assert conditions(opened)["PIDPressure"] == sufficient
-    task = asyncio.create_task(found.beat())
+    task = asyncio.create_task(found.heartbeat())
     in_use[0] = 901
     await clock.advance(10)
     insufficient = ("True", "KubeletHasInsufficientPID", "kubelet has insufficient PID available")
@@ -107,14 +108,14 @@ async def test_containers_are_limited(played: Any, container: Any) -> None:
 
 
 @prerequisites.ROOT.mark(is_there=os.geteuid() == 0)
-async def test_the_limit_holds(threads: Threads) -> None:
+async def test_the_limit_holds(threads: ThreadPool) -> None:
     """A container of a user of its own cannot start more processes than it may have; its commands cannot either."""
     many = ("/bin/sh", "-c", "sleep 1000 & sleep 1000 & sleep 1000 & sleep 1000 & wait")
     env = {"PATH": "/usr/bin:/bin"}
-    wanted = Launch(argv=many, env=env, cwd="/", identity=Identity(54_321, 54_321), max_processes=3)
-    for spec in (launch_plan.process_spec(wanted), launch_plan.exec_spec(wanted, many, pid=1)):
+    wanted = ContainerConfig(argv=many, env=env, cwd="/", user=ContainerUser(54_321, 54_321), max_processes=3)
+    for spec in (container_config.process_spec(wanted), container_config.exec_spec(wanted, many, pid=1)):
         reader, writer = os.pipe()
-        process = await processes.start(spec, threads, stdout=subprocess.DEVNULL, stderr=writer)
+        process = await processes.start(spec, threads, Descriptors(stdout=subprocess.DEVNULL, stderr=writer))
         os.close(writer)
         assert await process.exited == 2
         assert b"fork" in os.read(reader, 1000)

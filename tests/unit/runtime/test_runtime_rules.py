@@ -7,16 +7,15 @@ import pytest
 
 from podscaler.base.clock import NANOSECONDS
 from podscaler.controlplane import scheduler
-from podscaler.controlplane.kubelet.containers import diagnosis, pod_ending
+from podscaler.controlplane.kubelet.containers import container_process, pod_termination
 from podscaler.controlplane.kubelet.launching import container_ports
 from podscaler.controlplane.kubelet.launching.capabilities import Capabilities
+from podscaler.controlplane.kubelet.launching.container_config import ContainerUser
 from podscaler.controlplane.kubelet.launching.container_ports import PortPlan
 from podscaler.controlplane.kubelet.launching.images import ImageCommand
-from podscaler.controlplane.kubelet.launching.launch_plan import Identity
-from podscaler.controlplane.kubelet.pods import launch
+from podscaler.controlplane.kubelet.pods import container_setup
 from podscaler.controlplane.kubelet.processes import cgroups
-from podscaler.controlplane.kubelet.volumes import container_user
-from podscaler.controlplane.kubelet.volumes.references import ConfigFault
+from podscaler.controlplane.kubelet.volumes.references import ContainerConfigError
 
 S = NANOSECONDS
 WEB = ImageCommand(("/bin/web",), default_port=80)
@@ -99,12 +98,16 @@ def test_the_lowest_port(root: bool, bind: bool, user: int | None, lowest: int) 
 )
 def test_command_lines(container: dict[str, Any], image: ImageCommand, expected: tuple[str, ...]) -> None:
     """command replaces all of the image's, args what an image without an entry point would run."""
-    assert launch.argv(container, image, {"B": "1"}) == expected
+    assert container_setup.argv(container, image, {"B": "1"}) == expected
 
 
-def ids(pod: dict[str, Any], container: dict[str, Any], *, user: int = 0, may_change: bool = True) -> Identity | None:
+def ids(
+    pod: dict[str, Any], container: dict[str, Any], *, user: int = 0, may_change: bool = True
+) -> ContainerUser | None:
     spec = {"spec": {"securityContext": pod}}
-    return container_user.identity(spec, {"name": "c", "securityContext": container}, user=user, may_change=may_change)
+    return container_setup.container_user(
+        spec, {"name": "c", "securityContext": container}, user=user, may_change=may_change
+    )
 
 
 @pytest.mark.parametrize(
@@ -112,14 +115,14 @@ def ids(pod: dict[str, Any], container: dict[str, Any], *, user: int = 0, may_ch
     [
         ({}, {}, None),
         ({"runAsUser": 0}, {}, None),
-        ({"runAsUser": 4321}, {}, Identity(4321, 4321)),
-        ({"runAsUser": 4321}, {"runAsUser": 4322}, Identity(4322, 4322)),
-        ({"runAsUser": 4321, "runAsGroup": 7}, {}, Identity(4321, 7)),
-        ({"fsGroup": 9, "supplementalGroups": [8], "runAsUser": 4321}, {}, Identity(4321, 4321, (8, 9))),
-        ({"runAsGroup": 7}, {}, Identity(0, 7)),
+        ({"runAsUser": 4321}, {}, ContainerUser(4321, 4321)),
+        ({"runAsUser": 4321}, {"runAsUser": 4322}, ContainerUser(4322, 4322)),
+        ({"runAsUser": 4321, "runAsGroup": 7}, {}, ContainerUser(4321, 7)),
+        ({"fsGroup": 9, "supplementalGroups": [8], "runAsUser": 4321}, {}, ContainerUser(4321, 4321, (8, 9))),
+        ({"runAsGroup": 7}, {}, ContainerUser(0, 7)),
     ],
 )
-def test_users(pod: dict[str, Any], container: dict[str, Any], expected: Identity | None) -> None:
+def test_users(pod: dict[str, Any], container: dict[str, Any], expected: ContainerUser | None) -> None:
     """The container's securityContext wins over the pod's; without one nothing changes."""
     assert ids(pod, container) == expected
 
@@ -135,25 +138,25 @@ def test_users(pod: dict[str, Any], container: dict[str, Any], expected: Identit
 )
 def test_users_that_cannot_be(pod: dict[str, Any], user: int, message: str) -> None:
     """What the machine does not allow is refused with the reason."""
-    with pytest.raises(ConfigFault) as caught:
+    with pytest.raises(ContainerConfigError) as caught:
         ids(pod, {}, user=user, may_change=user == 0)
     assert caught.value.message.startswith(message)
 
 
 def test_a_later_deletion_only_shortens() -> None:
     """30 s, then 5 s three seconds later, then 60 s: the deadline comes nearer and stays."""
-    first = pod_ending.ending(None, 30, now_ns=0)
-    second = pod_ending.ending(first, 5, now_ns=3 * S)
-    third = pod_ending.ending(second, 60, now_ns=4 * S)
+    first = pod_termination.terminate(None, 30, now_ns=0)
+    second = pod_termination.terminate(first, 5, now_ns=3 * S)
+    third = pod_termination.terminate(second, 60, now_ns=4 * S)
     assert [each.deadline_ns // S for each in (first, second, third)] == [30, 8, 8]
 
 
 def test_the_active_deadline_counts_from_the_start() -> None:
     """activeDeadlineSeconds after status.startTime, or after the node first saw the pod."""
     pod = {"spec": {"activeDeadlineSeconds": 5}, "status": {"startTime": "1970-01-01T00:00:10Z"}}
-    assert pod_ending.active_deadline_ns(pod, started_ns=0) == 15 * S
-    assert pod_ending.active_deadline_ns({"spec": {"activeDeadlineSeconds": 5}}, started_ns=S) == 6 * S
-    assert pod_ending.active_deadline_ns({"spec": {}}, started_ns=S) is None
+    assert pod_termination.active_deadline_ns(pod, started_ns=0) == 15 * S
+    assert pod_termination.active_deadline_ns({"spec": {"activeDeadlineSeconds": 5}}, started_ns=S) == 6 * S
+    assert pod_termination.active_deadline_ns({"spec": {}}, started_ns=S) is None
 
 
 @pytest.mark.parametrize(
@@ -170,7 +173,7 @@ def test_the_active_deadline_counts_from_the_start() -> None:
 )
 def test_diagnoses(said: bytes, part: str) -> None:
     """An address in use and a port that may not be bound are told apart from everything else."""
-    found = diagnosis.bind_fault(said, pod_ip="127.2.1.1", first_port=1024)
+    found = container_process.bind_error(said, pod_ip="127.2.1.1", first_port=1024)
     assert part in found
     assert bool(found) is bool(part)
 
@@ -179,7 +182,8 @@ def test_a_declared_low_port_makes_any_refusal_suspect() -> None:
     """A traceback without the word bind is enough where the container says that it wants port 80."""
     said = b"PermissionError: [Errno 13] Permission denied"
     found = [
-        diagnosis.bind_fault(said, pod_ip="127.2.1.1", first_port=1024, forbidden=ports)[:3] for ports in ([], [80])
+        container_process.bind_error(said, pod_ip="127.2.1.1", first_port=1024, forbidden=ports)[:3]
+        for ports in ([], [80])
     ]
     assert found == ["", "its"]
 
@@ -201,17 +205,17 @@ def pod(**spec: Any) -> dict[str, Any]:
 )
 def test_pods_to_bind(found: dict[str, Any], unwanted: bool) -> None:
     """Bound, gated and deleted pods and those of another scheduler are left alone."""
-    assert scheduler.is_unwanted(found) is unwanted
+    assert scheduler.is_skipped(found) is unwanted
 
 
 def test_pods_that_do_not_fit() -> None:
     """A cordoned node and a foreign node selector, in the scheduler's words."""
     node = {"metadata": {"labels": {"disk": "ssd"}}}
     assert [
-        scheduler.misfit(pod(), node),
-        scheduler.misfit(pod(nodeSelector={"disk": "ssd"}), node),
-        scheduler.misfit(pod(nodeSelector={"disk": "hdd"}), node),
-        scheduler.misfit(pod(), {**node, "spec": {"unschedulable": True}}),
+        scheduler.node_mismatch(pod(), node),
+        scheduler.node_mismatch(pod(nodeSelector={"disk": "ssd"}), node),
+        scheduler.node_mismatch(pod(nodeSelector={"disk": "hdd"}), node),
+        scheduler.node_mismatch(pod(), {**node, "spec": {"unschedulable": True}}),
     ] == [
         "",
         "",

@@ -12,14 +12,14 @@ import pytest
 from patience import WITHIN_S
 from podscaler.controlplane.kubelet.containers import exec_session
 from podscaler.controlplane.kubelet.containers.exec_session import ExecSession
-from podscaler.controlplane.kubelet.launching import launch_plan
-from podscaler.controlplane.kubelet.launching.launch_plan import Launch
-from podscaler.controlplane.kubelet.logs import console
-from podscaler.controlplane.kubelet.logs.console import Console
-from podscaler.controlplane.kubelet.logs.log_files import LogBook
+from podscaler.controlplane.kubelet.launching import container_config
+from podscaler.controlplane.kubelet.launching.container_config import ContainerConfig
+from podscaler.controlplane.kubelet.logs import container_streams
+from podscaler.controlplane.kubelet.logs.container_log import ContainerLogManager
+from podscaler.controlplane.kubelet.logs.container_streams import ContainerStreams
 from podscaler.controlplane.kubelet.processes import process_identity
+from podscaler.controlplane.kubelet.processes.background import ThreadPool
 from podscaler.controlplane.kubelet.processes.descriptors import DescriptorReader, DescriptorWriter
-from podscaler.controlplane.kubelet.processes.threads import Threads
 from podscaler.controlplane.registry.pod_connections import SessionFailure, SessionStreams
 from podscaler.testing import VirtualClock
 
@@ -28,18 +28,18 @@ OUT = SessionStreams(stdout=True)
 
 
 @pytest.fixture
-def threads() -> Iterator[Threads]:
+def threads() -> Iterator[ThreadPool]:
     """The node's threads."""
-    found = Threads()
+    found = ThreadPool()
     yield found
     found.close()
 
 
 @asynccontextmanager
-async def command(threads: Threads, options: SessionStreams, *argv: str) -> AsyncIterator[ExecSession]:
+async def command(threads: ThreadPool, options: SessionStreams, *argv: str) -> AsyncIterator[ExecSession]:
     """A command as a client runs it."""
-    launch = Launch(argv=("unused",), env={"PATH": "/usr/bin:/bin"}, cwd="/")
-    spec = launch_plan.exec_spec(launch, argv, pid=0, tty=options.tty)
+    launch = ContainerConfig(argv=("unused",), env={"PATH": "/usr/bin:/bin"}, cwd="/")
+    spec = container_config.exec_spec(launch, argv, pid=0, tty=options.tty)
     session = await exec_session.start(spec, threads, options)
     try:
         async with asyncio.timeout(WITHIN_S):
@@ -53,7 +53,7 @@ async def everything(chunks: AsyncIterator[bytes]) -> bytes:
     return b"".join([chunk async for chunk in chunks])
 
 
-async def test_command_with_all_streams(threads: Threads) -> None:
+async def test_command_with_all_streams(threads: ThreadPool) -> None:
     """Input, output and errors are apart; the exit status is the command's."""
     async with command(threads, ALL, "sh", "-c", "cat; echo oh >&2; exit 3") as session:
         await session.write(b"hello")
@@ -62,7 +62,7 @@ async def test_command_with_all_streams(threads: Threads) -> None:
     assert found == (b"hello", b"oh\n", 3)
 
 
-async def test_large_input_waits_for_its_reader(threads: Threads) -> None:
+async def test_large_input_waits_for_its_reader(threads: ThreadPool) -> None:
     """A command takes as much as it reads, and gives it back as it was."""
     content = os.urandom(1 << 20)
     async with command(threads, ALL, "cat") as session:
@@ -75,14 +75,14 @@ async def test_large_input_waits_for_its_reader(threads: Threads) -> None:
         assert await reading == content
 
 
-async def test_command_that_ends_without_reading(threads: Threads) -> None:
+async def test_command_that_ends_without_reading(threads: ThreadPool) -> None:
     """Input that nobody reads any more is dropped."""
     async with command(threads, ALL, "true") as session:
         await session.wait()
         await session.write(bytes(1 << 20))
 
 
-async def test_output_left_open_by_a_child(threads: Threads) -> None:
+async def test_output_left_open_by_a_child(threads: ThreadPool) -> None:
     """The stream ends with the command, even if a process in another session holds it."""
     script = (
         f"{sys.executable} -c 'import os, time; os.setsid(); print(1, flush=True); time.sleep(60)' & read x; exit 0"
@@ -94,13 +94,13 @@ async def test_output_left_open_by_a_child(threads: Threads) -> None:
         assert await anext(output, b"end") == b"end"
 
 
-async def test_signal_as_exit_status(threads: Threads) -> None:
+async def test_signal_as_exit_status(threads: ThreadPool) -> None:
     """A command that a signal ended has 128 and its number."""
     async with command(threads, OUT, "sh", "-c", "kill -9 $$") as session:
         assert await session.wait() == 137
 
 
-async def test_close_kills_the_process_group(threads: Threads) -> None:
+async def test_close_kills_the_process_group(threads: ThreadPool) -> None:
     """A session that is closed takes all processes of its group along."""
     async with command(threads, OUT, "sh", "-c", "sleep 60 & echo $!; wait") as session:
         child = int(await anext(session.stdout()))
@@ -109,7 +109,7 @@ async def test_close_kills_the_process_group(threads: Threads) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_terminal(threads: Threads) -> None:
+async def test_terminal(threads: ThreadPool) -> None:
     """With a terminal everything is one stream, which has a size and is the command's controlling terminal."""
     options = SessionStreams(stdin=True, stdout=True, tty=True)
     script = "read x; stty size; echo $TERM; echo oh >&2; : < /dev/tty && echo mine"
@@ -121,7 +121,7 @@ async def test_terminal(threads: Threads) -> None:
     assert output == b"go\r\n17 91\r\nxterm\r\noh\r\nmine\r\n"
 
 
-async def test_program_that_is_not_there(threads: Threads) -> None:
+async def test_program_that_is_not_there(threads: ThreadPool) -> None:
     """What cannot be started is a failure with the reason; nothing stays open."""
     before = os.listdir("/proc/self/fd")
     for options in (ALL, SessionStreams(stdin=True, stdout=True, tty=True)):
@@ -131,7 +131,7 @@ async def test_program_that_is_not_there(threads: Threads) -> None:
     assert len(os.listdir("/proc/self/fd")) <= len(before) + 1
 
 
-async def test_argument_that_no_program_can_have(threads: Threads) -> None:
+async def test_argument_that_no_program_can_have(threads: ThreadPool) -> None:
     """A zero byte in an argument is a failure, with a terminal and without."""
     for options in (OUT, SessionStreams(stdout=True, tty=True)):
         with pytest.raises(SessionFailure, match="embedded null byte"):
@@ -152,18 +152,18 @@ async def test_closing_wakes_readers_and_writers() -> None:
 
 
 @pytest.fixture
-async def attached(tmp_path: Path, threads: Threads) -> AsyncIterator[tuple[Console, DescriptorReader]]:
+async def attached(tmp_path: Path, threads: ThreadPool) -> AsyncIterator[tuple[ContainerStreams, DescriptorReader]]:
     """A console with an input, and the container's end of that."""
-    book = LogBook(threads, VirtualClock(), max_bytes=1 << 20)
+    book = ContainerLogManager(threads, VirtualClock(), max_bytes=1 << 20)
     theirs, ours = os.pipe()
     reader = DescriptorReader(theirs)
-    made = Console(book.open(tmp_path / "0.log"), stdin=DescriptorWriter(ours))
+    made = ContainerStreams(book.open(tmp_path / "0.log"), stdin=DescriptorWriter(ours))
     yield made, reader
     made.close()
     reader.close()
 
 
-async def test_everyone_who_is_attached(attached: tuple[Console, DescriptorReader]) -> None:
+async def test_everyone_who_is_attached(attached: tuple[ContainerStreams, DescriptorReader]) -> None:
     """Two clients see what is printed from then on; one that asks for errors alone sees those."""
     made, _ = attached
     first = made.attach(ALL, stdin_once=False)
@@ -177,19 +177,19 @@ async def test_everyone_who_is_attached(attached: tuple[Console, DescriptorReade
     assert await first.wait() == 0
 
 
-async def test_client_that_is_behind(attached: tuple[Console, DescriptorReader]) -> None:
+async def test_client_that_is_behind(attached: tuple[ContainerStreams, DescriptorReader]) -> None:
     """A client that does not read makes the container wait, until it reads or leaves."""
     made, _ = attached
     rooms: list[bool] = []
     made.on_room = lambda: rooms.append(made.is_full)
     session = made.attach(OUT, stdin_once=False)
-    made.feed("stdout", bytes(console.PENDING_MAX_BYTES))
+    made.feed("stdout", bytes(container_streams.PENDING_MAX_BYTES))
     assert made.is_full
     await session.close()
     assert (made.is_full, rooms) == (False, [False])
 
 
-async def test_input_that_ends_once(attached: tuple[Console, DescriptorReader]) -> None:
+async def test_input_that_ends_once(attached: tuple[ContainerStreams, DescriptorReader]) -> None:
     """With `stdinOnce` the container's input ends with the first client that leaves."""
     made, container = attached
     session = made.attach(ALL, stdin_once=True)
@@ -198,7 +198,7 @@ async def test_input_that_ends_once(attached: tuple[Console, DescriptorReader]) 
     assert await everything(container.chunks()) == b"hello"
 
 
-async def test_input_that_goes_on(attached: tuple[Console, DescriptorReader]) -> None:
+async def test_input_that_goes_on(attached: tuple[ContainerStreams, DescriptorReader]) -> None:
     """Without, a client whose input ends is let go of, and the next one goes on."""
     made, container = attached
     first = made.attach(ALL, stdin_once=False)

@@ -11,9 +11,10 @@ import pytest
 
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.kubelet.containers import token_renewal
+from podscaler.controlplane.kubelet import token_renewal
+from podscaler.controlplane.kubelet.containers.dependencies import Dependencies
 from podscaler.controlplane.kubelet.volumes import volume_files
-from podscaler.controlplane.kubelet.volumes.references import ConfigFault, PodPlacement
+from podscaler.controlplane.kubelet.volumes.references import ContainerConfigError, PodPlacement
 from podscaler.testing import VirtualClock
 from podscaler.testing.containers import PlayedContainers
 from podscaler.testing.registry import OpenRegistry
@@ -42,7 +43,7 @@ def test_an_account_that_is_gone() -> None:
     def issue(*_: Any) -> str:
         raise StatusError('serviceaccounts "x" not found', code=404, reason="NotFound")
 
-    with pytest.raises(ConfigFault, match='failed to fetch token: serviceaccounts "x" not found'):
+    with pytest.raises(ContainerConfigError, match='failed to fetch token: serviceaccounts "x" not found'):
         volume_files.files(VOLUME, POD, PLACE, lambda *_: None, issue)
 
 
@@ -57,7 +58,7 @@ async def test_a_token_is_renewed_in_time(opened: OpenRegistry, clock: VirtualCl
     path.write_text("first")
     path.chmod(0o640)
     _set_age(path, clock)
-    running = asyncio.create_task(token_renewal.run(host, lambda: [POD]))
+    running = asyncio.create_task(renew(host, POD))
     await clock.advance(420)
     before = path.read_text()
     await clock.advance(60)
@@ -80,7 +81,7 @@ async def test_a_token_that_cannot_be_renewed(
     path.parent.mkdir(parents=True)
     path.write_text("first")
     _set_age(path, clock)
-    running = asyncio.create_task(token_renewal.run(host, lambda: [POD]))
+    running = asyncio.create_task(renew(host, POD))
     await clock.advance(600)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
@@ -102,12 +103,18 @@ async def test_a_renewal_stays_in_its_volume(
     _set_age(victim, clock)
     source = {"serviceAccountToken": {"expirationSeconds": 600, "path": path.format(folder=victim.parent)}}
     pod: Any = {**POD, "spec": {"volumes": [{"name": "v", "projected": {"sources": [source]}}]}}
-    running = asyncio.create_task(token_renewal.run(host, lambda: [pod]))
+    running = asyncio.create_task(renew(host, pod))
     await clock.advance(600)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert victim.read_text() == "kept"
     assert "the token of pod p cannot be renewed" in caplog.text
+
+
+async def renew(host: Dependencies, pod: Any) -> None:
+    """Renew the tokens of the pod until cancelled."""
+    assert host.issue_token is not None
+    await token_renewal.run(lambda: [pod], host.issue_token, paths=host.paths, threads=host.threads, clock=host.clock)
 
 
 def _set_age(path: Path, clock: VirtualClock) -> None:

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from podscaler.controlplane.kubelet.launching import beneath
-from podscaler.controlplane.kubelet.launching.launch_plan import Mount
+from podscaler.controlplane.kubelet.launching import openat2
+from podscaler.controlplane.kubelet.launching.container_config import Mount
+from podscaler.controlplane.kubelet.processes.background import ThreadPool
 from podscaler.controlplane.kubelet.processes.paths import NodePaths
-from podscaler.controlplane.kubelet.processes.threads import Threads
 from podscaler.controlplane.kubelet.volumes import volume_files, volumes
-from podscaler.controlplane.kubelet.volumes.references import ConfigFault, PodPlacement
+from podscaler.controlplane.kubelet.volumes.references import ContainerConfigError, PodPlacement
 from podscaler.controlplane.kubelet.volumes.volume_files import VolumeFile
 
 PLACE = PodPlacement("127.2.1.1", "127.2.0.1", "vm")
@@ -29,8 +29,8 @@ def find(resource: str, namespace: str, name: str) -> dict[str, Any] | None:
 
 
 @pytest.fixture
-async def threads() -> AsyncIterator[Threads]:
-    found = Threads()
+async def threads() -> AsyncIterator[ThreadPool]:
+    found = ThreadPool()
     yield found
     found.close()
 
@@ -50,7 +50,7 @@ def tree(folder: str) -> dict[str, tuple[bytes, str]]:
     return {str(p.relative_to(root)): (p.read_bytes(), oct(p.stat().st_mode & 0o777)) for p in files}
 
 
-async def prepared(tmp_path: Path, threads: Threads, *volumes_: dict[str, Any]) -> dict[str, str]:
+async def prepared(tmp_path: Path, threads: ThreadPool, *volumes_: dict[str, Any]) -> dict[str, str]:
     return await volumes.prepare(pod(*volumes_), PLACE, find=find, paths=NodePaths(tmp_path), threads=threads)
 
 
@@ -101,14 +101,14 @@ async def prepared(tmp_path: Path, threads: Threads, *volumes_: dict[str, Any]) 
     ],
 )
 async def test_contents(
-    tmp_path: Path, threads: Threads, volume: dict[str, Any], expected: dict[str, tuple[bytes, str]]
+    tmp_path: Path, threads: ThreadPool, volume: dict[str, Any], expected: dict[str, tuple[bytes, str]]
 ) -> None:
     """The files of each kind of volume."""
     found = await prepared(tmp_path, threads, {"name": "v", **volume})
     assert tree(found["v"]) == expected
 
 
-async def test_an_empty_dir_keeps_what_is_in_it(tmp_path: Path, threads: Threads) -> None:
+async def test_an_empty_dir_keeps_what_is_in_it(tmp_path: Path, threads: ThreadPool) -> None:
     """It is for everybody, and outlives restarts of containers and of the node."""
     found = await prepared(tmp_path, threads, {"name": "v", "emptyDir": {}})
     Path(found["v"], "kept").write_text("x")
@@ -117,7 +117,7 @@ async def test_an_empty_dir_keeps_what_is_in_it(tmp_path: Path, threads: Threads
     assert Path(found["v"]).stat().st_mode & 0o777 == 0o777
 
 
-async def test_volumes_that_nobody_mounts_are_not_made(tmp_path: Path, threads: Threads) -> None:
+async def test_volumes_that_nobody_mounts_are_not_made(tmp_path: Path, threads: ThreadPool) -> None:
     """A missing ConfigMap that no container mounts does no harm."""
     found = pod({"name": "v", "configMap": {"name": "none"}}, mounts=[{"name": "other", "mountPath": "/x"}])
     assert await volumes.prepare(found, PLACE, find=find, paths=NodePaths(tmp_path), threads=threads) == {}
@@ -149,19 +149,19 @@ async def test_volumes_that_nobody_mounts_are_not_made(tmp_path: Path, threads: 
     ],
 )
 async def test_volumes_that_cannot_be_made(
-    tmp_path: Path, threads: Threads, volume: dict[str, Any], message: str
+    tmp_path: Path, threads: ThreadPool, volume: dict[str, Any], message: str
 ) -> None:
     """The container stays in ContainerCreating; the message says why."""
-    with pytest.raises(ConfigFault) as caught:
+    with pytest.raises(ContainerConfigError) as caught:
         await prepared(tmp_path, threads, {"name": "v", **volume})
     assert (caught.value.reason, caught.value.message) == ("ContainerCreating", message)
 
 
-async def test_a_pipe_of_the_machine_is_not_opened(tmp_path: Path, threads: Threads) -> None:
+async def test_a_pipe_of_the_machine_is_not_opened(tmp_path: Path, threads: ThreadPool) -> None:
     """FileOrCreate makes a file, keeps what is there, and does not wait for the reader of a named pipe."""
     os.mkfifo(tmp_path / "pipe")
     source = {"path": str(tmp_path / "pipe"), "type": "FileOrCreate"}
-    with pytest.raises(ConfigFault, match="pipe is not a file"):
+    with pytest.raises(ContainerConfigError, match="pipe is not a file"):
         await prepared(tmp_path, threads, {"name": "v", "hostPath": source})
     made = {"path": str(tmp_path / "new"), "type": "FileOrCreate"}
     found = await prepared(tmp_path, threads, {"name": "v", "hostPath": made})
@@ -191,7 +191,7 @@ def test_mounts_of_a_container(tmp_path: Path) -> None:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways to stay within a folder."""
     if request.param == "by components":
-        monkeypatch.setattr(beneath, "_SYS_OPENAT2", 100_000)
+        monkeypatch.setattr(openat2, "_SYS_OPENAT2", 100_000)
 
 
 @pytest.mark.usefixtures("way")
@@ -207,7 +207,7 @@ def test_a_sub_path_cannot_lead_out(tmp_path: Path, sub_path: str) -> None:
     (tmp_path / "data" / "dangling").symlink_to("../none")
     found = pod({"name": "data", "emptyDir": {}})
     container = {"name": "c", "volumeMounts": [{"name": "data", "mountPath": "/x", "subPath": sub_path}]}
-    with pytest.raises(ConfigFault):
+    with pytest.raises(ContainerConfigError):
         volumes.mounts(found, container, {"data": str(tmp_path / "data")}, {})
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "outside"]
     assert list((tmp_path / "outside").iterdir()) == []

@@ -15,7 +15,7 @@ from podscaler.base.clock import SystemClock
 from podscaler.controlplane.network import listener as listening
 from podscaler.controlplane.network import proxied_connection
 from podscaler.controlplane.network.balancer import Backends
-from podscaler.controlplane.network.listener import ProxiedConnections
+from podscaler.controlplane.network.proxied_connection import ProxiedConnections
 
 HOST = "127.0.0.1"
 

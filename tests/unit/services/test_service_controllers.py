@@ -434,7 +434,7 @@ async def test_controllers_can_be_left_out(world):
 async def test_a_new_service_has_its_address_when_create_returns(world):
     """What is given while a Service is created is what it keeps once the controller runs."""
     controller = addresses(world)
-    world.objects.give("services", controller.give)
+    world.objects.set_allocator("services", controller.allocate)
     created = await world.make_service("at-once")
     assert world.block.contains(created["spec"]["clusterIP"])
     async with running(world, controller):

@@ -11,8 +11,8 @@ from podscaler.api.kinds import catalog
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.network.addresses import AddressBlock
 from podscaler.controlplane.network.cluster_ips import ClusterIPs
-from podscaler.controlplane.registry.local import LocalRegistry
 from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.registry.registry import Registry
 from podscaler.controlplane.storage.options import UpdateOptions
 from podscaler.controlplane.storage.store import open_store
 from podscaler.testing import VirtualClock
@@ -28,8 +28,8 @@ async def world(tmp_path):
     clock, block = VirtualClock(), AddressBlock(7)
     async with open_registry(tmp_path, catalog.RESOURCES, clock) as opened:
         controller = ClusterIPs(opened.registry, clock, block)
-        opened.objects.give(SERVICES, controller.give)
-        opened.objects.listen(controller.notice)
+        opened.objects.set_allocator(SERVICES, controller.allocate)
+        opened.objects.listen(controller.on_commit)
         yield SimpleNamespace(objects=opened.objects, registry=opened.registry, block=block)
 
 
@@ -181,11 +181,11 @@ async def failing(tmp_path):
     clock, block, disk = VirtualClock(), AddressBlock(7), FailingDisk()
     store = await open_store(tmp_path, clock, run=disk, is_synced=False)
     objects = Objects(store, catalog.RESOURCES, random=Random(0))
-    registry = LocalRegistry(objects)
+    registry = Registry(objects)
     await registry.create("namespaces", {"metadata": {"name": "default"}})
     controller = ClusterIPs(registry, clock, block)
-    objects.give(SERVICES, controller.give)
-    objects.listen(controller.notice)
+    objects.set_allocator(SERVICES, controller.allocate)
+    objects.listen(controller.on_commit)
     yield SimpleNamespace(objects=objects, registry=registry, block=block, disk=disk)
     disk.error = None
     disk.gate.set()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from podscaler.controlplane.apiserver.spdy import frames
-from podscaler.controlplane.apiserver.spdy.frames import (
+from podscaler.controlplane.apiserver.streaming import spdy_frames
+from podscaler.controlplane.apiserver.streaming.spdy_frames import (
     Data,
     Frame,
     FrameReader,
@@ -11,17 +11,17 @@ from podscaler.controlplane.apiserver.spdy.frames import (
     HeadersFrame,
     Ping,
     Reset,
+    SPDYProtocolError,
     SynReply,
     SynStream,
 )
-from podscaler.controlplane.apiserver.spdy.violations import SPDYProtocolError
 
 TABLE = [
     pytest.param(Data(1, b"ab"), "00000001 00000002 6162", id="data"),
     pytest.param(Data(3, b"", is_last=True), "00000003 01000000", id="end of data"),
     pytest.param(SynStream(5, b"h"), "80030001 0000000b 00000005 00000000 0000 68", id="new stream"),
     pytest.param(SynReply(5, b"h"), "80030002 00000005 00000005 68", id="reply"),
-    pytest.param(Reset(7, frames.CANCEL), "80030003 00000008 00000007 00000005", id="reset"),
+    pytest.param(Reset(7, spdy_frames.CANCEL), "80030003 00000008 00000007 00000005", id="reset"),
     pytest.param(Ping(9), "80030006 00000004 00000009", id="ping"),
     pytest.param(GoAway(9, 0), "80030007 00000008 00000009 00000000", id="go away"),
     pytest.param(HeadersFrame(5, b"h", is_last=True), "80030008 01000005 00000005 68", id="headers"),
@@ -34,13 +34,13 @@ def test_bytes_of_a_frame(frame: Frame, written: str) -> None:
     encoded = bytes.fromhex(written)
     reader = FrameReader()
     read = [found for byte in encoded for found in reader.feed(bytes((byte,)))]
-    assert (frames.encode(frame), read) == (encoded, [frame])
+    assert (spdy_frames.encode(frame), read) == (encoded, [frame])
 
 
 def test_frames_that_say_nothing_are_passed_over() -> None:
     """Settings and window updates are no errors, and what follows them is read."""
     settings, window = "80030004 00000004 00000000", "80030009 00000008 00000001 00001000"
-    data = frames.encode(Data(1, b"x"))
+    data = spdy_frames.encode(Data(1, b"x"))
     assert FrameReader().feed(bytes.fromhex(settings + window) + data) == [Data(1, b"x")]
 
 

@@ -4,9 +4,13 @@ import zlib
 
 import pytest
 
-from podscaler.controlplane.apiserver.spdy.dictionary import DICTIONARY
-from podscaler.controlplane.apiserver.spdy.headers import BLOCK_MAX_BYTES, HeaderReader, HeaderWriter
-from podscaler.controlplane.apiserver.spdy.violations import SPDYProtocolError
+from podscaler.controlplane.apiserver.streaming.spdy_frames import SPDYProtocolError
+from podscaler.controlplane.apiserver.streaming.spdy_headers import (
+    BLOCK_MAX_BYTES,
+    DICTIONARY,
+    HeaderReader,
+    HeaderWriter,
+)
 
 
 def test_dictionary() -> None:

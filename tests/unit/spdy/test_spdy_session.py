@@ -2,10 +2,18 @@
 
 import asyncio
 
-from podscaler.controlplane.apiserver.spdy import frames
-from podscaler.controlplane.apiserver.spdy.frames import Data, Frame, FrameReader, Ping, Reset, SynReply, SynStream
-from podscaler.controlplane.apiserver.spdy.headers import HeaderWriter
-from podscaler.controlplane.apiserver.spdy.session import PENDING_MAX_BYTES, SPDYSession, SPDYStream
+from podscaler.controlplane.apiserver.streaming import spdy_frames
+from podscaler.controlplane.apiserver.streaming.spdy_frames import (
+    Data,
+    Frame,
+    FrameReader,
+    Ping,
+    Reset,
+    SynReply,
+    SynStream,
+)
+from podscaler.controlplane.apiserver.streaming.spdy_headers import HeaderWriter
+from podscaler.controlplane.apiserver.streaming.spdy_session import PENDING_MAX_BYTES, SPDYSession, SPDYStream
 
 
 class Client:
@@ -23,7 +31,7 @@ class Client:
 
     async def send(self, frame: Frame) -> None:
         """Send one frame."""
-        await self.session.feed(frames.encode(frame))
+        await self.session.feed(spdy_frames.encode(frame))
 
     async def begin(self, stream_id: int, **headers: str) -> SPDYStream:
         """Begin a stream, which the server must accept."""
@@ -71,7 +79,7 @@ async def test_reset_wakes_everyone() -> None:
     stream = await client.begin(1)
     feeding = asyncio.ensure_future(client.send(Data(1, bytes(PENDING_MAX_BYTES))))
     await asyncio.sleep(0)
-    await client.send(Reset(1, frames.CANCEL))
+    await client.send(Reset(1, spdy_frames.CANCEL))
     await feeding
     await stream.wait_reset()
     assert [chunk async for chunk in stream.received()] == []
@@ -96,7 +104,7 @@ async def test_streams_that_cannot_be() -> None:
     await client.begin(2)
     await client.begin(3)
     await client.begin(5)
-    assert client.answers() == [Reset(2, frames.PROTOCOL_ERROR), Reset(3, frames.PROTOCOL_ERROR)]
+    assert client.answers() == [Reset(2, spdy_frames.PROTOCOL_ERROR), Reset(3, spdy_frames.PROTOCOL_ERROR)]
     assert [stream.stream_id for stream in client.streams] == [3, 5]
 
 
@@ -104,7 +112,7 @@ async def test_data_of_nobody() -> None:
     """Data and resets of streams that are over are passed over."""
     client = Client()
     await client.send(Data(9, b"x"))
-    await client.send(Reset(9, frames.CANCEL))
+    await client.send(Reset(9, spdy_frames.CANCEL))
     assert client.got == []
 
 

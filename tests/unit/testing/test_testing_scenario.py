@@ -3,7 +3,7 @@
 import pytest
 
 from podscaler.base.clock import NANOSECONDS
-from podscaler.core.model.model import Answer, Failure, PodSamples, Scale, Values
+from podscaler.core.model.model import Failure, Measurement, PodSamples, Scale, Values
 from podscaler.testing import scenario_meters as meters
 from podscaler.testing.decisions import external_metric, resource, scaler
 from podscaler.testing.scenario import START, ConditionChange, Rescale, Scenario
@@ -16,12 +16,12 @@ def at(second: float) -> int:
     return START + round(second * NANOSECONDS)
 
 
-def looked(meter: Meter, target: ScenarioTarget, second: float = 0) -> Answer:
+def looked(meter: Meter, target: ScenarioTarget, second: float = 0) -> Measurement:
     """What a meter answers at a second."""
     return meter(ScenarioMoment(second, at(second), target))
 
 
-def usage(answer: Answer) -> dict[str, int]:
+def usage(answer: Measurement) -> dict[str, int]:
     """Samples in thousandths by pod."""
     assert isinstance(answer, PodSamples)
     return {name: sample.value_milli for name, sample in answer.samples.items()}

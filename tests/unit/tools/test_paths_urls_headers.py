@@ -13,16 +13,7 @@ import pytest
 
 SOURCES = Path(__file__).parents[3] / "src" / "podscaler"
 CONTROL_PLANE = SOURCES / "controlplane"
-PACKAGES = (
-    "aggregator",
-    "apiserver",
-    "auth",
-    "controllers/endpoints",
-    "credentials",
-    "kubelet",
-    "metrics/scraped",
-    "network",
-)
+PACKAGES = ("aggregator", "apiserver", "auth", "controllers/endpoints", "credentials", "kubelet", "network")
 CLIENTS = ("controller", "kube", "metrics")
 
 _OURS = "made of nothing that a client wrote"
@@ -30,7 +21,7 @@ _UID = "uids are made by the server (writing), names of containers and volumes a
 _PROCESS = "numbers of processes, from the kernel"
 
 CHECKED = {
-    "aggregator/availability.py:Availability._ask_one": "Service addresses; groups and versions are DNS names",
+    "aggregator/availability.py:Availability._check_endpoint": "Service addresses; groups and versions are DNS names",
     "aggregator/connections.py:_url": "built of parts; a path that begins with two slashes is refused",
     "aggregator/identity.py:_kept": "headers as aiohttp read them, without line breaks",
     "aggregator/identity.py:headers_of": "keys are escaped; aiohttp refuses values with line breaks",
@@ -38,7 +29,7 @@ CHECKED = {
     "aggregator/identity.py:passed_on": "headers as aiohttp read them; names, tokens and impersonation are left out",
     "aggregator/remote_documents.py:RemoteDocuments._read": "constants of discovery and OpenAPI",
     "network/addresses.py:_claim_file": _OURS,
-    "kubelet/launching/capabilities.py:_mount_fault": _OURS,
+    "kubelet/launching/capabilities.py:_mount_error": _OURS,
     "kubelet/processes/cgroups.py:Cgroups.make": "ids of containers are made here (container_run), or constants",
     "kubelet/processes/cgroups.py:Cgroups.remove": "ids of containers are made here (container_run)",
     "kubelet/processes/cgroups.py:find": "/proc/self/cgroup, from the kernel",
@@ -47,15 +38,15 @@ CHECKED = {
     "kubelet/probes/http_check.py:redirected": "read back by urlsplit; only the probed host is followed",
     "kubelet/processes/process_identity.py:_environment": _PROCESS,
     "kubelet/processes/process_identity.py:facts": _PROCESS,
-    "kubelet/volumes/image_programs.py:make": _OURS,
+    "kubelet/launching/images.py:write_programs": _OURS,
     "kubelet/launching/images.py:_program": _OURS,
     "kubelet/launching/launcher.py:Tree._make": "parts of mount paths, below a root of the container's own",
     "kubelet/launching/launcher.py:carry_out": _OURS,
-    "kubelet/logs/log_reader.py:LogCursor.__init__": _OURS,
-    "kubelet/logs/log_reader.py:LogCursor._has_rotated": _OURS,
-    "kubelet/containers/name_mounts.py:_written": _OURS,
-    "kubelet/node.py:_first_line": _OURS,
-    "kubelet/node.py:info": _OURS,
+    "kubelet/logs/rotated_files.py:LogCursor.__init__": _OURS,
+    "kubelet/logs/rotated_files.py:LogCursor._has_rotated": _OURS,
+    "kubelet/volumes/name_files.py:_write": _OURS,
+    "kubelet/startup.py:_first_line": _OURS,
+    "kubelet/startup.py:node_info": _OURS,
     "kubelet/processes/paths.py:below": "refuses what is no name of one entry",
     "kubelet/launching/process_limits.py:_number": _OURS,
     "kubelet/processes/paths.py:NodePaths.log": _UID,
@@ -63,15 +54,12 @@ CHECKED = {
     "kubelet/processes/process_records.py:write": "ids of containers are made here (container_run)",
     "kubelet/programs/wget.py:main": "the container's own command line, in its own process",
     "kubelet/volumes/service_variables.py:_of_service": "addresses and ports, for environments",
-    "metrics/scraped/counters.py:_advance": "a division of numbers",
-    "metrics/scraped/scrape_client.py:ScrapeClient._open_session": "constants",
-    "metrics/scraped/targets.py:ScrapeTarget.url": "an address of the node's; checked annotations, escaped by yarl",
-    "apiserver/http/responses.py:add_warnings": "warning_headers: no line breaks, quoted",
+    "apiserver/http/responses.py:add_warnings": "warning_values: no line breaks, quoted",
     "apiserver/handlers/proxy.py:_headers": "read by aiohttp, so without line breaks; an escaped target",
-    "apiserver/issuer_pages.py:_configuration": "the request's own Host, in a document for its sender",
-    "apiserver/http/responses.py:refusal": "numbers and constants of refusals",
-    "apiserver/discovery/openapi_pages.py:_of": "a checksum",
-    "apiserver/non_resource_handlers.py:_tagged": "a checksum",
+    "apiserver/non_resource_handlers.py:_issuer_discovery": "the request's own Host, in a document for its sender",
+    "apiserver/http/responses.py:of_error": "numbers and constants of errors",
+    "apiserver/discovery/openapi_v3.py:_document_response": "a checksum",
+    "apiserver/non_resource_handlers.py:_with_etag": "a checksum",
 }
 """`module:function` below controlplane -> what keeps foreign texts in it from leading elsewhere."""
 
@@ -82,20 +70,20 @@ _KUBECONFIG = "the user's own kubeconfig, environment or command line"
 
 CHECKED_CLIENTS = {
     "controller/options/autoscaler_kinds.py:AutoscalerKind.path": _OBJECT,
-    "controller/reconcile/events.py:Recorder._write": "an object's namespace and name, with more after the name",
-    "controller/scales/target_informer.py:FollowedTargets._follow": "groups, versions and plurals are of discovery",
+    "controller/reconcile/events.py:AutoscalerEventRecorder._write": "an object's namespace; more after its name",
+    "controller/informers/target_informer.py:TargetInformer._follow": "groups, versions and plurals are of discovery",
     "controller/history/history_maps.py:HistoryMaps._path": "a DNS label (parse_namespace); names are constants",
-    "controller/leaderelection/lease_events.py:Announcer._write": _FLAGS,
+    "controller/leaderelection/lease_events.py:LeaseEventRecorder._write": _FLAGS,
     "controller/leaderelection/lease.py:path": "names of Leases that the API server serves, and of flags",
-    "controller/reconcile/state.py:Memory.keep_report": _NUMBERS,
-    "controller/migration/migration.py:Migrator._is_told": _OBJECT,
-    "controller/assignment.py:Parts.begin": _NUMBERS,
-    "controller/scales/target.py:_path": "object_name; the other segments are of discovery",
+    "controller/reconcile/state.py:AutoscalerState.note_status_write": _NUMBERS,
+    "controller/coexistence/migration.py:Migrator._has_event": _OBJECT,
+    "controller/assignment.py:WorkAssignment.begin": _NUMBERS,
+    "controller/informers/scale_client.py:_path": "object_name; the other segments are of discovery",
     "kube/client/client.py:Client._writing": "content types are constants",
     "kube/client/discovery.py:Discovery._mappings_of": "a group that the API server serves, and its versions",
     "kube/client/discovery.py:Discovery._read_versions": "the group of a reference, without slashes (group_of)",
     "kube/config/exec_command.py:_program": _KUBECONFIG,
-    "kube/transport/http_response.py:_parse_head": "read from an answer, and sent nowhere",
+    "kube/transport/http_response.py:HTTPResponse.on_header": "read from an answer, and sent nowhere",
     "kube/transport/http_transport.py:HttpTransport._encoded": "targets are escaped (urls); Authorization: _header",
     "kube/transport/http_transport.py:_header": "refuses control characters",
     "kube/config/kubeconfig.py:_Part.resolve": _KUBECONFIG,
@@ -104,11 +92,11 @@ CHECKED_CLIENTS = {
     "kube/config/locate.py:in_cluster": "address_fault; names of files are constants",
     "kube/transport/proxies.py:parse": "read back by urlsplit",
     "kube/transport/rate_limit.py:TokenBucket.take": _NUMBERS,
-    "metrics/custom.py:CustomMetrics._list": "versions are of discovery",
-    "metrics/custom.py:CustomMetrics.object_metric": "object_name and subresource; the resource is of discovery",
-    "metrics/custom.py:CustomMetrics.pods_metric": "subresource; the namespace is an object's",
-    "metrics/external.py:external_metric": "resource; the namespace is an object's",
-    "metrics/resource.py:resource_metrics": "the namespace of an object",
+    "metrics/api.py:APIMetricsSource._custom_values": "versions are of discovery",
+    "metrics/api.py:APIMetricsSource._external_metric": "resource; the namespace is an object's",
+    "metrics/api.py:APIMetricsSource._object_metric": "object_name and subresource; the resource is of discovery",
+    "metrics/api.py:APIMetricsSource._pods_metric": "subresource; the namespace is an object's",
+    "metrics/api.py:APIMetricsSource._resource_metrics": "the namespace of an object",
 }
 """The same for what asks API servers and metrics APIs, below podscaler; `urls.path` escapes, but keeps slashes."""
 

@@ -1,7 +1,7 @@
 """What commands beside a container use is the container's."""
 
-from podscaler.controlplane.metrics.resource.commands import CommandUsage
 from podscaler.controlplane.metrics.resource.processes import TreeReading
+from podscaler.controlplane.metrics.resource.sampler import CommandUsage
 
 
 def test_sum_never_steps_down() -> None:

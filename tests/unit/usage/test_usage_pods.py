@@ -38,7 +38,7 @@ async def test_pods_are_known_while_they_run(end: ObjectEvent) -> None:
     """A pod is there from the moment it runs until it ends or is deleted, in all and in its namespace."""
     registry, clock = OneWatch(), VirtualClock()
     facts = RunningPods(registry)  # type: ignore[arg-type]  # the part of a registry that is used
-    following = asyncio.create_task(facts.follow())
+    following = asyncio.create_task(facts.run())
     seen = []
     for change in (
         ObjectEvent("ADDED", pod("a", phase="Pending")),

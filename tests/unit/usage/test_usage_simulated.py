@@ -57,7 +57,7 @@ def test_an_amount_without_a_container_is_the_first_ones() -> None:
     }
 
 
-def test_faulty_annotations_are_named() -> None:
+def test_invalid_annotations_are_named() -> None:
     """Only annotations that state usage are looked at, and only texts that are no quantity are faults."""
     annotations = {
         "podscaler.dev/simulated-cpu": "1x",
@@ -66,5 +66,5 @@ def test_faulty_annotations_are_named() -> None:
         "podscaler.dev/simulated-startup-seconds": "soon",
         "other": "1x",
     }
-    faults = simulated.faulty_annotations(annotations)
+    faults = simulated.invalid_annotations(annotations)
     assert faults == ["podscaler.dev/simulated-cpu", "podscaler.dev/simulated-total-memory"]

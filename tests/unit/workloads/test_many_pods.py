@@ -10,22 +10,21 @@ import pytest
 from podscaler.api.kinds import catalog
 from podscaler.api.resource.resources import Object
 from podscaler.base.clock import Clock
-from podscaler.controlplane.controllers.apps import ranking, replicaset
+from podscaler.controlplane.controllers.apps import ranking
 from podscaler.controlplane.controllers.apps.disruption import DisruptionBudgets
 from podscaler.controlplane.controllers.apps.replicaset import ReplicaSets
 from podscaler.controlplane.controllers.endpoints import endpoint_subsets, endpoints
 from podscaler.controlplane.controllers.endpoints.endpoint_controller import EndpointController
-from podscaler.controlplane.controllers.endpoints.endpoints import KnownEndpoints
+from podscaler.controlplane.controllers.endpoints.endpoints import EndpointCache
 from podscaler.controlplane.controllers.endpoints.endpointslices import EndpointSlices
-from podscaler.controlplane.controllers.framework import pods, selection
+from podscaler.controlplane.controllers.framework import pod_control, pods, selection
 from podscaler.controlplane.controllers.framework.control_loop import ControlLoop
 from podscaler.controlplane.controllers.gc.collector import GarbageCollector
 from podscaler.controlplane.metrics.resource.sampler import Sampler
 from podscaler.controlplane.network import proxy
 from podscaler.controlplane.network.balancer import Balancer
 from podscaler.controlplane.network.proxy import ServiceProxy
-from podscaler.controlplane.registry.local import LocalRegistry, Turns
-from podscaler.controlplane.registry.registry import ObjectEvent
+from podscaler.controlplane.registry.registry import IterationLimiter, ObjectEvent, Registry
 from podscaler.controlplane.storage.entries import Entry
 from podscaler.testing import VirtualClock
 from podscaler.testing import workloads as build
@@ -55,7 +54,7 @@ async def opened(tmp_path: Path):
         yield found
 
 
-async def make_pods(registry: LocalRegistry, count: int) -> None:
+async def make_pods(registry: Registry, count: int) -> None:
     """Pods `web-0`, ..."""
     for number in range(count):
         await registry.create(PODS, made_pod(f"web-{number}"))
@@ -139,10 +138,10 @@ async def test_found_objects_are_the_callers_own(opened: OpenRegistry) -> None:
 
 async def test_writes_take_turns() -> None:
     """So many writes as fit into one pass of the event loop begin in it, in the order in which they came."""
-    turns, begun = Turns(2), []
+    limiter, begun = IterationLimiter(2), []
 
     async def write(number: int) -> None:
-        await turns.take()
+        await limiter.acquire()
         begun.append(number)
 
     tasks = [asyncio.create_task(write(number)) for number in range(5)]
@@ -247,7 +246,7 @@ def test_unchanged_pods_keep_their_endpoints() -> None:
     spec = {"type": "ClusterIP", "selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]}
     service = {"metadata": {"name": "web", "namespace": "default"}, "spec": spec}
     first, second = (build.pod(f"web-{n}", labels={"app": "web"}, ip=f"127.9.1.{n}", node="here") for n in (1, 2))
-    known = KnownEndpoints()
+    known = EndpointCache()
     (before,) = known.groups(service, [first, second]).values()
     (after,) = known.groups(service, [first, {**second}]).values()
     (other,) = known.groups({**service, "spec": {**spec, "publishNotReadyAddresses": True}}, [first]).values()
@@ -255,12 +254,12 @@ def test_unchanged_pods_keep_their_endpoints() -> None:
     assert (kept, before == after, other[0]["conditions"]["ready"]) == ([True, False], True, True)
 
 
-async def make_service(registry: LocalRegistry) -> None:
+async def make_service(registry: Registry) -> None:
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "default"}}
     await registry.create("services", {**service, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}})
 
 
-async def run_with_address(registry: LocalRegistry, number: int) -> None:
+async def run_with_address(registry: Registry, number: int) -> None:
     """Pod `web-NUMBER` is running and has an address."""
 
     def run(pod: Object) -> None:
@@ -378,7 +377,7 @@ async def test_the_order_of_those_that_all_go_is_not_worked_out(
     opened: OpenRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A ReplicaSet of no pods deletes 500 in a sync, in any order."""
-    monkeypatch.setattr(replicaset, "BURST_PODS", 3)
+    monkeypatch.setattr(pod_control, "BURST_PODS", 3)
     monkeypatch.setattr(ranking, "_ranked", None)
     registry, key = opened.registry, ("default", "web")
     sets = ReplicaSets(registry, VirtualClock())

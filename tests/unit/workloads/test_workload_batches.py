@@ -1,8 +1,8 @@
-"""Slow-start batches."""
+"""Slow-start pod_control."""
 
 import pytest
 
-from podscaler.controlplane.controllers.framework import batches
+from podscaler.controlplane.controllers.framework import pod_control
 
 
 def counting(log, failing_after=10**9):
@@ -18,7 +18,7 @@ def counting(log, failing_after=10**9):
 async def test_every_call_is_made(count):
     """As many calls as asked for."""
     log = []
-    assert await batches.slow_start(count, counting(log)) == count
+    assert await pod_control.slow_start(count, counting(log)) == count
     assert len(log) == count
 
 
@@ -27,5 +27,5 @@ async def test_after_a_failure_no_further_batch_is_started(succeeding, made):
     """Batches are 1, 2, 4, ...: a call that cannot succeed is not made five hundred times."""
     log = []
     with pytest.raises(ExceptionGroup):
-        await batches.slow_start(500, counting(log, succeeding))
+        await pod_control.slow_start(500, counting(log, succeeding))
     assert len(log) == made

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from podscaler.controlplane.controllers.framework.owner_index import Keeping
+from podscaler.controlplane.controllers.framework import selection
+from podscaler.controlplane.controllers.framework.owner_index import OwnerIndex
 from podscaler.controlplane.registry.registry import ObjectEvent
 
 Object = dict[str, Any]
@@ -34,10 +35,10 @@ def kept(name: str, owner: tuple[str, str] | None = None, **labels: str) -> Obje
 
 
 @pytest.fixture
-def keeping() -> Keeping:
+def keeping() -> OwnerIndex:
     """Two keepers, `a` of app=a and `b` of app=b, primed, and one orphan of `a`."""
     registry = Listed(sets=[keeper("a", app="a"), keeper("b", app="b")], pods=[kept("lone", app="a")])
-    made = Keeping(registry, keepers="sets", kind="Set", kept="pods")  # type: ignore[arg-type]  # what it reads of one
+    made = OwnerIndex(registry, owners="sets", kind="Set", dependents="pods")  # type: ignore[arg-type]  # what it reads of one
     assert made.prime() == [("shop", "a"), ("shop", "b")]
     return made
 
@@ -56,22 +57,22 @@ def keeping() -> Keeping:
     ],
 )
 def test_whom_a_change_of_what_is_kept_concerns(
-    keeping: Keeping, change: ObjectEvent, concerned: list[tuple[str, str]]
+    keeping: OwnerIndex, change: ObjectEvent, concerned: list[tuple[str, str]]
 ) -> None:
     """The controller, or those whose selector matches."""
-    assert list(keeping.of_kept(change)) == concerned
+    assert list(keeping.dependent_keys(change)) == concerned
 
 
-def test_orphans_are_known_by_their_labels(keeping: Keeping) -> None:
+def test_orphans_are_known_by_their_labels(keeping: OwnerIndex) -> None:
     """What a keeper may adopt: there from the start, gone once somebody keeps it."""
-    selector = keeping._selector(keeper("a", app="a"))
+    selector = selection.object_selector(keeper("a", app="a"))
     assert keeping.orphans("shop", selector) == ["lone"]
-    keeping.of_kept(ObjectEvent("MODIFIED", kept("lone", ("Set", "a"), app="a")))
+    keeping.dependent_keys(ObjectEvent("MODIFIED", kept("lone", ("Set", "a"), app="a")))
     assert keeping.orphans("shop", selector) == []
 
 
-def test_a_keeper_that_is_gone_adopts_nothing(keeping: Keeping) -> None:
+def test_a_keeper_that_is_gone_adopts_nothing(keeping: OwnerIndex) -> None:
     """Its own change concerns it once more; after that it is not asked."""
-    assert list(keeping.of_keeper(ObjectEvent("DELETED", keeper("b", app="b")))) == [("shop", "b")]
-    assert list(keeping.of_kept(ObjectEvent("ADDED", kept("p", app="b")))) == []
+    assert list(keeping.owner_keys(ObjectEvent("DELETED", keeper("b", app="b")))) == [("shop", "b")]
+    assert list(keeping.dependent_keys(ObjectEvent("ADDED", kept("p", app="b")))) == []
     assert keeping.keys() == [("shop", "a")]

@@ -82,7 +82,7 @@ def test_the_first_replica_set_is_created_whole():
     }
     name = f"web-{digest}"
     assert plan.events == [(name, f"Scaled up replica set {name} from 0 to 3")]
-    assert (plan.update, plan.delete, plan.revision, plan.check_again_s) == ([], [], "1", 601.0)
+    assert (plan.update, plan.delete, plan.revision, plan.requeue_after_s) == ([], [], "1", 601.0)
     assert plan.status == {
         "observedGeneration": 1,
         "terminatingReplicas": 0,
@@ -193,7 +193,7 @@ def test_paused_nothing_is_rolled_but_sizes_follow():
     """A new template waits; a new size does not."""
     deployment = build.deployment(replicas=5, paused=True)
     plan = planned(deployment, [old_set("old1", 3, 3, available=3)])
-    assert (plan.create, sizes(plan), plan.check_again_s) == (None, {"old1": 5}, None)
+    assert (plan.create, sizes(plan), plan.requeue_after_s) == (None, {"old1": 5}, None)
     reasons = [(one["type"], one["status"], one["reason"]) for one in plan.status["conditions"]]
     assert ("Progressing", "Unknown", "DeploymentPaused") in reasons
 

@@ -129,7 +129,7 @@ def test_a_failure_of_the_new_set_is_passed_on():
 def test_when_the_deadline_is_looked_at_again(conditions, expected):
     """It passes without any event."""
     deployment = build.deployment(replicas=2, progressDeadlineSeconds=60)
-    assert progress.check_again_s(deployment, {"conditions": conditions}, NOW) == expected
+    assert progress.requeue_after_s(deployment, {"conditions": conditions}, NOW) == expected
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ async def _refused(error: StatusError) -> None:
 async def test_writes_to_what_may_be_gone(error: StatusError, another: bool, is_ignored: bool) -> None:
     """That an object is gone is no failure, nor, if told so, that another one has its name."""
     if is_ignored:
-        assert await write_errors.ignoring_gone(_refused(error), another=another) is None
+        assert await write_errors.ignoring_gone(_refused(error), another=another) is False
         return
     with pytest.raises(StatusError) as caught:
         await write_errors.ignoring_gone(_refused(error), another=another)

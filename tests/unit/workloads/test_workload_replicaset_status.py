@@ -5,6 +5,7 @@ import pytest
 from podscaler.base.clock import NANOSECONDS
 from podscaler.controlplane.controllers.apps import replicaset_status
 from podscaler.controlplane.controllers.apps.replicaset_status import ReplicaFailure
+from podscaler.controlplane.controllers.framework import pods
 from podscaler.testing import workloads as build
 
 NOW = 1_767_225_600 * NANOSECONDS
@@ -79,4 +80,4 @@ def test_failures_are_a_condition(before, failure, expected):
 )
 def test_when_to_look_again(owned, expected):
     """minReadySeconds pass without any event."""
-    assert replicaset_status.next_available_s(build.replica_set(min_ready_s=10), owned, NOW) == expected
+    assert pods.next_available_s(owned, 10, NOW) == expected

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from workload_world import WorkloadWorld, opened
 
-from podscaler.controlplane.controllers.apps import replicationcontroller
-from podscaler.controlplane.controllers.apps.replicaset import ReplicaSets
+from podscaler.controlplane.controllers.apps.replicaset import REPLICATION_CONTROLLER, ReplicaSets
 from podscaler.testing import workloads as build
 
 CONTROLLERS = "replicationcontrollers"
@@ -16,7 +15,7 @@ CONTROLLERS = "replicationcontrollers"
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[WorkloadWorld]:
     """ReplicaSets and ReplicationControllers are kept."""
-    kept = ReplicaSets, lambda registry, clock: ReplicaSets(registry, clock, replicationcontroller.SPECIES)
+    kept = ReplicaSets, lambda registry, clock: ReplicaSets(registry, clock, REPLICATION_CONTROLLER)
     async with opened(tmp_path, *kept) as found:
         yield found
 

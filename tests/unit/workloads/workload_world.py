@@ -9,7 +9,7 @@ from typing import Any
 from podscaler.api.kinds import catalog
 from podscaler.api.resource.resources import Object
 from podscaler.controlplane.controllers.framework.control_loop import ControlLoop, Reconciler
-from podscaler.controlplane.registry.local import LocalRegistry
+from podscaler.controlplane.registry.registry import Registry
 from podscaler.testing import VirtualClock
 from podscaler.testing.node import PlayedNode
 from podscaler.testing.registry import open_registry
@@ -21,7 +21,7 @@ STATUS_TURNS = 60
 class WorkloadWorld:
     """What a test acts on; `pass_time` runs the controllers."""
 
-    def __init__(self, registry: LocalRegistry, clock: VirtualClock) -> None:
+    def __init__(self, registry: Registry, clock: VirtualClock) -> None:
         self.registry, self.clock = registry, clock
         self.node = PlayedNode(registry, clock)
 
@@ -62,7 +62,7 @@ class WorkloadWorld:
 
 @asynccontextmanager
 async def opened(
-    directory: Path, *makers: Callable[[LocalRegistry, VirtualClock], Reconciler[Any]]
+    directory: Path, *makers: Callable[[Registry, VirtualClock], Reconciler[Any]]
 ) -> AsyncIterator[WorkloadWorld]:
     """A world in which the controllers that `makers` make are running."""
     clock = VirtualClock()

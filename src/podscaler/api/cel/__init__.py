@@ -1,5 +1,6 @@
 """The Common Expression Language as Kubernetes uses it.
 
-Reading order: From below: `values`, `library`, `compile`.
+Entry point: `compile.programs.compiled`.
+Reading order: bottom up, `values`, `library`, `compile`.
 May import: `api.machinery` and below.
 """

@@ -1,7 +1,7 @@
-"""Custom resources as pure functions: from a CustomResourceDefinition to records by which the server serves its
-objects.
+"""Custom resources as pure functions: from a CustomResourceDefinition to the records that serve its objects.
 
-Reading order: `records` is the entry point; `structural` is the schema as a tree; `validation`, `pruning` and
-`defaulting` work on it.
+Entry point: `records.of`.
+Reading order: `records`, `structural` (the schema as a tree), `decoding` with `pruning` and `defaulting`, `validation`
+with `constraints`, then `rules` (CEL).
 May import: `api.cel`, `api.resource` and below.
 """

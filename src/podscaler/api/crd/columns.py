@@ -1,11 +1,12 @@
-"""How custom objects look as a Table: the columns of additionalPrinterColumns, or the age alone.
+"""Tables of custom objects: the columns of additionalPrinterColumns, by default the age.
 
 Called by `records`. Source: the API documentation of additionalPrinterColumns.
 """
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import msgspec
 
 from podscaler.api.crd import json_path
 from podscaler.api.crd.json_path import PathError
@@ -22,11 +23,11 @@ Cell = Callable[[Object, int], Any]
 
 
 def printer(definitions: Sequence[Object], as_served: Callable[[Object], Object]) -> Printer:
-    """The Table form of a version.
+    """The printer of a version.
 
     Args:
-        definitions: its additionalPrinterColumns; none mean the age.
-        as_served: a stored object (which it may change) in that version.
+        definitions: its additionalPrinterColumns; empty for the age.
+        as_served: converts a stored object to that version; may change it in place.
     """
     wanted = definitions or _DEFAULT
     cells = [_cell(one["jsonPath"], one["type"]) for one in wanted]
@@ -79,7 +80,7 @@ def _shown(value: Any, kind: str, now_ns: int) -> Any:
 def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
-    return json_text.encode(json.loads(json.dumps(value, sort_keys=True))).decode()
+    return json_text.encode(msgspec.to_builtins(value, order="sorted")).decode()
 
 
 def _age(value: Any, now_ns: int) -> str | None:

@@ -1,6 +1,6 @@
-"""Bodies of custom objects: pruned, without idle nulls, with clean metadata; what was odd is told.
+"""Decodes request bodies of custom objects: prunes them, drops nulls, decodes metadata, reports unknown fields.
 
-`podscaler.api.crd.records` gives it to the API server as `Version.decode`, in place of `podscaler.api.schema.decoding`.
+`records` registers it as `Version.decode`, in place of `podscaler.api.schema.decoding`.
 
 Source: the behaviour of the API server with custom resources; the messages of fieldValidation=Strict.
 """
@@ -8,42 +8,65 @@ Source: the behaviour of the API server with custom resources; the messages of f
 from collections.abc import Mapping
 from typing import Any
 
-from podscaler.api.crd import defaulting, object_metadata, pruning
+from podscaler.api.crd import defaulting, pruning, structural
 from podscaler.api.crd.structural import META_FIELDS, Structural
+from podscaler.api.machinery.field import invalid
 from podscaler.api.resource.resources import Object
+from podscaler.api.schema import decoding
 from podscaler.api.schema.decoding import Decoded
 from podscaler.api.text import json_text, quoting
 from podscaler.api.text.json_text import DecodeError, Repeated
 
+OBJECT_META = "meta/v1.ObjectMeta"
 ANYTHING = Structural(preserves_unknown=True)
 
 
 def decoded(value: Any, group: str, schemas: Mapping[str, Structural]) -> Decoded:
-    """The object of a parsed body. Raises DecodeError.
+    """The object of a parsed body, with the warnings of strict decoding. Raises DecodeError.
 
     Args:
         value: the parsed body.
-        group: of the kind; what is of another group is left as it is.
-        schemas: of the kind, by apiVersion; in a version that there is not, every field is unknown.
+        group: of the kind; an object of another group is not pruned.
+        schemas: of the kind, by apiVersion; in an unknown version every field is unknown.
     """
     if not isinstance(value, dict):
         raise DecodeError("json: cannot unmarshal array into Go value of type map[string]interface {}")
     problems = [f"duplicate field {quoting.quoted(path)}" for path in _repeated(value, "")]
     plain: Object = json_text.plain(value)
-    metadata, found = object_metadata.decoded(plain.get("metadata") or {})
+    metadata, found = _metadata(plain.get("metadata") or {}, "metadata")
     problems += found
     api_version = plain.get("apiVersion")
     of_group = isinstance(api_version, str) and api_version.rpartition("/")[0] == group
     schema = schemas.get(str(api_version), pruning.NOTHING) if of_group else ANYTHING
     problems += [f"unknown field {quoting.quoted(path)}" for path in pruning.prune(plain, schema)]
     defaulting.drop_nulls(plain, schema)
-    problems += object_metadata.coerce_embedded(plain, schema)
+    problems += decode_embedded_metadata(plain, schema)
     rest = {name: plain[name] for name in sorted(plain) if name not in META_FIELDS}
     return Decoded({"metadata": metadata, **rest}, tuple(dict.fromkeys(problems)))
 
 
+def decode_embedded_metadata(obj: Object, schema: Structural) -> list[str]:
+    """Decode, in place, the metadata of embedded resources; returns warnings. Raises DecodeError."""
+    problems: list[str] = []
+    for path, embedded in structural.embedded_resources(obj, schema):
+        if "metadata" in embedded:
+            below = f"{path}.metadata"
+            try:
+                embedded["metadata"], found = _metadata(embedded["metadata"], below)
+            except DecodeError as error:
+                raise DecodeError(str(invalid(below, embedded["metadata"], str(error)))) from None
+            problems += found
+    return problems
+
+
+def _metadata(value: Any, path: str) -> tuple[Object, list[str]]:
+    """Metadata without unknown fields, and warnings about them (`unknown field "metadata.x"`)."""
+    found = decoding.decode_value(value, OBJECT_META)
+    return found.obj, [problem.replace('field "', f'field "{path}.', 1) for problem in found.problems]
+
+
 def _repeated(value: Any, path: str) -> list[str]:
-    """The paths of members that stand a second time."""
+    """The paths of members whose key is repeated."""
     if isinstance(value, list):
         return [found for index, item in enumerate(value) for found in _repeated(item, f"{path}[{index}]")]
     if not isinstance(value, dict):

@@ -1,8 +1,8 @@
-"""Defaults of custom objects, and the nulls that nothing allows.
+"""Applies defaults to custom objects, and drops nulls that the schema does not allow.
 
-Called by `decoding` (nulls) and `records` (defaults, for what clients send and for what is read from the store).
+Called by `decoding` (nulls) and `records` (defaults, of requests and of stored objects).
 
-Rules: a null where the schema does not say `nullable` is as good as absent; an absent member becomes its default;
+Rules: a null where the schema does not say `nullable` counts as absent; an absent member becomes its default;
 defaults apply below defaults, too.
 
 Source: the API documentation of defaulting and nullable.
@@ -12,17 +12,16 @@ from typing import Any
 
 from podscaler.api.crd.structural import ABSENT, Structural
 from podscaler.api.resource import semantics
-from podscaler.api.resource.resources import Object
 
 
 def drop_nulls(value: Any, schema: Structural | None) -> None:
-    """Take off, in place, members that are null and neither may be so nor have a default."""
+    """Remove, in place, members that are null, are not nullable and have no default."""
     if schema is None:
         return
     if isinstance(value, dict):
         for name in list(value):
-            member = schema.properties.get(name, schema.additional)
-            if _is_idle_null(value[name], member) and member is not None and member.default is ABSENT:
+            member = schema.member(name)
+            if member is not None and member.default is ABSENT and _is_unwanted_null(value[name], member):
                 del value[name]
             else:
                 drop_nulls(value[name], member)
@@ -31,30 +30,28 @@ def drop_nulls(value: Any, schema: Structural | None) -> None:
             drop_nulls(item, schema.items)
 
 
-def fill(value: Any, schema: Structural | None) -> None:
-    """Fill in defaults, in place."""
-    if schema is None:
-        return
+def fill(value: Any, schema: Structural) -> None:
+    """Set defaults, in place."""
     if isinstance(value, dict):
-        _fill_members(value, schema)
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            if _is_idle_null(item, schema.items) and schema.items is not None and schema.items.default is not ABSENT:
-                value[index] = semantics.copied(schema.items.default)
-            fill(value[index], schema.items)
+        for name, member in schema.properties.items():
+            if name not in value and member.default is not ABSENT:
+                value[name] = semantics.copied(member.default)
+        for name, item in value.items():
+            known = schema.member(name)
+            if known is not None:
+                value[name] = _filled(item, known)
+    elif isinstance(value, list) and schema.items is not None:
+        value[:] = [_filled(item, schema.items) for item in value]
 
 
-def _fill_members(value: Object, schema: Structural) -> None:
-    for name, member in schema.properties.items():
-        if member.default is not ABSENT and (name not in value or _is_idle_null(value[name], member)):
-            value[name] = semantics.copied(member.default)
-    for name in value:
-        known = schema.properties.get(name, schema.additional)
-        is_other = name not in schema.properties and known is not None
-        if is_other and known is not None and known.default is not ABSENT and _is_idle_null(value[name], known):
-            value[name] = semantics.copied(known.default)
-        fill(value[name], known)
+def _filled(value: Any, schema: Structural) -> Any:
+    """The value, or the default in place of a null; with defaults below it."""
+    if schema.default is not ABSENT and _is_unwanted_null(value, schema):
+        value = semantics.copied(schema.default)
+    if isinstance(value, dict | list):
+        fill(value, schema)
+    return value
 
 
-def _is_idle_null(value: Any, schema: Structural | None) -> bool:
-    return value is None and schema is not None and not schema.nullable
+def _is_unwanted_null(value: Any, schema: Structural) -> bool:
+    return value is None and not schema.nullable

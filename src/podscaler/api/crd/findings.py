@@ -1,8 +1,8 @@
-"""What is wrong with the values of a custom object, in the words of upstream's OpenAPI validator.
+"""Field errors of custom objects in the words of upstream's OpenAPI validator.
 
-Called by `validation` and its parts; each function returns the fault of one constraint.
+Called by `validation` and `constraints`; each function returns the error of one constraint.
 
-A fault that rests on no single value (`oneOf`, `not`, ...) has no path: upstream shows `<nil>` there.
+An error that concerns no single value (`oneOf`, `not`, ...) has no path: upstream shows `<nil>` there.
 
 Source: kube-openapi's validation errors (documented behaviour), tests/conformance/golden/scale.jsonl.
 """
@@ -20,19 +20,19 @@ NO_PATH = "<nil>"
 
 @dataclass(slots=True)
 class SchemaFindings:
-    """The faults of a value, and how many checks were made: by it `anyOf` picks the alternative that came closest."""
+    """The field errors of a value, and the number of checks made, by which `anyOf` reports the closest alternative."""
 
     errors: list[FieldError] = field(default_factory=list)
     checks: int = 0
 
     def merge(self, other: "SchemaFindings") -> None:
-        """Take in what was found further down."""
+        """Add the findings of a part of the value."""
         self.errors += other.errors
         self.checks += other.checks
 
     @property
     def is_valid(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there are no errors."""
         return not self.errors
 
 
@@ -42,19 +42,19 @@ def shown_path(path: str) -> str:
 
 
 def invalid(path: str, value: Any, text: str) -> FieldError:
-    """The value breaks a constraint; `text` goes on after the path."""
+    """The value violates a constraint; `text` is the rest of the sentence after the path."""
     return fields.invalid(shown_path(path), "" if value is None else value, f"{path} in body {text}")
 
 
 def wrong_type(path: str, value: Any, wanted: str, found: str) -> FieldError:
-    """The value is of another type; upstream shows `value`, and says `found`."""
+    """The value has the type `found`, not `wanted`; upstream shows `value`."""
     text = f'{path} in body must be of type {wanted}: "{found}"'
     error = fields.invalid(shown_path(path), value, text)
     return FieldError("FieldValueTypeInvalid", error.field, error.text)
 
 
 def without_path(text: str) -> FieldError:
-    """A fault that rests on no single value."""
+    """An error that concerns no single value."""
     return fields.invalid(NO_PATH, "", text)
 
 
@@ -64,16 +64,16 @@ def required(path: str, name: str) -> FieldError:
 
 
 def not_in_enum(path: str, value: Any, allowed: Sequence[Any]) -> FieldError:
-    """The value is none of those that are allowed."""
+    """The value is not in `allowed`."""
     names = [one if isinstance(one, str) else json_text.encode(one).decode() for one in allowed]
     return fields.not_supported(shown_path(path), value, names)
 
 
 def too_long(path: str, max_length: int) -> FieldError:
-    """The text has more characters than it may have."""
+    """The text has more than `max_length` characters."""
     return fields.too_long(shown_path(path), max_length)
 
 
 def too_many(path: str, count: int, max_count: int) -> FieldError:
-    """The list or object has more entries than it may have."""
+    """The list or object has `count` entries, more than `max_count`."""
     return fields.too_many(shown_path(path), count, max_count)

@@ -1,13 +1,14 @@
 """JSON paths of printer columns and selectable fields: `.spec.replicas`, `.conditions[?(@.type=="Ready")].status`.
 
-Called by `columns` and `selectable`.
+Called by `columns` and `records`.
 
-Understood: names (with `\\.` for a dot), `['name']`, `[0]`, `[-1]`, `[1:3]`, `[*]`, `..name`, and filters that compare
+Supported: names (with `\\.` for a dot), `['name']`, `[0]`, `[-1]`, `[1:3]`, `[*]`, `..name`, and filters that compare
 something below `@` with a literal. Source: the documentation of kubectl's JSONPath.
 Differs: filters have one comparison; expressions with `range` do not occur in columns.
 """
 
 import json
+import operator
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -17,7 +18,7 @@ Step = Callable[[Any], Iterator[Any]]
 
 
 class PathError(ValueError):
-    """The text is no path."""
+    """The text is not a JSON path."""
 
 
 _NAME = re.compile(r"(?:\\.|[^.\[\]\\])+", re.DOTALL)
@@ -30,12 +31,12 @@ _FILTER = re.compile(
 )
 
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "==": lambda one, other: bool(one == other),
-    "!=": lambda one, other: bool(one != other),
-    "<": lambda one, other: bool(one < other),
-    "<=": lambda one, other: bool(one <= other),
-    ">": lambda one, other: bool(one > other),
-    ">=": lambda one, other: bool(one >= other),
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
 }
 
 
@@ -52,9 +53,13 @@ def parse(text: str) -> tuple[Step, ...]:
 
 def found(obj: Any, path: str) -> list[Any]:
     """The values at a path, in order; none where something on the way is absent. Raises PathError."""
-    values = [obj]
-    for step in parse(path):
-        values = [below for value in values for below in step(value)]
+    return _followed(obj, parse(path))
+
+
+def _followed(value: Any, steps: tuple[Step, ...]) -> list[Any]:
+    values = [value]
+    for step in steps:
+        values = [below for each in values for below in step(each)]
     return values
 
 
@@ -138,18 +143,16 @@ def _recursive(name: str) -> Step:
     return step
 
 
-def _filter(path: str, operator: str, literal: str) -> Step:
+def _filter(path: str, comparison: str, literal: str) -> Step:
     below = parse(path)
-    wanted = _literal(literal) if operator else None
+    wanted = _literal(literal) if comparison else None
 
     def is_met(item: Any) -> bool:
-        values = [item]
-        for each in below:
-            values = [deeper for value in values for deeper in each(value)]
-        if not operator:
+        values = _followed(item, below)
+        if not comparison:
             return bool(values)
         try:
-            return any(_COMPARISONS[operator](value, wanted) for value in values)
+            return any(_COMPARISONS[comparison](value, wanted) for value in values)
         except TypeError:
             return False
 

@@ -1,9 +1,9 @@
-"""The OpenAPI v3 schemas of a custom resource: its own schema, with what every object has.
+"""OpenAPI v3 schemas of custom resources: their own schema with apiVersion, kind and metadata.
 
 Called by `records`; `podscaler.api.openapi.openapi` puts them into the documents.
 
-Source: the documents of the API server for custom resources. Differs: descriptions of what every object has are our
-own words.
+Source: the documents of the API server for custom resources.
+Differs: the descriptions of apiVersion, kind and metadata are our own words.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _KIND = "The REST resource that this object represents."
 
 
 def message(group: str, version: str, kind: str) -> str:
-    """What stands for the schema's message where a kind has none."""
+    """The name that a custom kind has in place of the name of a message."""
     return f"{openapi_schemas.CUSTOM}{'.'.join(reversed(group.split('.')))}.{version}.{kind}"
 
 

@@ -1,8 +1,8 @@
-"""Unknown fields of custom objects: found, and taken off.
+"""Prunes unknown fields of custom objects.
 
-Called by `decoding` for what clients send, and by `records` for what is stored under another version.
+Called by `decoding` for requests, and by `records` for stored objects.
 
-Rules: a member that neither `properties` nor `additionalProperties` knows goes, except below
+Rules: a member that is neither in `properties` nor allowed by `additionalProperties` is removed, except below
 x-kubernetes-preserve-unknown-fields; apiVersion, kind and metadata stay in the root and in embedded resources.
 
 Source: the API documentation of field pruning.
@@ -18,7 +18,7 @@ NOTHING = Structural()
 
 
 def prune(obj: Object, schema: Structural) -> list[str]:
-    """Take off what `schema` does not know, in place; returns the paths of it (`spec.ports[0].x`), sorted."""
+    """Remove unknown fields, in place; returns their paths (`spec.ports[0].x`), sorted."""
     found: list[str] = []
     _prune(obj, schema if schema.is_embedded else replace(schema, is_embedded=True), "", found)
     return sorted(found)

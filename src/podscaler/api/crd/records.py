@@ -1,18 +1,19 @@
-"""From a CustomResourceDefinition to the records by which the API server serves its objects.
+"""Makes the resource records of a CustomResourceDefinition, by which the API server serves its objects.
 
-Called by the API server whenever a definition changes. The version that is stored makes the record that keeps the
-objects; every other served version is a second face of it, with a schema, columns and subresources of its own.
+Called by the API server whenever a definition changes. The storage version has the record under which objects are
+stored; every other served version has a record (a face) with its own schema, columns and subresources, which reads and
+writes the same objects.
 
-Invariants: conversion changes nothing but the apiVersion (strategy `None`); what the schema of a version does not know
-is pruned when an object goes through that version, as upstream does.
+Invariants: conversion changes only the apiVersion (strategy `None`); an object that is read or written in a version is
+pruned by the schema of that version, as upstream does.
 
 Source: the API documentation of CustomResourceDefinition v1.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -20,12 +21,11 @@ from podscaler.api.crd import (
     columns,
     decoding,
     defaulting,
+    json_path,
     list_types,
-    object_metadata,
     openapi,
     pruning,
     scale,
-    selectable,
     structural,
     validation,
 )
@@ -34,7 +34,8 @@ from podscaler.api.crd.version_order import sort_key
 from podscaler.api.machinery.field import FieldError, invalid, refusal
 from podscaler.api.managed_fields import structural_types
 from podscaler.api.resource import semantics, status_subresource
-from podscaler.api.resource.resources import Object, Resource, ScaleMapping, Strategy, Version
+from podscaler.api.resource.resources import Object, Resource, Strategy, Version
+from podscaler.api.schema import canonical
 from podscaler.base.errors import StatusError
 
 if TYPE_CHECKING:
@@ -43,11 +44,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """What a definition serves.
+    """The resource records of a definition.
 
     Attributes:
-        stored: the record that keeps the objects, by `Resource.key` of which they are stored.
-        faces: those of the other versions that are served.
+        stored: of the storage version; objects are stored under its `Resource.key`.
+        faces: of the other served versions.
         is_stored_version_served: whether `stored` has a path, too.
     """
 
@@ -68,8 +69,8 @@ class _Definition:
     Attributes:
         crd: the definition.
         version: one of its versions.
-        schemas: those of all its versions, parsed, by apiVersion.
-        rules: what else the version's schema says of objects, None if nothing.
+        schemas: the parsed schemas of all its versions, by apiVersion.
+        rules: the CEL rules of the version's schema, None without.
     """
 
     crd: Object
@@ -87,13 +88,20 @@ class _Definition:
         return found
 
     @property
+    def group(self) -> str:
+        return str(self.crd["spec"]["group"])
+
+    @property
     def api_version(self) -> str:
-        return f"{self.crd['spec']['group']}/{self.version['name']}"
+        return f"{self.group}/{self.version['name']}"
+
+    @property
+    def names(self) -> Object:
+        return names_of(self.crd)
 
     @property
     def kind(self) -> str:
-        kind: str = names_of(self.crd)["kind"]
-        return kind
+        return str(self.names["kind"])
 
     @property
     def scale(self) -> Object | None:
@@ -105,7 +113,7 @@ class _Definition:
 
 
 def names_of(crd: Object) -> Object:
-    """The names under which objects are served: those that were accepted."""
+    """The names under which objects are served: status.acceptedNames, or those of the spec before they are accepted."""
     accepted = (crd.get("status") or {}).get("acceptedNames") or {}
     names: Object = accepted if accepted.get("plural") and accepted.get("kind") else crd["spec"]["names"]
     return names
@@ -145,12 +153,11 @@ def schema_of(version: Object) -> Object:
 
 def _record(shown: _Definition, kept: _Definition) -> Resource:
     """The record of the version `shown` of objects that are stored as `kept`."""
-    names = names_of(shown.crd)
-    name = shown.version["name"]
+    names, name = shown.names, shown.version["name"]
     is_face = name != kept.version["name"]
     as_served = partial(_read, shown)
     return Resource(
-        group=shown.crd["spec"]["group"],
+        group=shown.group,
         plural=names["plural"],
         singular=names.get("singular", ""),
         kind=names["kind"],
@@ -162,41 +169,57 @@ def _record(shown: _Definition, kept: _Definition) -> Resource:
         categories=tuple(names.get("categories") or ()),
         strategy=_strategy(shown, kept),
         has_status=shown.has_status,
-        scale=_scale(shown),
-        fields=selectable.fields(shown.version.get("selectableFields") or ()),
+        scale=scale.mapping(shown.scale) if shown.scale is not None else None,
+        fields=selectable_fields(shown.version.get("selectableFields") or ()),
         stored_as=storage_key(shown.crd) if is_face else "",
         face=name if is_face else "",
         is_custom=True,
     )
 
 
-def _scale(definition: _Definition) -> ScaleMapping | None:
-    return scale.mapping(definition.scale) if definition.scale is not None else None
+def selectable_fields(definitions: Sequence[Object]) -> Callable[[Object], Mapping[str, str]]:
+    """Reads the selectable fields of an object: `{"spec.color": "blue"}`; an absent one is the empty text.
+
+    Args:
+        definitions: a version's `selectableFields` (KEP-4358).
+    """
+    paths = {one["jsonPath"].removeprefix("."): one["jsonPath"] for one in definitions}
+
+    def read(obj: Object) -> Mapping[str, str]:
+        return {name: _field_text(json_path.found(obj, path)) for name, path in paths.items()}
+
+    return read
+
+
+def _field_text(values: list[Any]) -> str:
+    if not values or values[0] is None or isinstance(values[0], dict | list):
+        return ""
+    first = values[0]
+    return str(first).lower() if isinstance(first, bool) else str(first)
 
 
 def _version(shown: _Definition, kept: _Definition) -> Version:
     return Version(
         shown.version["name"],
         "",
-        default=partial(_default, shown.schema),
+        default=lambda obj: defaulting.fill(obj, shown.schema),
         to_storage=partial(_to_storage, shown, kept),
         from_storage=partial(_from_storage, shown, kept),
         deprecation=deprecation(shown.crd, shown.version),
-        decode=lambda value: decoding.decoded(value, shown.crd["spec"]["group"], shown.schemas),
+        decode=lambda value: decoding.decoded(value, shown.group, shown.schemas),
         openapi=partial(_components, shown),
         fields_type=structural_types.of_kind(shown.schema.source),
     )
 
 
 def _components(shown: _Definition) -> dict[str, Object]:
-    names = names_of(shown.crd)
-    gvk = {"group": shown.crd["spec"]["group"], "version": shown.version["name"], "kind": shown.kind}
-    list_kind = names.get("listKind") or f"{shown.kind}List"
-    return openapi.components(shown.schema.source, gvk, plural=names["plural"], list_kind=list_kind)
+    gvk = {"group": shown.group, "version": shown.version["name"], "kind": shown.kind}
+    list_kind = shown.names.get("listKind") or f"{shown.kind}List"
+    return openapi.components(shown.schema.source, gvk, plural=shown.names["plural"], list_kind=list_kind)
 
 
 def deprecation(crd: Object, version: Object) -> str:
-    """What clients of a deprecated version are warned of, empty for one that is not."""
+    """The warning to clients of a deprecated version, empty for one that is not deprecated."""
     if not version.get("deprecated"):
         return ""
     own: str | None = version.get("deprecationWarning")
@@ -209,12 +232,8 @@ def deprecation(crd: Object, version: Object) -> str:
     return f"{text}; use {group}/{newer[0]} {kind}" if newer else text
 
 
-def _default(schema: Structural, obj: Object) -> None:
-    defaulting.fill(obj, schema)
-
-
 def _check_type(shown: _Definition, obj: Object) -> Object:
-    """The object as it is. Raises StatusError 422 where it says that it is something else."""
+    """The object. Raises StatusError 422 where its kind or apiVersion is another one."""
     found = []
     kind, api_version = obj.get("kind", ""), obj.get("apiVersion", "")
     if kind != shown.kind:
@@ -239,7 +258,7 @@ def _to_storage(shown: _Definition, kept: _Definition, obj: Object) -> Object:
 
 
 def _refuse_webhook(shown: _Definition, kept: _Definition) -> None:
-    """Raise StatusError 500 where objects would have to be converted by a webhook."""
+    """Raise StatusError 500 where a webhook would have to convert objects."""
     strategy = (shown.crd["spec"].get("conversion") or {}).get("strategy")
     if strategy == "Webhook" and shown.api_version != kept.api_version:
         why = "this server does not call conversion webhooks"
@@ -247,12 +266,12 @@ def _refuse_webhook(shown: _Definition, kept: _Definition) -> None:
 
 
 def _read(shown: _Definition, obj: Object) -> Object:
-    """A stored object (changed in place) as it is served: what its schema says now applies to old objects, too."""
+    """A stored object, changed in place, as it is served: the present schema applies to old objects, too."""
     written = shown.schemas.get(obj.get("apiVersion", ""), shown.schema)
     pruning.prune(obj, written)
     defaulting.drop_nulls(obj, written)
     defaulting.fill(obj, written)
-    if written is not shown.schema:  # what another version has as a default is not given to readers of this one
+    if written is not shown.schema:  # removes defaults of the version that was stored
         pruning.prune(obj, shown.schema)
     obj["apiVersion"] = shown.api_version
     return obj
@@ -263,8 +282,8 @@ def _strategy(shown: _Definition, kept: _Definition) -> Strategy:
         prepare_create=partial(_prepare_create, shown),
         prepare_update=partial(_prepare_update, shown),
         prepare_status_update=_prepare_status_update,
-        validate=partial(_faults, shown),
-        validate_status=partial(_status_faults, shown),
+        validate=partial(_field_errors, shown),
+        validate_status=partial(_status_errors, shown),
         has_generation=True,
         spec_of=partial(_content, shown),
         stored_form=partial(_stored_form, kept),
@@ -277,17 +296,13 @@ def _strategy(shown: _Definition, kept: _Definition) -> Strategy:
 def _prepare_create(shown: _Definition, new: Object) -> None:
     """Raises StatusError 403 while the definition is being deleted."""
     if "deletionTimestamp" in shown.crd["metadata"]:
-        raise _is_ending(shown, new["metadata"].get("name", ""))
+        name, group, plural = new["metadata"].get("name", ""), shown.group, shown.names["plural"]
+        why = "create not allowed while custom resource definition is terminating"
+        text = f'{plural}.{group} "{name}" is forbidden: {why}'
+        details = {"name": name, "group": group, "kind": plural}
+        raise StatusError(text, code=403, reason="Forbidden", details=details)
     if shown.has_status:
         new.pop("status", None)
-
-
-def _is_ending(shown: _Definition, name: str) -> StatusError:
-    group, plural = shown.crd["spec"]["group"], names_of(shown.crd)["plural"]
-    why = "create not allowed while custom resource definition is terminating"
-    details = {"name": name, "group": group, "kind": plural}
-    text = f'{plural}.{group} "{name}" is forbidden: {why}'
-    return StatusError(text, code=403, reason="Forbidden", details=details)
 
 
 def _prepare_update(shown: _Definition, new: Object, old: Object) -> None:
@@ -296,7 +311,7 @@ def _prepare_update(shown: _Definition, new: Object, old: Object) -> None:
 
 
 def _prepare_status_update(new: Object, old: Object) -> None:
-    """Everything but the status stays as it is stored, metadata included."""
+    """Everything but the status keeps its stored value, metadata included."""
     status = {"status": new["status"]} if "status" in new else {}
     version = new["metadata"].get("resourceVersion", "")
     new.clear()
@@ -308,79 +323,68 @@ def _prepare_status_update(new: Object, old: Object) -> None:
 
 
 def _content(shown: _Definition, obj: Object) -> bytes:
-    """What raises the generation: all but metadata and a status of its own, exactly, as the version shown has it."""
+    """The part of an object whose changes raise the generation: all but metadata and the status (if a subresource)."""
     content = _read(shown, semantics.copied({**obj, "metadata": {}}))
     others = META_FIELDS | ({"status"} if shown.has_status else set())
     return msgspec.json.encode({name: content[name] for name in content if name not in others}, order="sorted")
 
 
-def _faults(shown: _Definition, new: Object, old: Object | None) -> list[FieldError]:
-    before = _content_before(shown, old)
-    found = validation.faults(_typed(shown, new), before, shown.schema)
+def _field_errors(shown: _Definition, new: Object, old: Object | None) -> list[FieldError]:
+    found = _schema_errors(shown, new, old)
     if shown.scale is not None:
-        found += scale.spec_faults(new, shown.scale) + scale.status_faults(new, shown.scale)
-    found += object_metadata.embedded_faults(new, shown.schema)
-    if old is None or not list_types.faults(old, shown.schema):
-        found += list_types.faults(new, shown.schema)
-    return found + _rule_faults(shown, new, old, found)
+        found += scale.spec_errors(new, shown.scale) + scale.status_errors(new, shown.scale)
+    found += validation.embedded_resource_errors(new, shown.schema)
+    return _with_rules(shown, new, old, found)
 
 
-def _status_faults(shown: _Definition, new: Object, old: Object | None) -> list[FieldError]:
-    found = validation.faults(_typed(shown, new), _content_before(shown, old), shown.schema)
+def _status_errors(shown: _Definition, new: Object, old: Object | None) -> list[FieldError]:
+    found = _schema_errors(shown, new, old)
     if shown.scale is not None:
-        found += scale.status_faults(new, shown.scale)
-    if old is None or not list_types.faults(old, shown.schema):
-        found += list_types.faults(new, shown.schema)
-    return found + _rule_faults(shown, new, old, found)
+        found += scale.status_errors(new, shown.scale)
+    return _with_rules(shown, new, old, found)
 
 
-def _rule_faults(shown: _Definition, new: Object, old: Object | None, others: list[FieldError]) -> list[FieldError]:
-    """What breaks rules, of an object that is not so wrong otherwise (`others`) that rules would make no sense."""
+def _schema_errors(shown: _Definition, new: Object, old: Object | None) -> list[FieldError]:
+    return validation.field_errors(_typed(shown, new), None if old is None else _typed(shown, old), shown.schema)
+
+
+def _with_rules(shown: _Definition, new: Object, old: Object | None, found: list[FieldError]) -> list[FieldError]:
+    """The errors found so far, those of lists, and of rules unless the object is invalid in a way that blocks them."""
+    if old is None or not list_types.field_errors(old, shown.schema):
+        found += list_types.field_errors(new, shown.schema)
     if shown.rules is None:
-        return []
-    if any(fault.reason in _BLOCKING for fault in others):
-        return [invalid("<nil>", None, _UNCHECKED)]
+        return found
+    if any(error.reason in _BLOCKING for error in found):
+        return [*found, invalid("<nil>", None, _UNCHECKED)]
     before = ABSENT if old is None else _typed(shown, old)
-    return shown.rules.judged(_typed(shown, new), before).errors
+    return found + shown.rules.judged(_typed(shown, new), before).errors
 
 
-_BLOCKING = frozenset(
-    {
-        "FieldValueNotSupported",
-        "FieldValueRequired",
-        "FieldValueTooLong",
-        "FieldValueTooMany",
-        "FieldValueTypeInvalid",
-    }
-)
+_BLOCKING = frozenset(f"FieldValue{name}" for name in ("NotSupported", "Required", "TooLong", "TooMany", "TypeInvalid"))
 _UNCHECKED = (
     "some validation rules were not checked because the object was invalid; correct the existing errors to complete "
     "validation"
 )
 
 
-def _content_before(shown: _Definition, old: Object | None) -> Object | None:
-    return None if old is None else _typed(shown, old)
-
-
 def _typed(shown: _Definition, obj: Object) -> Object:
-    """The object as its version says that it is; a schema may restrict apiVersion and kind."""
+    """The object with its version's apiVersion and kind, which a schema may restrict."""
     return {**obj, "apiVersion": shown.api_version, "kind": shown.kind}
 
 
 def _stored_form(kept: _Definition, obj: Object) -> Object:
-    """The object as it is kept: what the stored version's schema does not know is lost, as upstream loses it."""
+    """The object as it is stored, changed in place: pruned by the storage version's schema, as upstream does."""
     pruning.prune(obj, kept.schema)
-    obj["metadata"] = object_metadata.stored(obj["metadata"])
+    obj["metadata"] = canonical.canonical(obj["metadata"], decoding.OBJECT_META)
     return obj
 
 
 def _warnings(shown: _Definition, new: Object, old: Object | None) -> list[str]:
-    """Rules that are broken as they were before; finalizers that were added without a domain."""
+    """Rules that unchanged values violate; added finalizers without a domain."""
     broken: list[str] = []
     if shown.rules is not None and old is not None:
         judgement = shown.rules.judged(_typed(shown, new), _typed(shown, old))
-        broken = [str(fault) for fault in judgement.warnings]
+        broken = [str(error) for error in judgement.warnings]
     return broken + _finalizer_warnings(new, old)
 
 

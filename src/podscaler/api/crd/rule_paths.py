@@ -1,8 +1,8 @@
-"""`fieldPath` of rules: where in a node the fault of a rule is told.
+"""`fieldPath` of rules: the field below a node that the error of a rule names.
 
 Called by the validation of CustomResourceDefinitions and by `rules`.
 
-Source: the API documentation of x-kubernetes-validations; upstream's reading of it.
+Source: the API documentation of x-kubernetes-validations.
 """
 
 import re
@@ -14,7 +14,7 @@ _CODES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v":
 
 
 def normalized(path: str, schema: dict[str, Any]) -> str | None:
-    """The path as errors write it (`spec.ports`, `labels[a/b]`), None where it leads to no known field.
+    """The path in the form of field errors (`spec.ports`, `labels[a/b]`), None where it leads to no known field.
 
     Args:
         path: as the rule has it, `.spec.ports` or `['spec']['a.b']`.

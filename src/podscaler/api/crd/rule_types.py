@@ -1,9 +1,9 @@
-"""What rules see of a schema: the type of each node, with member names that an expression can write.
+"""CEL types of schema nodes, with member names escaped for expressions.
 
 Called by `rules` and by the validation of CustomResourceDefinitions.
 
-Rules: a node whose values have no type (unknown fields that are kept) is not seen at all; the root and embedded
-resources have apiVersion, kind and the names of their metadata; int-or-string is dyn.
+Rules: a node without a type (preserved unknown fields) has no CEL type; the root and embedded resources have
+apiVersion, kind, metadata.name and metadata.generateName; int-or-string is dyn.
 
 Source: the API documentation of x-kubernetes-validations: types, and how names are escaped.
 """
@@ -11,58 +11,30 @@ Source: the API documentation of x-kubernetes-validations: types, and how names 
 import re
 from dataclasses import replace
 
+from podscaler.api.cel.compile.checking import KEYWORDS
 from podscaler.api.cel.values import types
 from podscaler.api.cel.values.types import Type
 from podscaler.api.crd.structural import INT_OR_STRING, Structural
 
-_RESERVED = frozenset(
-    {
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    }
-)
+_RESERVED = frozenset({"true", "false", "null", "in", *KEYWORDS})
 _ESCAPED = re.compile(r"__|[-./]")
 _ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _NAME = re.compile(r"[A-Za-z_./-][A-Za-z0-9_./-]*")
-_FORMATS = {
-    "byte": types.BYTES,
-    "duration": types.DURATION,
-    "date": types.TIMESTAMP,
-    "date-time": types.TIMESTAMP,
-}
+_FORMATS = {"byte": types.BYTES, "duration": types.DURATION, "date": types.TIMESTAMP, "date-time": types.TIMESTAMP}
 _PLAIN = {"boolean": types.BOOL, "number": types.DOUBLE, "integer": types.INT}
 _TEXT = Structural(types=("string",))
 _NAMES = Structural(types=("object",), properties={"name": _TEXT, "generateName": _TEXT})
 
 
 def escaped(name: str) -> str:
-    """The name as an expression writes it, empty where it cannot."""
+    """The name as an expression writes it, empty where it cannot be written."""
     if name in _RESERVED:
         return f"__{name}__"
     return _ESCAPED.sub(lambda match: _ESCAPES[match.group()], name) if _NAME.fullmatch(name) else ""
 
 
 def with_names(schema: Structural) -> Structural:
-    """The schema of a whole object as rules see it: with apiVersion, kind, and of the metadata the names alone."""
+    """The schema of a whole object for rules: with apiVersion and kind, metadata reduced to names."""
     names = schema.properties.get("metadata")
     is_named = names is not None and {"name", "generateName"} <= names.properties.keys()
     metadata = names if names is not None and is_named else _NAMES
@@ -71,11 +43,11 @@ def with_names(schema: Structural) -> Structural:
 
 
 def declared(schema: Structural, name: str, *, is_root: bool = False) -> Type | None:
-    """The type of a node's values, None where rules do not see them.
+    """The CEL type of a node's values, None where rules cannot access them.
 
     Args:
         schema: the node.
-        name: of its type, if it is an object; objects below add their path to it.
+        name: of the type of an object; objects below append their path.
         is_root: whether it is a whole object (or an embedded one).
     """
     if schema.types == INT_OR_STRING:

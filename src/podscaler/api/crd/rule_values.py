@@ -1,26 +1,27 @@
-"""Objects as rules see them: times and bytes as such, member names escaped, nulls absent.
+"""Converts JSON values to CEL values: times and bytes by their formats, member names escaped, nulls absent.
 
-Called by `rules` for each value that a rule judges. What the schema does not know takes part in equality alone.
+Called by `rules` for each value that a rule checks. Values without a schema can only be compared for equality.
 
 Source: the API documentation of x-kubernetes-validations.
 """
 
 import base64
 import binascii
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from podscaler.api.cel.library import standard
-from podscaler.api.cel.values.faults import EvaluationError
+from podscaler.api.cel.values.errors import EvaluationError
 from podscaler.api.cel.values.values import Duration, MapList, Opaque, SetList, Timestamp
 from podscaler.api.crd import rule_types
 from podscaler.api.crd.structural import INT_OR_STRING, Structural
 from podscaler.api.machinery import duration, instants
 
 
-def seen(value: Any, schema: Structural, *, is_root: bool = False) -> Any:
-    """The value of a node for expressions. Raises EvaluationError where it does not fit its schema.
+def to_cel(value: Any, schema: Structural, *, is_root: bool = False) -> Any:
+    """The CEL value of a node. Raises EvaluationError where it does not fit its schema.
 
     Args:
         value: JSON-ready data, defaulted.
@@ -47,7 +48,7 @@ def _object(value: Any, schema: Structural) -> dict[str, Any]:
         raise EvaluationError("invalid data, expected a map for the provided schema with type=object")
     if schema.additional is not None:
         below = schema.additional
-        return {name: seen(member, below, is_root=below.is_embedded) for name, member in value.items()}
+        return {name: to_cel(member, below, is_root=below.is_embedded) for name, member in value.items()}
     found = {}
     for name, member in value.items():
         if member is None:
@@ -57,7 +58,7 @@ def _object(value: Any, schema: Structural) -> dict[str, Any]:
         if known is None or not written:
             found[f"?{name}"] = _unknown(member)
         else:
-            found[written] = seen(member, known, is_root=known.is_embedded)
+            found[written] = to_cel(member, known, is_root=known.is_embedded)
     return found
 
 
@@ -65,7 +66,7 @@ def _list(value: Any, schema: Structural) -> list[Any]:
     if not isinstance(value, list) or schema.items is None:
         raise EvaluationError("invalid data, expected an array for the provided schema with type=array")
     below = schema.items
-    items = [seen(item, below, is_root=below.is_embedded) for item in value]
+    items = [to_cel(item, below, is_root=below.is_embedded) for item in value]
     if schema.list_type == "map":
         return MapList(items, tuple(rule_types.escaped(key) or key for key in schema.list_map_keys))
     return SetList(items) if schema.list_type == "set" else items
@@ -93,16 +94,11 @@ def _float(value: Any, schema: Structural) -> float:
     return float(value)
 
 
-def _as_is(value: Any, schema: Structural) -> Any:
-    del schema
-    return value
-
-
-_READERS = {
+_READERS: dict[str, Callable[[Any, Structural], Any]] = {
     "object": _object,
     "array": _list,
     "string": _text,
     "number": _float,
-    "integer": _as_is,
-    "boolean": _as_is,
+    "integer": lambda value, schema: value,
+    "boolean": lambda value, schema: value,
 }

@@ -1,12 +1,13 @@
-"""Rules of a schema (x-kubernetes-validations) against objects.
+"""Evaluates the CEL rules of schemas (x-kubernetes-validations) on objects.
 
-`RuleSet` is made for each version of a definition that has rules, by `records`; defaults are judged by it, too.
+`records` makes a `RuleSet` for each version of a definition that has rules; the validation of definitions evaluates
+rules on defaults.
 
-Rules: every rule sees the value of its own node as `self`; a rule that names `oldSelf` runs only where there is an old
-value (or where it says `optionalOldSelf`); what breaks a rule in a node that is as it was is warned of, not refused.
-Elements of `map` lists are recognised by their keys, members by their names, elements of other lists by nothing.
+Rules: `self` is the value of the rule's own node; a rule that uses `oldSelf` runs only where an old value exists (or
+with `optionalOldSelf`); a violation in an unchanged node is a warning, not an error (ratcheting). Elements of `map`
+lists are paired with their old values by their keys, members by their names; elements of other lists have none.
 
-Invariants: one budget for all rules of one object; when it is used up the object is refused, and nothing further runs.
+Invariants: one budget for all rules of one object; when it is used up the object is invalid, and evaluation ends.
 
 Source: the API documentation of x-kubernetes-validations; KEP-2876, KEP-4008; upstream's messages.
 """
@@ -20,7 +21,7 @@ from podscaler.api.cel.compile import programs
 from podscaler.api.cel.compile.programs import Program
 from podscaler.api.cel.values import types
 from podscaler.api.cel.values.budget import Budget
-from podscaler.api.cel.values.faults import BudgetError, EvaluationError
+from podscaler.api.cel.values.errors import BudgetError, EvaluationError
 from podscaler.api.cel.values.issues import CompileError
 from podscaler.api.cel.values.types import Type
 from podscaler.api.cel.values.values import NONE, Optional
@@ -44,14 +45,15 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValidationRule:
-    """One rule, ready to run; `fault` says why it is not.
+    """One compiled rule.
 
     Attributes:
-        text: the rule's own message, or its expression: what errors call it.
+        text: the rule's message, or its expression: the name of the rule in errors.
         program: the rule; None if it cannot be compiled.
-        message: makes the message of a broken rule; None without messageExpression.
-        source: as the definition has it.
-        path: where faults are told, below the node; empty for the node.
+        message: the compiled messageExpression; None without a valid one.
+        source: the JSON-ready rule.
+        path: the field below the node that errors name; empty for the node itself.
+        fault: why the rule cannot be compiled; empty if it can.
     """
 
     text: str
@@ -63,7 +65,7 @@ class ValidationRule:
 
     @property
     def needs_old(self) -> bool:
-        """Whether it is about the change from the old value."""
+        """Whether it uses `oldSelf`."""
         return self.program is not None and "oldSelf" in self.program.uses
 
     @property
@@ -86,10 +88,7 @@ class _Node:
 
 @dataclass(slots=True, eq=False)
 class Pair:
-    """A value with the old one that it is recognised as.
-
-    `same` remembers whether they are equal, which is asked only where a rule is broken.
-    """
+    """A value with its old value; `same` caches whether they are equal, None until a violated rule needs it."""
 
     new: Any
     old: Any
@@ -97,7 +96,7 @@ class Pair:
     same: bool | None = None
 
     def is_same(self) -> bool:
-        """Whether nothing changed."""
+        """Whether the values are equal."""
         if self.same is None:
             self.same = _is_same(self.new, self.old, self.schema)
         return self.same
@@ -105,7 +104,7 @@ class Pair:
 
 @dataclass(slots=True, eq=False)
 class Judgement:
-    """What the rules say of one object: `errors` refuse it, `warnings` are of what was there before."""
+    """The violated rules of one object: `errors`, and `warnings` for unchanged values."""
 
     budget: Budget
     errors: list[FieldError] = field(default_factory=list)
@@ -113,7 +112,7 @@ class Judgement:
 
 
 class RuleSet:
-    """The rules of a whole schema. They are compiled when they are first wanted."""
+    """The rules of a whole schema, which are compiled at the first evaluation."""
 
     def __init__(self, schema: Structural, *, is_root: bool = True) -> None:
         self._schema = schema
@@ -122,13 +121,13 @@ class RuleSet:
         self._is_built = False
 
     def judged(self, new: Any, old: Any = ABSENT, *, path: str = "", ratchets: bool = True) -> Judgement:
-        """What the rules say.
+        """Evaluates all rules.
 
         Args:
-            new: the value to judge.
+            new: the value.
             old: the stored one, ABSENT for a new object.
             path: of the value, empty for a whole object.
-            ratchets: whether what did not change may go on breaking rules.
+            ratchets: whether violations in unchanged values are warnings.
         """
         if not self._is_built:
             self._node = _built(self._schema, ROOT_TYPE, is_root=self._is_root)
@@ -142,7 +141,7 @@ class RuleSet:
 
 
 class _Stop(Exception):
-    """Nothing further is judged."""
+    """The budget is used up."""
 
 
 def variables(own: Type, *, old_is_optional: bool) -> dict[str, Type]:
@@ -190,10 +189,10 @@ def _message_program(rule: Object, names: dict[str, Type]) -> Program | None:
 
 
 Values = tuple[Any, Any]
-"""A value and the old one, None where there is none."""
+"""A value and its old value, None without one."""
 
 Pairs = tuple[Pair | None, Pair | None]
-"""The node's own pair, and that of the nearest node above that has one."""
+"""The pair of the node (None without an old value), and that of its nearest ancestor that has one."""
 
 
 def _judge(node: _Node, path: str, values: Values, pairs: Pairs, found: Judgement) -> None:
@@ -216,13 +215,9 @@ def _judge(node: _Node, path: str, values: Values, pairs: Pairs, found: Judgemen
 def _elements(new: list[Any], old: Any, schema: Structural) -> Iterator[Values]:
     known = {}
     if schema.list_type == "map" and isinstance(old, list):
-        known = {_identity(item, schema): item for item in reversed(old)}
+        known = {list_types.identity(item, schema): item for item in reversed(old)}
     for item in new:
-        yield item, known.get(_identity(item, schema)) if known else None
-
-
-def _identity(item: Any, schema: Structural) -> str:
-    return repr(sorted(list_types.key_of(item, schema).items())) if isinstance(item, dict) else ""
+        yield item, known.get(list_types.identity(item, schema)) if known else None
 
 
 def _children(node: _Node, new: Object, path: str) -> Iterator[tuple[str, _Node, str]]:
@@ -249,9 +244,9 @@ def _run(node: _Node, path: str, values: Values, pairs: Pairs, found: Judgement)
     """Run the rules of one node."""
     kind = node.schema.types[0] if len(node.schema.types) == 1 else ""
     try:
-        own = rule_values.seen(values[0], node.schema, is_root=node.is_root)
+        own = rule_values.to_cel(values[0], node.schema, is_root=node.is_root)
         before = values[1] if any(rule.needs_old for rule in node.rules) else None
-        old = rule_values.seen(before, node.schema, is_root=node.is_root)
+        old = rule_values.to_cel(before, node.schema, is_root=node.is_root)
     except EvaluationError as error:
         found.errors.append(_invalid(path, kind, f"{error} evaluating rule: {node.rules[0].text}"))
         return
@@ -274,7 +269,7 @@ def _old(rule: ValidationRule, old: Any, *, has_old: bool) -> Any:
 def _run_rule(
     rule: ValidationRule, names: dict[str, Any], place: tuple[str, str, Any], found: Judgement
 ) -> FieldError | None:
-    """The fault of a rule that is broken. Rules that cannot be evaluated are noted at once."""
+    """The error of a violated rule, else None. Errors of the evaluation are added to `found`."""
     path, kind, _ = place
     if rule.program is None:
         return None
@@ -304,7 +299,7 @@ def _failure(error: EvaluationError, rule: ValidationRule) -> str:
 
 
 def _message(rule: ValidationRule, names: dict[str, Any], budget: Budget) -> str:
-    """What a broken rule is called; its own expression is asked first, and may have nothing to say."""
+    """The message of a violated rule: by messageExpression, else by `message`, else by the expression of the rule."""
     fallback = str(rule.source.get("message") or "").strip() or f"failed rule: {rule.text}"
     if rule.message is None:
         return fallback
@@ -343,11 +338,11 @@ def _note(rule: ValidationRule, broken: FieldError, pairs: Pairs, found: Judgeme
 
 
 def _is_same(new: Any, old: Any, schema: Structural | None) -> bool:
-    """Whether a value is as it was; the order of `map` lists does not matter."""
+    """Whether a value is unchanged; the order of `map` lists does not matter."""
     if isinstance(new, dict) and isinstance(old, dict):
         if new.keys() != old.keys():
             return False
-        return all(_is_same(new[name], old[name], _schema_of(schema, name)) for name in new)
+        return all(_is_same(new[name], old[name], schema.member(name) if schema else None) for name in new)
     if isinstance(new, list) and isinstance(old, list):
         if len(new) != len(old):
             return False
@@ -356,7 +351,3 @@ def _is_same(new: Any, old: Any, schema: Structural | None) -> bool:
         pairs = _elements(new, old, schema)
         return all(before is not None and _is_same(item, before, schema.items) for item, before in pairs)
     return type(new) is type(old) and bool(new == old)
-
-
-def _schema_of(schema: Structural | None, name: str) -> Structural | None:
-    return schema.properties.get(name, schema.additional) if schema is not None else None

@@ -1,4 +1,4 @@
-"""The scale subresource of a custom resource: where its replicas and its selector stand, and what may stand there.
+"""The scale subresource of custom resources: reads, writes and validates replicas and selector at their JSON paths.
 
 Called by `records`. Source: docs/spec/api.md 5 (Scale subresource); the API documentation of
 CustomResourceSubresourceScale; tests/conformance/golden/scale.jsonl.
@@ -6,7 +6,7 @@ CustomResourceSubresourceScale; tests/conformance/golden/scale.jsonl.
 
 from typing import Any
 
-from podscaler.api.crd import value_rules
+from podscaler.api.crd import constraints
 from podscaler.api.machinery import field, numbers
 from podscaler.api.machinery.field import FieldError
 from podscaler.api.resource.resources import Object, ScaleMapping
@@ -18,11 +18,17 @@ _GO_CONTAINERS = {"array": "[]interface {}", "object": "map[string]interface {}"
 
 
 class _AccessError(ValueError):
-    """What stands at the path is of another type; upstream's sentence."""
+    """The value at a path has another type; str() is upstream's sentence."""
 
 
 def mapping(scale: Object) -> ScaleMapping:
-    """How objects map to autoscaling/v1 Scale, by a version's `subresources.scale`."""
+    """How objects map to autoscaling/v1 Scale.
+
+    Its functions raise StatusError 500 where the value at a path has another type.
+
+    Args:
+        scale: a version's `subresources.scale`.
+    """
     spec_path, status_path = scale["specReplicasPath"], scale["statusReplicasPath"]
     selector_path = scale.get("labelSelectorPath") or ""
 
@@ -45,14 +51,14 @@ def mapping(scale: Object) -> ScaleMapping:
     return ScaleMapping(replicas, status_replicas, selector, set_replicas, custom_path=spec_path)
 
 
-def spec_faults(obj: Object, scale: Object) -> list[FieldError]:
-    """What is wrong with the wanted replicas."""
-    return _replica_faults(obj, scale["specReplicasPath"])
+def spec_errors(obj: Object, scale: Object) -> list[FieldError]:
+    """The field errors of the desired replicas."""
+    return _replica_errors(obj, scale["specReplicasPath"])
 
 
-def status_faults(obj: Object, scale: Object) -> list[FieldError]:
-    """What is wrong with the observed replicas and the selector."""
-    found = _replica_faults(obj, scale["statusReplicasPath"])
+def status_errors(obj: Object, scale: Object) -> list[FieldError]:
+    """The field errors of the observed replicas and the selector."""
+    found = _replica_errors(obj, scale["statusReplicasPath"])
     path = scale.get("labelSelectorPath") or ""
     if path:
         try:
@@ -62,7 +68,7 @@ def status_faults(obj: Object, scale: Object) -> list[FieldError]:
     return found
 
 
-def _replica_faults(obj: Object, path: str) -> list[FieldError]:
+def _replica_errors(obj: Object, path: str) -> list[FieldError]:
     try:
         count = _found(obj, path, "int64") or 0
     except _AccessError as error:
@@ -109,5 +115,5 @@ def _sentence(names: list[str], value: Any, wanted: str) -> str:
 
 
 def _go_type(value: Any) -> str:
-    kind = value_rules.type_of(value)[0]
+    kind = constraints.type_of(value)[0]
     return _GO_TYPES.get(kind) or _GO_CONTAINERS[kind]

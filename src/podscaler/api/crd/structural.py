@@ -1,12 +1,12 @@
-"""A structural schema as a tree that can be walked: what a CustomResourceDefinition says about its objects.
+"""Structural schemas of CustomResourceDefinitions as trees.
 
 Called by `records`, which parses each version's schema once; pruning, defaulting, validation, list types and OpenAPI
-walk the tree. The definition was validated before, so nothing here complains: what cannot be read means nothing.
+walk the tree. The definition is valid already, so parsing reports no errors: a value of a wrong type is ignored.
 
 Source: the API documentation of structural schemas (CustomResourceDefinition v1).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,10 +14,10 @@ Schema = dict[str, Any]
 """One JSONSchemaProps as JSON-ready data."""
 
 ABSENT: Final = object()
-"""There is no default; null would be one."""
+"""The value or default does not exist; null would be one."""
 
 META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
-"""What every object has, whether its schema says so or not."""
+"""The fields that every object has, with or without a schema for them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,17 +49,17 @@ class Structural:
         types: JSON types, any of which a value may have; empty for all.
         format: of texts and numbers.
         nullable: whether null is a value.
-        default: what an absent value becomes; ABSENT without one.
+        default: of an absent value; ABSENT without one.
         properties: the known members of an object.
-        additional: the schema of all other members, None where they have none.
-        allows_additional: whether there may be other members (`additionalProperties`).
+        additional: the schema of all other members, None without one.
+        allows_additional: whether other members are allowed (`additionalProperties`).
         items: of a list's elements.
-        preserves_unknown: whether members that are not known stay.
-        is_embedded: whether it is an object of the API with apiVersion, kind and metadata.
-        list_type, list_map_keys, map_type: as server-side apply wants them.
+        preserves_unknown: whether unknown members are kept (x-kubernetes-preserve-unknown-fields).
+        is_embedded: whether it is a resource with apiVersion, kind and metadata (x-kubernetes-embedded-resource).
+        list_type, list_map_keys, map_type: x-kubernetes-list-type and so on; empty without.
         limits: constraints on the value.
         all_of, any_of, one_of, none_of: further schemas that a value must meet (or must not).
-        source: the schema that it was made from.
+        source: the JSON-ready schema that was parsed.
     """
 
     types: tuple[str, ...] = ()
@@ -81,6 +81,10 @@ class Structural:
     one_of: tuple["Structural", ...] = ()
     none_of: "Structural | None" = None
     source: Schema = field(default_factory=dict)
+
+    def member(self, name: str) -> "Structural | None":
+        """The schema of a member, None for an unknown one."""
+        return self.properties.get(name, self.additional)
 
 
 INT_OR_STRING = ("integer", "string")
@@ -118,6 +122,22 @@ def has_rules(schema: Structural) -> bool:
         return True
     below = (*schema.properties.values(), schema.items, schema.additional)
     return any(one is not None and has_rules(one) for one in below)
+
+
+def embedded_resources(value: Any, schema: Structural | None, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """The embedded resources below the root, each before those within it, with their paths (`spec.items[0]`)."""
+    if schema is None:
+        return
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            if isinstance(item, dict | list):
+                yield from embedded_resources(item, schema.items, f"{path}[{index}]")
+    elif isinstance(value, dict):
+        if schema.is_embedded and path:
+            yield path, value
+        for name, item in value.items():
+            if isinstance(item, dict | list):
+                yield from embedded_resources(item, schema.member(name), f"{path}.{name}" if path else name)
 
 
 def _types(schema: Schema) -> tuple[str, ...]:

@@ -1,28 +1,31 @@
-"""A custom object against its schema: every fault, in upstream's words.
+"""Validates custom objects against their schemas; field errors have upstream's words.
 
-Called by `records` for every write. On an update, what is as it was is not judged again (a schema that became stricter
-does not lock objects in): elements of `map` lists are recognised by their keys, those of other lists by nothing.
+Called by `records` for every write. An update does not validate unchanged values again (ratcheting: objects that a
+stricter schema would refuse can still be changed). Elements of `map` lists are paired with their old values by their
+keys; those of other lists are always validated.
 
-Source: kube-openapi's validator and its ratcheting (KEP-4008); tests/conformance/golden/scale.jsonl.
+Source: kube-openapi's validator and its ratcheting (KEP-4008); the API documentation of x-kubernetes-embedded-resource;
+tests/conformance/golden/scale.jsonl.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
-from podscaler.api.crd import findings, list_types, value_rules
+from podscaler.api.crd import constraints, findings, list_types, structural
 from podscaler.api.crd.findings import SchemaFindings
 from podscaler.api.crd.structural import ABSENT, Structural
-from podscaler.api.machinery.field import FieldError
+from podscaler.api.machinery import names
+from podscaler.api.machinery.field import FieldError, invalid, required
+from podscaler.api.resource import metadata as metadata_rules
 from podscaler.api.resource.resources import Object
 
 
-def faults(new: Object, old: Object | None, schema: Structural) -> list[FieldError]:
-    """What is wrong with an object; `old` is the stored one, None for a new object."""
+def field_errors(new: Object, old: Object | None, schema: Structural) -> list[FieldError]:
+    """The field errors of an object; `old` is the stored one, None for a new object."""
     return _node(new, ABSENT if old is None else old, schema, "").errors
 
 
-def value_faults(value: Any, schema: Structural, path: str) -> list[FieldError]:
-    """What is wrong with a part of an object: a default, at the path given."""
+def value_errors(value: Any, schema: Structural, path: str) -> list[FieldError]:
+    """The field errors of a part of an object (a default), which is at `path`."""
     return _node(value, ABSENT, schema, path).errors
 
 
@@ -30,9 +33,9 @@ def _node(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings
     if old is not ABSENT and value == old:
         return SchemaFindings(checks=1)
     found = SchemaFindings()
-    found.merge(value_rules.of_type(value, schema, path))
+    found.merge(constraints.of_type(value, schema, path))
     if value is None:
-        _note(found, value_rules.of_enum(value, schema.limits, path))
+        _note(found, constraints.of_enum(value, schema.limits, path))
         return found
     found.merge(_alternatives(value, old, schema, path))
     found.merge(_own(value, old, schema, path))
@@ -45,16 +48,16 @@ def _note(found: SchemaFindings, errors: list[FieldError]) -> None:
 
 
 def _own(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
-    """What the node says of the value itself and of what is in it."""
+    """Validates the value by the node's own constraints, then its elements or members."""
     found = SchemaFindings()
     if isinstance(value, str):
-        _note(found, value_rules.of_text(value, schema.limits, path))
-        _note(found, value_rules.of_format(value, schema.format, path))
+        _note(found, constraints.of_text(value, schema.limits, path))
+        _note(found, constraints.of_format(value, schema.format, path))
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        _note(found, value_rules.of_number(value, schema, path))
+        _note(found, constraints.of_number(value, schema, path))
     elif isinstance(value, list):
         found.merge(_elements(value, old, schema, path))
-    _note(found, value_rules.of_enum(value, schema.limits, path))
+    _note(found, constraints.of_enum(value, schema.limits, path))
     if isinstance(value, dict):
         found.merge(_members(value, old, schema, path))
     return found
@@ -65,43 +68,34 @@ def _elements(value: list[Any], old: Any, schema: Structural, path: str) -> Sche
     if schema.items is not None:
         known = _by_key(old, schema)
         for index, item in enumerate(value):
-            before = known.get(_identity(item, schema), ABSENT) if known else ABSENT
+            before = known.get(list_types.identity(item, schema), ABSENT) if known else ABSENT
             found.merge(_node(item, before, schema.items, f"{path}[{index}]"))
-    _note(found, value_rules.of_length(value, schema.limits, path))
+    _note(found, constraints.of_length(value, schema.limits, path))
     return found
 
 
 def _by_key(old: Any, schema: Structural) -> dict[str, Any]:
     if schema.list_type != "map" or not isinstance(old, list):
         return {}
-    return {_identity(item, schema): item for item in old}
-
-
-def _identity(item: Any, schema: Structural) -> str:
-    return repr(sorted(list_types.key_of(item, schema).items()))
+    return {list_types.identity(item, schema): item for item in old}
 
 
 def _members(value: Object, old: Any, schema: Structural, path: str) -> SchemaFindings:
-    counted = value_rules.of_members(value, schema.limits, path)
+    counted = constraints.of_members(value, schema.limits, path)
     found = SchemaFindings(counted, 1)
     if counted:
         return found
-    for name, member in _known_members(value, schema):
-        before = old.get(name, ABSENT) if isinstance(old, dict) else ABSENT
-        found.merge(_node(value[name], before, member, f"{path}.{name}" if path else name))
+    for name, item in value.items():
+        member = schema.member(name)
+        if member is not None:
+            before = old.get(name, ABSENT) if isinstance(old, dict) else ABSENT
+            found.merge(_node(item, before, member, f"{path}.{name}" if path else name))
     found.errors += [findings.required(path, name) for name in schema.limits.required if name not in value]
     return found
 
 
-def _known_members(value: Object, schema: Structural) -> Iterator[tuple[str, Structural]]:
-    for name in value:
-        member = schema.properties.get(name, schema.additional)
-        if member is not None:
-            yield name, member
-
-
 def _alternatives(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
-    """What allOf, anyOf, oneOf and not say."""
+    """Validates the value by allOf, anyOf, oneOf and not."""
     found = SchemaFindings()
     for judge in (_any_of, _one_of, _all_of, _none_of):
         found.merge(judge(value, old, schema, path))
@@ -157,3 +151,27 @@ def _none_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindi
     if schema.none_of is None or not _node(value, old, schema.none_of, path).is_valid:
         return SchemaFindings()
     return SchemaFindings([findings.without_path(f'"{path}" must not validate the schema (not)')])
+
+
+def embedded_resource_errors(obj: Object, schema: Structural) -> list[FieldError]:
+    """The field errors of apiVersion, kind, labels and annotations of embedded resources."""
+    return [
+        error for path, embedded in structural.embedded_resources(obj, schema) for error in _of_embedded(embedded, path)
+    ]
+
+
+def _of_embedded(value: Object, path: str) -> list[FieldError]:
+    found = [required(f"{path}.{name}") for name in ("apiVersion", "kind") if not value.get(name)]
+    api_version = value.get("apiVersion")
+    if isinstance(api_version, str) and api_version.count("/") > 1:
+        text = f"unexpected GroupVersion string: {api_version}"
+        found.append(invalid(f"{path}.apiVersion", api_version, text))
+    kind = value.get("kind")
+    if isinstance(kind, str) and kind:
+        head = "may have mixed case, but should otherwise match: "
+        found += [invalid(f"{path}.kind", kind, f"{head}{text}") for text in names.dns_label_faults(kind.lower())]
+    metadata = value.get("metadata")
+    if isinstance(metadata, dict):
+        found += metadata_rules.label_errors(metadata.get("labels") or {}, f"{path}.metadata.labels")
+        found += metadata_rules.annotation_errors(metadata.get("annotations") or {}, f"{path}.metadata.annotations")
+    return found

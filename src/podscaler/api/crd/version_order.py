@@ -1,6 +1,6 @@
 """The order of a group's versions: `v10`, `v2`, `v1`, `v11beta2`, `v3alpha1`, `foo`.
 
-Called by the routes for groups that CustomResourceDefinitions make, whose first version is the preferred one.
+Called by discovery and routing for groups of CustomResourceDefinitions and APIServices, which prefer the first version.
 
 Source: the API documentation of version priority.
 """
@@ -12,7 +12,7 @@ _STAGES = {None: 0, "beta": 1, "alpha": 2}
 
 
 def sort_key(version: str) -> tuple[int, int, int, str]:
-    """By this, the most preferred version comes first."""
+    """The sort key by which the most preferred version comes first."""
     match = _VERSION.fullmatch(version)
     if match is None:
         return (3, 0, 0, version)

@@ -1,13 +1,12 @@
-"""All kinds that the API server serves, as records.
+"""All built-in kinds that the API server serves, as records.
 
-Called by the API server, which serves what is listed, and by whoever needs a kind's names. A kind is added by writing
-its record in `podscaler.api.kinds` and listing it here.
+To add a kind, write its record in `podscaler.api.kinds` and list it here.
 """
 
 from podscaler.api.kinds.apiextensions import apiservice, customresourcedefinition
-from podscaler.api.kinds.apps import controllerrevision, daemonset, deployment, job, replicaset, statefulset
+from podscaler.api.kinds.apps import daemonset, deployment, job, replicaset, statefulset
 from podscaler.api.kinds.autoscaling import hpa
-from podscaler.api.kinds.core import configmap, event, lease, metrics, namespace, node, serviceaccount
+from podscaler.api.kinds.core import configmap, event, lease, metrics, namespace, node
 from podscaler.api.kinds.networking import endpoints, endpointslice, ingress, ingressclass, networkpolicy, service
 from podscaler.api.kinds.pods import pod
 from podscaler.api.kinds.policy import (
@@ -34,11 +33,11 @@ RESOURCES: tuple[Resource, ...] = (
     replicaset.REPLICATION_CONTROLLER,
     resourcequota.RESOURCE,
     configmap.SECRET,
-    serviceaccount.RESOURCE,
+    namespace.SERVICE_ACCOUNT,
     service.RESOURCE,
     apiservice.RESOURCE,
     customresourcedefinition.RESOURCE,
-    controllerrevision.RESOURCE,
+    statefulset.CONTROLLER_REVISION,
     daemonset.RESOURCE,
     deployment.RESOURCE,
     replicaset.RESOURCE,

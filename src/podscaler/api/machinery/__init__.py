@@ -1,6 +1,5 @@
-"""Values that all API objects are made of: quantities, selectors, names, instants, durations, field errors,
-patterns.
+"""Values of which API objects are made: quantities, selectors, names, times, durations, field errors, patterns.
 
-Reading order: Each module stands alone; `quantity`, `selectors` and `field` are used most.
+Reading order: each module stands alone; `quantity`, `selectors` and `field` are used most.
 May import: `base`, `api.text`.
 """

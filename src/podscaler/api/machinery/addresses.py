@@ -1,4 +1,4 @@
-"""The rules for IP addresses and networks.
+"""Validates IP addresses and networks (CIDR).
 
 Called by the validation of pods, services, network policies and endpoint slices.
 
@@ -16,7 +16,7 @@ _LEADING_ZEROS = re.compile(r"(?<![0-9a-fA-F:])0+(?=\d)")
 
 
 def find(text: str) -> IPv4Address | IPv6Address | None:
-    """The address that the text is, None for any other text."""
+    """The parsed address, None for any other text."""
     try:
         return ip_address(text)
     except ValueError:
@@ -24,13 +24,13 @@ def find(text: str) -> IPv4Address | IPv6Address | None:
 
 
 def without_leading_zeros(text: str) -> str:
-    """The text as the address that upstream takes it for: leading zeros of IPv4 parts do not count."""
+    """The text without leading zeros in IPv4 octets, which upstream ignores."""
     head, colon, tail = text.rpartition(":")
     return f"{head}{colon}{_LEADING_ZEROS.sub('', tail)}" if "." in tail else text
 
 
 def faults(text: str) -> list[str]:
-    """What forbids `text` as an address that others reach: no address, or one of a range with a meaning of its own."""
+    """The errors of `text` as the address of an endpoint: invalid, or in a range with a special meaning."""
     address = find(text)
     if address is None:
         return [FAULT]
@@ -45,7 +45,7 @@ def faults(text: str) -> list[str]:
 
 
 def find_network(text: str) -> IPv4Network | IPv6Network | None:
-    """The network that the text means, bits beyond its prefix and leading zeros forgiven, None for any other text."""
+    """The parsed network, None for any other text; bits beyond the prefix and leading zeros are ignored."""
     if "/" not in text:
         return None
     try:
@@ -55,12 +55,12 @@ def find_network(text: str) -> IPv4Network | IPv6Network | None:
 
 
 def is_part(part: IPv4Network | IPv6Network, whole: IPv4Network | IPv6Network) -> bool:
-    """Whether one network is a true part of the other."""
+    """Whether `part` is a proper subnet of `whole`."""
     return part.version == whole.version and part.prefixlen > whole.prefixlen and part.network_address in whole
 
 
 def network_faults(text: str) -> list[str]:
-    """What forbids `text` as a network (`10.0.0.0/8`)."""
+    """The errors of `text` as a network (`10.0.0.0/8`)."""
     network = find_network(text)
     if network is None:
         return [_NETWORK_FAULT]

@@ -1,4 +1,4 @@
-"""Durations as Go writes them (`1m30s`): flags, metric windows and recordings hold them as text.
+"""Parses and prints durations as Go does (`1m30s`), for flags, metric windows and recordings.
 
 Spans are integers, nanoseconds.
 

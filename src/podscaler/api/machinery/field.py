@@ -1,4 +1,4 @@
-"""Faults of single fields, and the 422 answer that upstream builds from them.
+"""Field errors, and the API error 422 (Invalid) with their causes.
 
 Source: the API conventions on Status (`reason: Invalid`, `details.causes`).
 """
@@ -13,7 +13,7 @@ from podscaler.base.errors import Cause, StatusError
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One fault: `<field>: <text>` in messages, {reason, message, field} in causes."""
+    """The error of one field: `<field>: <text>` in messages, {reason, message, field} in causes."""
 
     reason: str
     field: str
@@ -24,12 +24,12 @@ class FieldError:
 
 
 def required(field: str, detail: str = "") -> FieldError:
-    """The field must be there."""
+    """The field is missing."""
     return FieldError("FieldValueRequired", field, f"Required value: {detail}" if detail else "Required value")
 
 
 def invalid(field: str, value: Any, detail: str) -> FieldError:
-    """The value is wrong. `value` is shown as Go shows it: JSON, strings quoted."""
+    """The value is invalid. `value` is shown as Go shows it: as JSON, strings quoted."""
     return FieldError("FieldValueInvalid", field, f"Invalid value: {_shown(value)}: {detail}")
 
 
@@ -40,22 +40,22 @@ def not_supported(field: str, value: Any, supported: Sequence[str]) -> FieldErro
 
 
 def forbidden(field: str, detail: str) -> FieldError:
-    """The field may not be set (so)."""
+    """The field must not be set, or not to this value."""
     return FieldError("FieldValueForbidden", field, f"Forbidden: {detail}")
 
 
 def duplicate(field: str, value: Any) -> FieldError:
-    """The value stands twice in a list whose entries must differ."""
+    """The value is repeated in a list whose entries must differ."""
     return FieldError("FieldValueDuplicate", field, f"Duplicate value: {_shown(value)}")
 
 
 def not_found(field: str, value: Any) -> FieldError:
-    """The value refers to something that is not there."""
+    """The value refers to something that does not exist."""
     return FieldError("FieldValueNotFound", field, f"Not found: {_shown(value)}")
 
 
 def too_long(field: str, max_bytes: int) -> FieldError:
-    """The text (or all texts of a map together) has more than `max_bytes` bytes; upstream no longer shows the value."""
+    """The text (or all texts of a map together) has more than `max_bytes` bytes; upstream does not show the value."""
     return FieldError("FieldValueTooLong", field, f"Too long: may not be more than {max_bytes} bytes")
 
 
@@ -70,7 +70,7 @@ def _shown(value: Any) -> str:
 
 
 def refusal(*, group: str, kind: str, name: str, errors: Sequence[FieldError]) -> StatusError:
-    """The 422 for an object with at least one fault; its message tells exact duplicates once, its causes each."""
+    """The API error 422 of an object with at least one field error; the message lists distinct ones, the causes all."""
     unique = list(dict.fromkeys(errors))
     texts = [str(error) for error in unique]
     shown = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

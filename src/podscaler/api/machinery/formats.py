@@ -1,9 +1,10 @@
-"""The formats of texts that a schema may ask for, as predicates.
+"""Predicates for the `format` of strings in schemas.
 
-Called by `value_rules`. A format that is not listed is not checked, as upstream does not.
+Called by the validation of custom objects and the CEL library of named formats. Other formats are not validated, as
+upstream.
 
 Source: the formats that the API documentation of CustomResourceDefinition lists (OpenAPI v3 validation).
-Differs: texts are judged by Python's libraries where Go's disagree on odd ones (rare dates, unusual mail addresses).
+Differs: Python's libraries decide where Go's disagree on rare texts (dates, unusual mail addresses).
 """
 
 import base64
@@ -16,21 +17,17 @@ from urllib.parse import urlsplit
 
 from podscaler.api.machinery import duration, instants, names
 
+_HEX = "[0-9a-fA-F]"
 _HOSTNAME = re.compile(
     r"[a-zA-Z0-9]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?(\.[a-zA-Z0-9]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?)*\.?"
 )
-_EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
-_MAC = re.compile(
-    r"[0-9a-fA-F]{2}([:-])[0-9a-fA-F]{2}(\1[0-9a-fA-F]{2}){4}(\1[0-9a-fA-F]{2}){0,2}|([0-9a-fA-F]{4}\.){2}[0-9a-fA-F]{4}"
-)
+_MAC = rf"{_HEX}{{2}}([:-]){_HEX}{{2}}(\1{_HEX}{{2}}){{4}}(\1{_HEX}{{2}}){{0,2}}|({_HEX}{{4}}\.){{2}}{_HEX}{{4}}"
 _DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d.*", re.DOTALL)
 _LONG_DURATION = re.compile(r"(\d+) ?(ns|us|µs|ms|s|m|h|d|w|second|minute|hour|day|week|sec|min|hr|nano|micro|milli)s?")
 _CARD = re.compile(
     r"(?:4\d{12}(?:\d{3})?|5[1-5]\d{14}|6(?:011|5\d\d)\d{12}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}|(?:2131|1800|35\d{3})\d{11})"
 )
-_RGB = re.compile(
-    r"rgb\(\s*((1?\d?\d|2[0-4]\d|25[0-5]))\s*,\s*((1?\d?\d|2[0-4]\d|25[0-5]))\s*,\s*((1?\d?\d|2[0-4]\d|25[0-5]))\s*\)"
-)
+_BYTE = r"\s*(1?\d?\d|2[0-4]\d|25[0-5])\s*"
 
 
 def _matcher(pattern: str) -> Callable[[str], bool]:
@@ -38,10 +35,8 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
     return lambda text: compiled.fullmatch(text) is not None
 
 
-def _uuid(version: str) -> Callable[[str], bool]:
-    variant = "[0-9a-fA-F]" if version in ("3", "[0-9a-fA-F]") else "[89abAB]"
-    hexa = "[0-9a-fA-F]"
-    return _matcher(f"{hexa}{{8}}-?{hexa}{{4}}-?{version}{hexa}{{3}}-?{variant}{hexa}{{3}}-?{hexa}{{12}}")
+def _uuid(version: str = _HEX, variant: str = _HEX) -> Callable[[str], bool]:
+    return _matcher(f"{_HEX}{{8}}-?{_HEX}{{4}}-?{version}{_HEX}{{3}}-?{variant}{_HEX}{{3}}-?{_HEX}{{12}}")
 
 
 def _is_parsed(parse: Callable[[str], object]) -> Callable[[str], bool]:
@@ -113,18 +108,16 @@ def _is_hostname(text: str) -> bool:
     return len(text) <= 255 and _HOSTNAME.fullmatch(text) is not None
 
 
-_ANY_HEX = "[0-9a-fA-F]"
-
 CHECKS: Mapping[str, Callable[[str], bool]] = {
-    "bsonobjectid": _matcher("[0-9a-fA-F]{24}"),
+    "bsonobjectid": _matcher(f"{_HEX}{{24}}"),
     "byte": _is_base64,
     "cidr": _is_cidr,
     "creditcard": _is_card,
     "date": _is_date,
     "datetime": _is_date_time,
     "duration": _is_duration,
-    "email": lambda text: _EMAIL.fullmatch(text) is not None,
-    "hexcolor": _matcher("#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})"),
+    "email": _matcher(r"[^@\s]+@[^@\s]+"),
+    "hexcolor": _matcher(f"#?({_HEX}{{3}}|{_HEX}{{6}})"),
     "hostname": _is_hostname,
     "ipv4": _is_parsed(ipaddress.IPv4Address),
     "ipv6": _is_parsed(ipaddress.IPv6Address),
@@ -133,19 +126,19 @@ CHECKS: Mapping[str, Callable[[str], bool]] = {
     "isbn13": _is_isbn13,
     "k8slongname": lambda text: not names.dns_subdomain_faults(text),
     "k8sshortname": lambda text: not names.dns_label_faults(text),
-    "mac": lambda text: _MAC.fullmatch(text) is not None,
+    "mac": _matcher(_MAC),
     "password": lambda _text: True,
-    "rgbcolor": lambda text: _RGB.fullmatch(text) is not None,
+    "rgbcolor": _matcher(rf"rgb\({_BYTE},{_BYTE},{_BYTE}\)"),
     "ssn": _matcher(r"\d{3}[- ]?\d{2}[- ]?\d{4}"),
     "uri": _is_uri,
-    "uuid": _uuid(_ANY_HEX),
+    "uuid": _uuid(),
     "uuid3": _uuid("3"),
-    "uuid4": _uuid("4"),
-    "uuid5": _uuid("5"),
+    "uuid4": _uuid("4", "[89abAB]"),
+    "uuid5": _uuid("5", "[89abAB]"),
 }
 """By the format's name without dashes: `date-time` and `datetime` are one."""
 
 
 def find_check(name: str) -> Callable[[str], bool] | None:
-    """The predicate of a format, None for one that is not checked."""
+    """The predicate of a format, None for one that is not validated."""
     return CHECKS.get(name.replace("-", ""))

@@ -1,6 +1,6 @@
-"""Instants of API objects and recordings as integers: nanoseconds since the Unix epoch, from RFC 3339 text and back.
+"""Converts times of API objects (RFC 3339) to nanoseconds since the Unix epoch, and back.
 
-Called wherever typed objects become facts for a decision; each distinct text is parsed once (they repeat a lot).
+Called for typed objects, decisions and recordings. Results are cached, since the same texts are parsed often.
 
 Source: RFC 3339; meta/v1 Time.
 """
@@ -12,7 +12,7 @@ from functools import lru_cache
 from podscaler.base import clock
 
 ZERO = -62_135_596_800_000_000_000
-"""Go's zero time (year 1), which stands for an absent metav1.Time wherever upstream compares without asking."""
+"""Go's zero time (year 1): the value of an absent metav1.Time in upstream's comparisons."""
 
 _TEXT = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,18}))?(Z|z|[+-]\d\d:\d\d)", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -20,7 +20,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @lru_cache(maxsize=16384)
 def parse(text: str) -> int:
-    """The instant in nanoseconds; digits beyond the ninth are cut. Raises ValueError naming the text."""
+    """The instant in nanoseconds; further digits are truncated. Raises ValueError that quotes the text."""
     if len(text) == 20 and text[10] == "T" and text[4] == "-" and text.isascii():
         return _since_epoch_ns(text, text)
     match = _TEXT.fullmatch(text)
@@ -50,11 +50,11 @@ def _of_second(second: int) -> str:
 
 
 def text(instant_ns: int) -> str:
-    """The instant as metav1.Time prints it: UTC, whole seconds (cut), `Z`."""
+    """The instant as metav1.Time prints it: UTC, whole seconds (truncated), `Z`."""
     return _of_second(instant_ns // clock.NANOSECONDS)
 
 
 def exact(instant_ns: int) -> str:
-    """The instant with all its nanoseconds, which `parse` reads as it was."""
+    """The instant with nine digits of nanoseconds, which `parse` reads back exactly."""
     second, rest_ns = divmod(instant_ns, clock.NANOSECONDS)
     return f"{_of_second(second)[:-1]}.{rest_ns:09}Z"

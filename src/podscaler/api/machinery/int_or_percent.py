@@ -1,6 +1,6 @@
-"""Fields that hold a number of pods, or a percentage of them as text (`25%`).
+"""Validates and reads IntOrString fields: a number of pods, or a percentage of them (`25%`).
 
-Called by the records of workloads with rolling updates.
+Called by the validation of workloads, disruption budgets and services.
 
 Source: the API reference (IntOrString), upstream's messages.
 """
@@ -19,20 +19,20 @@ _FORM = (
 
 
 def faults(amount: Amount, path: str) -> list[FieldError]:
-    """What is wrong with an amount: text that is no percentage, a negative number."""
+    """The field errors of an amount: a text that is no percentage, a negative number."""
     if isinstance(amount, str):
         return [] if _PERCENT.fullmatch(amount) else [invalid(path, amount, _FORM)]
     return [invalid(path, amount, "must be greater than or equal to 0")] if amount < 0 else []
 
 
 def at_most_all(amount: Amount, path: str) -> list[FieldError]:
-    """The fault of a percentage above 100."""
+    """The field error of a percentage above 100."""
     share_pct = percent(amount)
     return [invalid(path, amount, "must not be greater than 100%")] if share_pct and share_pct > 100 else []
 
 
 def percent(amount: Amount) -> int | None:
-    """The percentage, None for a plain number and for text that is none."""
+    """The percentage, None for a number and for an invalid text."""
     return int(amount[:-1]) if isinstance(amount, str) and _PERCENT.fullmatch(amount) else None
 
 

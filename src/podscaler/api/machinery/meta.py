@@ -1,9 +1,9 @@
-"""What all typed API objects share: metadata, and the Status that an API answers with when it refuses.
+"""Common parts of typed API objects: ObjectMeta, OwnerReference, and the Status of failed requests.
 
 Decoded with msgspec from JSON by the client, the recorder and the replay. Field names are the API's in snake case.
-Texts of times and quantities stay texts here, so that an object is written back exactly as it was read.
+Times and quantities stay texts, so that an object is written back as it was read.
 
-Differs: `metadata.managedFields` is left out on purpose: it is large, and servers keep what they have.
+Differs: `metadata.managedFields` is left out: it is large, and servers keep their own when it is absent.
 
 Source: meta/v1 (docs/spec/api.md, docs/spec/controller.md 10 (REST requests)).
 """
@@ -14,9 +14,9 @@ import msgspec
 
 
 class Wire(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """The base of typed API objects: immutable, camel case on the wire, empty fields left out.
+    """The base of typed API objects: immutable, camel case in JSON, empty fields omitted.
 
-    They hold no cycles, so the garbage collector need not look at them.
+    They have no reference cycles, so the garbage collector does not track them (`gc=False`).
     """
 
 
@@ -51,7 +51,7 @@ class ObjectMeta(Wire, frozen=True):
 
 
 class Status(Wire, frozen=True, tag_field="kind", tag="Status"):
-    """meta/v1 Status: why a request failed. Without a code the failure arose in the client."""
+    """meta/v1 Status: why a request failed; `code` is 0 for a failure in the client."""
 
     api_version: str = ""
     metadata: dict[str, Any] | None = None

@@ -1,7 +1,7 @@
-"""The rules for names, label keys and label values, as functions that return what is wrong with a text.
+"""Validates names of objects and resources, label keys and label values.
 
-Called by the validation of served kinds and by label selectors. Each function returns a list of fault texts in
-upstream's order, empty when the text is fine; the caller wraps them in a field error. Lengths are counted in bytes.
+Called by the validation of served kinds and by label selectors. Each function returns upstream's messages in its order,
+empty for a valid text; the caller makes field errors of them. Lengths are in bytes.
 
 Source: Kubernetes v1.37.0, object names and label syntax (docs/spec/api.md 2.5 (Name rules), docs/spec/decision.md 12.3
 (Parsing scale.status.selector)).
@@ -75,36 +75,36 @@ _QUOTA_RESOURCES = frozenset(
 
 
 def path_segment_faults(text: str) -> list[str]:
-    """What forbids `text` as one segment of a URL path (any object name of any kind)."""
+    """Validates `text` as one segment of a URL path (any object name of any kind)."""
     if text in {".", ".."}:
         return [f"may not be '{text}'"]
     return [f"may not contain '{character}'" for character in "/%" if character in text]
 
 
 def dns_label_faults(text: str) -> list[str]:
-    """What forbids `text` as an RFC 1123 label (namespaces, containers)."""
+    """Validates `text` as an RFC 1123 label (namespaces, containers)."""
     if _LABEL.fullmatch(text):
         return _over(text, 63)
     return [*_over(text, 63), _DOTS_FAULT if _SUBDOMAIN.fullmatch(text) else _LABEL_FAULT]
 
 
 def dns_1035_label_faults(text: str) -> list[str]:
-    """What forbids `text` as an RFC 1035 label (names and versions of custom resources)."""
+    """Validates `text` as an RFC 1035 label (names and versions of custom resources)."""
     return _over(text, 63) + ([] if _1035.fullmatch(text) else [_1035_FAULT])
 
 
 def dns_subdomain_faults(text: str) -> list[str]:
-    """What forbids `text` as an RFC 1123 subdomain (names of most objects)."""
+    """Validates `text` as an RFC 1123 subdomain (names of most objects)."""
     return _over(text, 253) + ([] if _SUBDOMAIN.fullmatch(text) else [_SUBDOMAIN_FAULT])
 
 
 def wildcard_subdomain_faults(text: str) -> list[str]:
-    """What forbids `text` as an RFC 1123 subdomain whose first label is `*` (hosts of ingresses)."""
+    """Validates `text` as an RFC 1123 subdomain whose first label is `*` (hosts of ingresses)."""
     return _over(text, 253) + ([] if _WILDCARD.fullmatch(text) else [_WILDCARD_FAULT])
 
 
 def label_key_faults(text: str) -> list[str]:
-    """What forbids `text` as a label key, annotation key or any other qualified name."""
+    """Validates `text` as a label key, annotation key or any other qualified name."""
     parts = text.split("/")
     if len(parts) > 2:
         return [_TOO_MANY_SLASHES_FAULT]
@@ -113,12 +113,12 @@ def label_key_faults(text: str) -> list[str]:
 
 
 def label_value_faults(text: str) -> list[str]:
-    """What forbids `text` as the value of a label."""
+    """Validates `text` as the value of a label."""
     return _too_long(text, 63) + ([] if _VALUE.fullmatch(text) else [_VALUE_FAULT])
 
 
 def container_resource_name_faults(text: str) -> list[str]:
-    """What forbids `text` as the name of a resource that a container requests.
+    """Validates `text` as the name of a resource that a container requests.
 
     Differs: the spec names the outcome for unqualified names only; names with a slash follow upstream's rule for
     extended resources.
@@ -130,7 +130,7 @@ def container_resource_name_faults(text: str) -> list[str]:
 
 
 def resource_name_faults(text: str) -> list[str]:
-    """What forbids `text` as the name of any resource: it must be a standard one, or have a domain."""
+    """Validates `text` as the name of any resource: a standard one, or one with a domain."""
     faults = label_key_faults(text)
     if not faults and "/" not in text and not _is_standard_resource(text):
         return ["must be a standard resource type or fully qualified"]
@@ -138,28 +138,28 @@ def resource_name_faults(text: str) -> list[str]:
 
 
 def quota_resource_name_faults(text: str) -> list[str]:
-    """What forbids `text` as the name of something that a quota counts."""
+    """Validates `text` as the name of a resource of a quota."""
     is_known = "/" in text or is_standard_quota_resource(text)
     return resource_name_faults(text) + ([] if is_known else ["must be a standard resource for quota"])
 
 
 def is_standard_quota_resource(text: str) -> bool:
-    """Whether `text` names something that a quota can count without a domain in the name."""
+    """Whether `text` is a standard resource of quotas, whose name has no domain."""
     return text != "storage" and _is_standard_resource(text)
 
 
 def is_native_resource(text: str) -> bool:
-    """Whether Kubernetes itself defines the resource: no domain in its name, or one of its own."""
+    """Whether Kubernetes defines the resource: its name has no domain, or one of kubernetes.io."""
     return "/" not in text or _is_native(text)
 
 
 def is_extended_resource(text: str) -> bool:
-    """Whether somebody else defines the resource, which then comes in whole units."""
+    """Whether `text` names an extended resource, which has integer quantities."""
     return not is_native_resource(text) and not _extended_resource_faults(text)
 
 
 def _over(text: str, limit_bytes: int) -> list[str]:
-    """Upstream counts bytes here too, and calls them characters where names are meant."""
+    """The message about a name that is too long; upstream counts bytes and calls them characters."""
     return [f"must be no more than {limit_bytes} characters"] if len(text.encode()) > limit_bytes else []
 
 

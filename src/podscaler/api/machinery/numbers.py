@@ -1,8 +1,7 @@
-"""Go's integers and floats on amd64, for arithmetic that must agree with upstream to the last bit.
+"""Go's integer and float arithmetic on amd64, equal to upstream's to the last bit.
 
-Called by quantities, by the decision core and by whatever reads numbers of requests. Arithmetic is total: overflow
-wraps, division of floats by zero gives an infinity or NaN, and floats that do not fit an integer become its smallest
-value.
+Called by quantities, the decision core and the decoding of requests. Operations raise no errors: overflow wraps,
+division of floats by zero gives an infinity or NaN, and floats beyond an integer type become its smallest value.
 
 Source: the Go specification (integer overflow, conversions) and what amd64 does where it leaves freedom
 (docs/spec/decision.md 1.1 (Integer and float semantics)); Go's strconv.
@@ -20,10 +19,10 @@ _UINT64_DIGITS = 20
 
 
 def parse_uint(text: str, bits: int) -> int:
-    """The number that `text` writes in decimal digits: no sign, no blank, nothing between them.
+    """The number of a text of ASCII digits.
 
     Raises:
-        ValueError: it is none, or does not fit into `bits` bits; in the words of Go's strconv.ParseUint.
+        ValueError: another text, or a number beyond `bits` bits; in the words of Go's strconv.ParseUint.
     """
     if not (text.isascii() and text.isdigit()):
         raise ValueError(f"strconv.ParseUint: parsing {quoting.quoted(text)}: invalid syntax")
@@ -69,26 +68,26 @@ def divide(dividend: float, divisor: float) -> float:
 
 
 def int32_of_float(value: float) -> int:
-    """`value` truncated toward zero; INT32_MIN where that is no int32 (NaN and infinities too)."""
+    """`value` truncated toward zero; INT32_MIN beyond int32 (also for NaN and infinities)."""
     if INT32_MIN - 1 < value < INT32_MAX + 1:
         return int(value)
     return INT32_MIN
 
 
 def int64_of_float(value: float) -> int:
-    """`value` truncated toward zero; INT64_MIN where that is no int64 (NaN and infinities too)."""
+    """`value` truncated toward zero; INT64_MIN beyond int64 (also for NaN and infinities)."""
     if INT64_MIN <= value < 2.0**63:
         return int(value)
     return INT64_MIN
 
 
 def ceil(value: float) -> float:
-    """The next whole number up, as a float; NaN and infinities pass through."""
+    """`value` rounded up to an integer, as a float; NaN and infinities are returned unchanged."""
     return float(math.ceil(value)) if math.isfinite(value) else value
 
 
 def ceil_int32(value: float) -> int:
-    """`value` rounded up; INT32_MIN where that is no int32 (NaN and infinities too)."""
+    """`value` rounded up; INT32_MIN beyond int32 (also for NaN and infinities)."""
     if INT32_MIN - 1 < value <= INT32_MAX:
         return math.ceil(value)
     return INT32_MIN

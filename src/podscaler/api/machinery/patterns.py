@@ -1,113 +1,124 @@
-"""Patterns of RE2, the regular expressions of Go: reading, matching and refusing them.
+r"""Regular expressions in RE2's syntax, which is Go's, matched in time that is linear in the text.
 
-Patterns stand in the schemas of custom resources and in CEL expressions.
+Called for the patterns in schemas of custom resources and in CEL expressions. The library google-re2 compiles and
+matches them; it is imported when the first pattern is compiled.
 
-Source: RE2's syntax (documentation of Go's package regexp/syntax).
-Differs: patterns are read by Python, which reads RE2's syntax except for Unicode classes (`\\pL`) and flags in the
-middle; what it cannot read for that reason matches everything. Patterns with flags are matched by Python, too.
+Source: documentation of Go's packages regexp/syntax (its error messages, too) and regexp (which matches are found).
+Differs: Unicode classes have RE2's names, so `\p{Cn}`, `\p{LC}`, `\p{Letter}` and `\p{greek}`, which Go 1.25 added,
+are invalid; expressions may nest more than 1,000 deep.
 """
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
+from typing import Any
 
-from podscaler.api.machinery import linear_patterns
+_PROGRAM_BYTES = 8 << 20
+_PROGRAM_BYTES_MAX = 64 << 20
+"""Memory of one compiled pattern with its match states: RE2's default, and that of patterns too large for it."""
+
+_TOO_LARGE = "pattern too large"
+_ESCAPES = re.compile(r"\\Q.*?(?:\\E|\Z)|\\(.)", re.DOTALL)
+_GO_ERRORS = {
+    _TOO_LARGE: "expression too large",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid named capture group": "invalid named capture",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid repetition size": "invalid repeat count",
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "trailing \\": "trailing backslash at end of expression",
+}
+"""Go's words for RE2's errors, where the two differ."""
 
 
-@lru_cache(maxsize=1024)
-def compiled(pattern: str) -> re.Pattern[str] | None:
-    """The pattern, None where it cannot be read."""
+class PatternError(ValueError):
+    """A pattern is not a regular expression of RE2; str() is Go's message."""
+
+
+class Pattern:
+    """One compiled pattern.
+
+    Attributes:
+        program_size: the number of instructions, to which the time of a slow match is proportional.
+    """
+
+    __slots__ = ("_search", "program_size")
+
+    def __init__(self, expression: Any) -> None:
+        self._search = expression.search
+        self.program_size: int = expression.programsize
+
+    def matches(self, text: str) -> bool:
+        """Whether the pattern matches anywhere in the text."""
+        return self._search(text.encode()) is not None
+
+    def find_all(self, text: str) -> Iterator[str]:
+        """The leftmost matches that do not overlap, without empty ones that directly follow a match."""
+        encoded = text.encode()
+        position, previous_end = 0, -1
+        while position <= len(encoded):
+            match = self._search(encoded, position)
+            if match is None:
+                return
+            start, end = match.span()
+            if start < end or start != previous_end:
+                yield match.group().decode()
+            previous_end = end
+            position = end if end > position else _next_character(encoded, position)
+
+
+def _next_character(encoded: bytes, position: int) -> int:
+    """The offset after the UTF-8 character at `position`."""
+    position += 1
+    while position < len(encoded) and encoded[position] & 0xC0 == 0x80:
+        position += 1
+    return position
+
+
+@lru_cache(maxsize=256)
+def compiled(pattern: str) -> Pattern:
+    """The compiled pattern. Raises PatternError where it is invalid."""
+    if r"\C" in pattern and any(match[1] == "C" for match in _ESCAPES.finditer(pattern)):
+        raise PatternError(r"error parsing regexp: invalid escape sequence: `\C`")
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    options.never_capture = True
+    message = ""
+    for size in (_PROGRAM_BYTES, _PROGRAM_BYTES_MAX):
+        options.max_mem = size
+        try:
+            return Pattern(re2.compile(pattern, options))
+        except re2.error as error:
+            message = error.args[0].decode()
+        if not message.startswith(_TOO_LARGE):
+            break
+    raise PatternError(f"error parsing regexp: {_go_message(message, pattern)}")
+
+
+def _go_message(message: str, pattern: str) -> str:
+    """RE2's message `CODE: PART` in Go's words."""
+    code, _, part = message.partition(": ")
+    if code.startswith(_TOO_LARGE):
+        return f"{_GO_ERRORS[_TOO_LARGE]}: `{pattern}`"
+    if part in ("(?<=", "(?<!"):
+        capture, end, _ = pattern[pattern.index(part) :].partition(">")
+        return f"invalid named capture: `{capture}{end}`"
+    return f"{_GO_ERRORS.get(code, code)}: `{part}`"
+
+
+def find_error(pattern: str) -> str:
+    """Why a pattern is invalid, in Go's words; empty where it is valid."""
     try:
-        return re.compile(_translated(pattern))
-    except re.error:
-        return None
-
-
-def is_foreign(pattern: str) -> bool:
-    """Whether a pattern uses what RE2 has and Python has not: it is kept, and not matched."""
-    return r"\p" in pattern.lower() or "(?" in pattern[1:]
-
-
-def _translated(pattern: str) -> str:
-    text = pattern.replace(r"\z", r"\Z")
-    for name, characters in _CLASSES.items():
-        text = text.replace(f"[:{name}:]", characters)
-    return text
-
-
-def pattern_fault(pattern: str) -> str:
-    """Why a pattern cannot be read, much as Go words it."""
-    try:
-        re.compile(_translated(pattern))
-    except re.error as error:
-        text = _GO_WORDS.get(error.msg, error.msg)
-        return f"error parsing regexp: {text}: `{pattern}`"
+        compiled(pattern)
+    except PatternError as error:
+        return str(error)
     return ""
 
 
-def definition_fault(pattern: str) -> str:
-    """Why RE2 cannot read a pattern, as Go words it; empty where it can, or where only Python cannot."""
-    refused = _only_in_python(pattern)
-    if refused:
-        return f"error parsing regexp: {refused}"
-    return "" if is_foreign(pattern) else pattern_fault(pattern)
-
-
-def _only_in_python(pattern: str) -> str:
-    """What a pattern has that RE2 refuses and Python reads: looking around, references, possessive repetition."""
-    for found in _TOKENS.finditer(pattern):
-        token = found.group()
-        if token.startswith("(?<"):
-            return f"invalid named capture: `{pattern[found.start() :]}`"
-        if token.startswith("(?"):
-            return f"invalid or unsupported Perl syntax: `{token}`"
-        if token[0] == "\\" and token[1] in "123456789":
-            return f"invalid escape sequence: `{token}`"
-        if token[0] in "*+?":
-            return f"invalid nested repetition operator: `{token}`"
-    return ""
-
-
-_TOKENS = re.compile(
-    r"""
-    \\.                                          # an escape, or a reference
-    | \[\^?\]?(?:\\.|\[:\w+:\]|[^\]\\])*\]       # a class, in which nothing else means anything
-    | \(\?(?:[=!>\#(]|<[=!])                      # what looks around, and other groups of Perl's
-    | [*+?]\+                                     # repetition that gives nothing back
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-
-_CLASSES = {
-    "alnum": "0-9A-Za-z",
-    "alpha": "A-Za-z",
-    "digit": "0-9",
-    "lower": "a-z",
-    "space": r"\t\n\v\f\r ",
-    "upper": "A-Z",
-    "word": "0-9A-Za-z_",
-    "xdigit": "0-9A-Fa-f",
-}
-"""The named classes of RE2, as they stand in brackets."""
-
-_GO_WORDS = {
-    "missing ), unterminated subpattern": "missing closing )",
-    "unbalanced parenthesis": "unexpected )",
-    "unterminated character set": "missing closing ]",
-    "nothing to repeat": "missing argument to repetition operator",
-}
-
-
-def matches(pattern: str, value: str) -> bool:
-    """Whether RE2 would find the pattern in the value; True where the pattern cannot be read."""
-    matcher = linear_patterns.matcher(_translated(pattern))
-    if matcher is not None:
-        return matcher(value)
-    expression = compiled(pattern)
-    return expression is None or _found(expression, pattern, value)
-
-
-def _found(expression: re.Pattern[str], pattern: str, value: str) -> bool:
-    """Go's `$` is the end of the text, Python's also the place before a last line break."""
-    if pattern.endswith("$") and value.endswith("\n") and not pattern.endswith("\\$"):
-        return re.search(f"{pattern[:-1]}\\Z", value) is not None
-    return expression.search(value) is not None
+def matches(pattern: str, text: str) -> bool:
+    """Whether the pattern matches anywhere in the text. Raises PatternError where the pattern is invalid."""
+    return compiled(pattern).matches(text)

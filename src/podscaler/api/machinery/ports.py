@@ -1,4 +1,4 @@
-"""Rules for port numbers, port names and protocols.
+"""Validates port numbers, port names and protocols.
 
 Called by the validation of pods and services.
 
@@ -18,19 +18,19 @@ _NAME_MAX = 15
 
 
 def number_faults(port: int, path: str) -> list[FieldError]:
-    """What is wrong with a port number."""
+    """The field errors of a port number."""
     return [] if 1 <= port <= 65_535 else [invalid(path, port, _OUT_OF_RANGE)]
 
 
 def protocol_faults(protocol: str, path: str) -> list[FieldError]:
-    """What is wrong with a protocol."""
+    """The field errors of a protocol."""
     if not protocol:
         return [required(path)]
     return [] if protocol in PROTOCOLS else [not_supported(path, protocol, PROTOCOLS)]
 
 
 def name_texts(name: str) -> list[str]:
-    """What forbids `name` as the name of a port (an IANA service name)."""
+    """Validates the name of a port (an IANA service name): upstream's messages."""
     found = [] if len(name) <= _NAME_MAX else ["must be no more than 15 characters"]
     if not _NAME.fullmatch(name):
         found.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
@@ -44,7 +44,7 @@ def name_texts(name: str) -> list[str]:
 
 
 def target_faults(target: Any, path: str) -> list[FieldError]:
-    """What is wrong with a port given by number or by name."""
+    """The field errors of a port given by number or by name."""
     if isinstance(target, int):
         return number_faults(target, path)
     return [invalid(path, target, text) for text in name_texts(str(target))]

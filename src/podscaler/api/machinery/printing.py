@@ -1,6 +1,6 @@
-"""The small texts of which `kubectl get` tables are made: ages, selectors, lists cut short.
+"""Texts of cells in `kubectl get` tables: ages, labels, truncated lists.
 
-Called by the printers in `podscaler.api.kinds`. Pure: now is always an argument, in nanoseconds since the epoch.
+Called by the printers in `podscaler.api.kinds`. The present time is an argument, in nanoseconds since the epoch.
 
 Source: docs/spec/api.md 7.2 (Elapsed time); what upstream's tables show (golden captures).
 """
@@ -17,7 +17,7 @@ _NS = 1_000_000_000
 
 
 def age(created: str | None, now_ns: int) -> str:
-    """The time from `created` (RFC 3339) until now, as kubectl shows it; `<unknown>` without an instant."""
+    """The time since `created` (RFC 3339), as kubectl shows it; `<unknown>` if that is empty."""
     if not created:
         return UNKNOWN
     elapsed_ns = now_ns - instants.parse(created)

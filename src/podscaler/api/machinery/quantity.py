@@ -3,17 +3,15 @@
 A quantity is a decimal number with a format and sometimes the text it was read from. Theory of operation:
 
 1. A quantity is `unscaled x 10^scale`. Parsing yields a *small* one where the digits fit, else a *big* one
-   (docs/spec/quantity.md 2 (Parsing)); the two differ in how numbers are taken out of them when digits are lost or
-   int64 overflows.
-2. Small quantities that are in canonical form already (or close to it) remember their text and print it again; any
-   arithmetic drops it.
-3. `milli(text)` is `parse(text).milli_value()` on a fast path: the decision core reads thousands of usages with it.
+   (docs/spec/quantity.md 2 (Parsing)); the two are rounded differently when digits are lost or int64 overflows.
+2. Small quantities whose text is canonical (or close to it) print that text again; arithmetic drops it.
+3. `milli(text)` is a fast path for `parse(text).milli_value()`, with which the decision core reads usages.
 
-Called by everything that reads resource amounts and metric values. Quantities are immutable, equal and ordered by
-value, whatever their format.
+Called for resource amounts and metric values. Quantities are immutable, equal and ordered by value, whatever their
+format.
 
 Source: Kubernetes v1.37.0, resource.Quantity (docs/spec/quantity.md).
-Differs: a number of more than 4000 digits is refused, where upstream would spend minutes on it.
+Differs: a number of more than 4000 digits is invalid; upstream would take minutes for it.
 """
 
 import math
@@ -45,11 +43,11 @@ _WRAPPING_POWERS = frozenset({1, 2, 3, 6, 9})
 
 
 class QuantityError(ValueError):
-    """A text is not a quantity; str() is upstream's sentence."""
+    """A text is not a quantity; str() is upstream's message."""
 
 
 class Format(StrEnum):
-    """How a quantity prefers to be printed."""
+    """The format in which a quantity is printed, if that is exact."""
 
     DECIMAL_SI = "DecimalSI"
     BINARY_SI = "BinarySI"
@@ -65,7 +63,7 @@ class Quantity(msgspec.Struct, frozen=True, eq=False, gc=False):
         scale: the power of ten that they are multiplied by.
         format: DecimalSI, BinarySI or DecimalExponent.
         is_big: whether it is held in upstream's arbitrary-precision form.
-        remembered: the text it was read from, where that is printed back unchanged; else empty.
+        remembered: the parsed text if it is printed unchanged; else empty.
     """
 
     unscaled: int
@@ -76,19 +74,19 @@ class Quantity(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     @classmethod
     def parse(cls, text: str) -> "Quantity":
-        """The quantity that `text` says. Raises QuantityError."""
+        """The quantity of a text. Raises QuantityError."""
         return parse(text)
 
     @classmethod
     def from_milli(cls, milli: int, format: Format = Format.DECIMAL_SI) -> "Quantity":
-        """`milli` thousandths, without remembered text."""
+        """The quantity of `milli` thousandths."""
         return cls(milli, -3, format)
 
     def __str__(self) -> str:
         return self.remembered or self.canonical()
 
     def canonical(self) -> str:
-        """The canonical text, whatever it was read from."""
+        """The canonical text, also where another text is remembered."""
         if self.unscaled == 0:
             return "0"
         if self.format is Format.BINARY_SI and (whole := self._whole_number()) is not None and abs(whole) >= 1024:
@@ -181,7 +179,7 @@ ZERO = Quantity(0)
 
 
 def parse(text: str) -> Quantity:
-    """The quantity that `text` says. Raises QuantityError with upstream's sentence."""
+    """The quantity of a text. Raises QuantityError with upstream's message."""
     match = _TEXT.fullmatch(text)
     if match is None or not text:
         raise QuantityError(MALFORMED)
@@ -201,17 +199,6 @@ def parse(text: str) -> Quantity:
     return _finished(small, text, is_negative=sign == "-")
 
 
-def parse_json(raw: str) -> Quantity:
-    """The quantity in the raw JSON text of a value: a string or a bare number; escapes are not interpreted.
-
-    Raises QuantityError; `null` counts as zero.
-    """
-    if raw == "null":
-        return ZERO
-    is_string = len(raw) > 1 and raw[0] == raw[-1] == '"'
-    return parse((raw[1:-1] if is_string else raw).strip())
-
-
 _EASY_UNITS = {
     "": (15, 1000, 1),
     "m": (18, 1, 1),
@@ -222,11 +209,11 @@ _EASY_UNITS = {
     "Mi": (8, 1_048_576_000, 1),
     "Gi": (5, 1_073_741_824_000, 1),
 }
-"""Unit to the digits up to which nothing overflows, and thousandths as multiplier and divisor."""
+"""By unit, the number of digits that cannot overflow, and the factor to thousandths as multiplier and divisor."""
 
 
 def milli(text: str) -> int:
-    """`parse(text).milli_value()`, without the detour for common texts. Raises QuantityError."""
+    """`parse(text).milli_value()`, faster for common texts. Raises QuantityError."""
     digits = text.rstrip("kmunKMGi")
     easy = _EASY_UNITS.get(text[len(digits) :])
     if easy is not None and len(digits) <= easy[0] and digits.isdigit() and digits.isascii():
@@ -248,7 +235,7 @@ def _suffix(suffix: str) -> tuple[int, Format]:
 
 
 def _parse_small_decimal(whole: str, fraction: str, exponent: int, form: Format) -> Quantity | None:
-    """The small form; `remembered` is not empty where the input is to be remembered."""
+    """The small form, None if it does not fit; `remembered` is not empty if the text is to be remembered."""
     digits = whole + fraction
     scale = exponent - len(fraction)
     if len(digits) > _SMALL_DIGITS or scale < _NANO:

@@ -1,4 +1,4 @@
-"""One requirement of a label selector: a condition on one label, and what can be wrong with it.
+"""Requirements of label selectors: conditions on one label, and their validation.
 
 Called by `podscaler.api.machinery.selectors`, which combines requirements, and `podscaler.api.machinery.selector_text`,
 which reads them.
@@ -20,11 +20,11 @@ from podscaler.api.text.quoting import quoted
 
 
 class SelectorError(ValueError):
-    """A selector cannot be read; str() is upstream's sentence."""
+    """A selector is invalid; str() is upstream's message."""
 
 
 class Operator(StrEnum):
-    """The operators of requirements, as the text form and the messages spell them."""
+    """The operators of requirements, as in selector texts and messages."""
 
     EQUALS = "="
     DOUBLE_EQUALS = "=="
@@ -45,7 +45,7 @@ _COMPARISONS = frozenset({Operator.GREATER_THAN, Operator.LESS_THAN})
 
 
 class Requirement(msgspec.Struct, frozen=True):
-    """One condition on one label; make it with `requirement`, which checks it."""
+    """A condition on one label; `requirement` makes valid ones."""
 
     key: str
     operator: Operator
@@ -62,7 +62,7 @@ class Requirement(msgspec.Struct, frozen=True):
         return f"{self.key}{self.operator}{shown}"
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with these labels meets the condition."""
+        """Whether the labels of an object satisfy the condition."""
         value = labels.get(self.key)
         if self.operator in ANY_OF:
             return value is not None and value in self.values
@@ -83,7 +83,7 @@ class Requirement(msgspec.Struct, frozen=True):
 
 
 def requirement(key: str, operator: Operator, values: Sequence[str]) -> Requirement:
-    """A checked requirement. Raises SelectorError naming every fault, in the order key, values as a whole, values."""
+    """A valid requirement. Raises SelectorError with all errors: of the key, the list of values, each value."""
     faults = key_faults(key, "key") + _values_faults(operator, values)
     for index, value in enumerate(values):
         if wrong := names.label_value_faults(value):
@@ -94,7 +94,7 @@ def requirement(key: str, operator: Operator, values: Sequence[str]) -> Requirem
 
 
 def key_faults(key: str, path: str) -> list[str]:
-    """What is wrong with a label key, as at most one text that begins with `path`."""
+    """The errors of a label key, as at most one text, which begins with `path`."""
     wrong = names.label_key_faults(key)
     return [f"{path}: Invalid value: {quoted(key)}: {'; '.join(wrong)}"] if wrong else []
 

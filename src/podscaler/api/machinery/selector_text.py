@@ -1,4 +1,4 @@
-"""The text form of label selectors: words and symbols to requirements, with upstream's sentences for what is wrong.
+"""Parses the text form of label selectors to requirements, with upstream's messages.
 
 Called by `podscaler.api.machinery.selectors` (`parse`) only.
 
@@ -9,8 +9,8 @@ Grammar, as upstream reads it:
     symbol      = "=" | "==" | "!=" | ">" | "<"
     values      = [ value ] { "," [ value ] }
 
-`in` and `notin` are words like others except where an operator is expected. Values of one requirement are a set:
-sorted, without repetitions.
+`in` and `notin` are identifiers except where an operator is expected. The values of a requirement are sorted and
+distinct.
 
 Source: Kubernetes v1.37.0, label selectors (docs/spec/decision.md 12.3 (Parsing scale.status.selector)).
 """
@@ -43,12 +43,12 @@ _END = _Token("", False)
 
 
 def parse(text: str) -> list[Requirement]:
-    """The requirements that `text` lists, in its order. Raises SelectorError with upstream's sentence."""
+    """The requirements of a selector text, in its order. Raises SelectorError with upstream's message."""
     return _Parser(text).requirements()
 
 
 class _Parser:
-    """Reads tokens from left to right, one ahead."""
+    """A recursive-descent parser with one token of lookahead."""
 
     def __init__(self, text: str) -> None:
         words = _TOKEN.findall(text)
@@ -140,7 +140,7 @@ class _Parser:
         return values
 
     def _add_value(self, values: set[str]) -> None:
-        """Read a value or a comma; a comma stands for the empty value where no value is next to it."""
+        """Read a value or a comma; a comma without a value beside it adds the empty value."""
         token = self._take()
         if token.is_word:
             values.add(token.text)

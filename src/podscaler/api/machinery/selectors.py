@@ -1,4 +1,4 @@
-"""Label selectors: which objects a set of requirements on labels picks, and their texts.
+"""Label selectors: parsed from text and from LabelSelector objects, matched against labels.
 
 Called by the API server (`labelSelector=` parameters), by controllers (objects' `spec.selector`) and by the decision
 core (the selector of a scale, the selectors of metrics).
@@ -41,11 +41,11 @@ _OBJECT_OPERATORS = {
 
 
 class Selector(msgspec.Struct, frozen=True):
-    """Requirements that an object must all meet.
+    """Requirements that an object must all satisfy.
 
     Attributes:
         requirements: in the order they were given.
-        equalities: those of the form `key=value`, which are checked first; derived.
+        equalities: those of the form `key=value`, which are matched first; derived.
         others: the rest; derived.
         matches_nothing: whether this is NOTHING.
     """
@@ -60,7 +60,7 @@ class Selector(msgspec.Struct, frozen=True):
         return ",".join(map(str, sorted(self.requirements, key=lambda each: each.key)))
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with these labels is picked."""
+        """Whether an object with these labels matches."""
         for key, value in self.equalities:
             if labels.get(key) != value:
                 return False
@@ -89,18 +89,18 @@ def _is_equality(each: Requirement) -> bool:
 
 @lru_cache(maxsize=16384)
 def parse(text: str) -> Selector:
-    """The selector that a text like `a=1,b in (x,y),!c` means (the empty text: EVERYTHING).
+    """The selector of a text like `a=1,b in (x,y),!c`; EVERYTHING for the empty text.
 
-    Raises SelectorError with upstream's sentence.
+    Raises SelectorError with upstream's message.
     """
     return of(selector_text.parse(text))
 
 
 def from_label_selector(selector: Mapping[str, Any] | None) -> Selector:
-    """The selector that a LabelSelector object (`matchLabels`, `matchExpressions`; JSON-ready) means.
+    """The selector of a LabelSelector object (`matchLabels`, `matchExpressions`; JSON-ready).
 
-    An absent object gives NOTHING, an empty one EVERYTHING. Raises SelectorError for the first requirement that is
-    wrong; matchLabels are read in the order of their keys, then expressions in theirs.
+    NOTHING for None, EVERYTHING for an empty object. Raises SelectorError for the first invalid requirement, of
+    matchLabels in the order of their keys, then of matchExpressions.
     """
     if selector is None:
         return NOTHING
@@ -120,7 +120,7 @@ def _from_expression(expression: Mapping[str, Any]) -> Requirement:
 
 
 def from_labels(labels: Mapping[str, str]) -> Selector:
-    """The selector that asks for each of these labels, unchecked (a Service's or ReplicationController's selector)."""
+    """The selector of a map of labels (of a Service or ReplicationController), which is not validated."""
     return of([Requirement(key, Operator.EQUALS, (labels[key],)) for key in sorted(labels)])
 
 

@@ -1,9 +1,9 @@
-"""The instants of API objects as text: meta/v1 Time (whole seconds) and MicroTime (six digits).
+"""Normalizes times of requests: meta/v1 Time (whole seconds) and MicroTime (six digits), with Go's errors.
 
-Called by decoding, for what clients send; instants as numbers are `instants`' and `clock`'s.
+Called by decoding; `instants` converts times to numbers.
 
-Theory of operation: a layout is a row of elements, each a pattern and the limits of its number, as Go's reference time
-`2006-01-02T15:04:05Z07:00` names them. The first element that does not fit gives Go's error.
+Theory of operation: a layout is a sequence of elements of Go's reference time `2006-01-02T15:04:05Z07:00`, each with a
+pattern and the range of its number. The first element that does not match determines Go's error.
 
 Source: the documentation and observed errors of Go's time.Parse.
 """
@@ -69,7 +69,7 @@ def _instant(text: str, layout: str, elements: tuple[_Element, ...]) -> datetime
     for element in elements:
         match = element.pattern.match(rest)
         if match is None:
-            raise _misfit(text, layout, rest, element.text)
+            raise _mismatch(text, layout, rest, element.text)
         if element.name:
             numbers[element.name] = _number(text, element, match)
         rest = rest[match.end() :]
@@ -89,7 +89,7 @@ def _number(text: str, element: _Element, match: re.Match[str]) -> int:
 def _zone(text: str, layout: str, rest: str) -> tuple[timedelta, str]:
     match = _ZONE.match(rest)
     if match is None:
-        raise _misfit(text, layout, rest, "Z07:00")
+        raise _mismatch(text, layout, rest, "Z07:00")
     zone = match[0]
     if zone == "Z":
         return timedelta(), rest[1:]
@@ -118,7 +118,7 @@ def _utc(text: str, numbers: dict[str, int], offset: timedelta) -> datetime:
         raise ValueError(f"parsing time {_quoted(text)}: day out of range") from None
 
 
-def _misfit(text: str, layout: str, rest: str, wanted: str) -> ValueError:
+def _mismatch(text: str, layout: str, rest: str, wanted: str) -> ValueError:
     return ValueError(f'parsing time {_quoted(text)} as "{layout}": cannot parse {_quoted(rest)} as "{wanted}"')
 
 

@@ -1,6 +1,6 @@
-"""Whether a configuration fits its type, before it is merged.
+"""Validates a configuration against its type before it is merged.
 
-Called by `applying`; the faults go into a refusal in upstream's words.
+Called by `applying` and `last_applied`. Errors have upstream's words.
 
 Source: structured-merge-diff's validation of typed values.
 """
@@ -12,29 +12,29 @@ from podscaler.api.managed_fields import path_elements, types
 from podscaler.api.managed_fields.types import FieldType, ListType, MapType, Scalar
 
 
-def faults(value: Any, kind: FieldType) -> list[str]:
-    """What is wrong with `value`, each as `.spec.replicas: expected numeric (int or float), got string`."""
-    return [f"{path}: {text}" if path else text for path, text in _faults(value, kind, "")]
+def errors(value: Any, kind: FieldType) -> list[str]:
+    """The errors of `value`, each like `.spec.replicas: expected numeric (int or float), got string`."""
+    return [f"{path}: {text}" if path else text for path, text in _errors(value, kind, "")]
 
 
 def summary(found: list[str]) -> str:
-    """Several faults in one text."""
+    """The errors (at least one) in one text."""
     return found[0] if len(found) == 1 else "\n  ".join(["errors:", *found])
 
 
-def _faults(value: Any, kind: FieldType, path: str) -> Iterator[tuple[str, str]]:
+def _errors(value: Any, kind: FieldType, path: str) -> Iterator[tuple[str, str]]:
     shape = types.shape_of(kind, value)
     if shape.map is not None:
-        yield from _map_faults(value, shape.map, path)
+        yield from _map_errors(value, shape.map, path)
     elif shape.scalar:
-        text = _scalar_fault(value, shape.scalar)
+        text = _scalar_error(value, shape.scalar)
         if text:
             yield path, text
     elif shape.list is not None:
-        yield from _list_faults(value, shape.list, path)
+        yield from _list_errors(value, shape.list, path)
 
 
-def _map_faults(value: Any, kind: MapType, path: str) -> Iterator[tuple[str, str]]:
+def _map_errors(value: Any, kind: MapType, path: str) -> Iterator[tuple[str, str]]:
     if value is None:
         return
     if not isinstance(value, dict):
@@ -46,10 +46,10 @@ def _map_faults(value: Any, kind: MapType, path: str) -> Iterator[tuple[str, str
         if child is None:
             yield below, "field not declared in schema"
             return
-        yield from _faults(value[name], child, below)
+        yield from _errors(value[name], child, below)
 
 
-def _list_faults(value: Any, kind: ListType, path: str) -> Iterator[tuple[str, str]]:
+def _list_errors(value: Any, kind: ListType, path: str) -> Iterator[tuple[str, str]]:
     if value is None:
         return
     if not isinstance(value, list):
@@ -66,10 +66,10 @@ def _list_faults(value: Any, kind: ListType, path: str) -> Iterator[tuple[str, s
         if element in seen:
             yield path, f"duplicate entries for key {shown}"
         seen.add(element)
-        yield from _faults(item, kind.element(), path + shown)
+        yield from _errors(item, kind.element(), path + shown)
 
 
-def _scalar_fault(value: Any, scalar: Scalar) -> str:
+def _scalar_error(value: Any, scalar: Scalar) -> str:
     if value is None:
         return ""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)

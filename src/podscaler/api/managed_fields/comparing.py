@@ -1,11 +1,10 @@
-"""Which fields of an object a change wrote, and which it removed.
+"""Compares two states of an object: the fields that a change wrote, and those that it removed.
 
-Called by `updating` and `last_applied` with the object before and after, both in one version and in the form in which
-it is stored. What is equal is passed over as a whole, so that the cost is that of what changed.
+Called by `updating` and `last_applied` with the stored forms before and after, both in one version. Equal parts are
+skipped as a whole, so the cost is proportional to the change.
 
-Rules: a field that appears counts as written, with all that is in it; one that vanishes as removed, with all that was
-in it; a scalar or atomic value that differs is written; of two empty values that differ (null, `{}`, `[]`), the second
-is written.
+Rules: an added field is written, with all fields below it; a removed one removed, with all fields below it; a scalar or
+atomic value that differs is written, and so is an empty value (null, `{}`, `[]`) in place of another one.
 
 Source: structured-merge-diff's comparison of typed values (its Added and Modified are one here).
 """
@@ -19,12 +18,12 @@ from podscaler.api.managed_fields.types import FieldType, ListType, MapType
 
 
 class _Absent:
-    """What a field is that is not there: null is a value."""
+    """The value of a missing field: null is a value."""
 
 
 ABSENT = _Absent()
 _Nodes = tuple[Set | None, Set | None]
-"""What of a value was written and what removed, as nodes; None for nothing."""
+"""The written and the removed fields of a value, as nodes of sets; None for none."""
 _WRITTEN: _Nodes = (LEAF, None)
 _NOTHING: _Nodes = (None, None)
 
@@ -37,7 +36,7 @@ class FieldChanges:
     removed: Set
 
     def without(self, ignored: Set) -> "FieldChanges":
-        """The comparison without `ignored` paths and what lies below them."""
+        """The changes without the `ignored` paths and those below them."""
         if not ignored:
             return self
         written = field_sets.without_trees(self.written, ignored)
@@ -45,7 +44,7 @@ class FieldChanges:
 
 
 def compare(old: Any, new: Any, kind: FieldType) -> FieldChanges:
-    """What distinguishes `new` from `old`, two values of a type."""
+    """The changes from `old` to `new`, two values of a type."""
     if old == new:
         return FieldChanges({}, {})
     written, removed = _compare(old, new, kind)
@@ -68,7 +67,7 @@ def _compare(old: Any, new: Any, kind: FieldType) -> _Nodes:
 
 
 def _whole(value: Any, kind: FieldType) -> Set:
-    """The node of a value that came or went, with all that is in it."""
+    """The node of an added or removed value, with all fields below it."""
     if not value:
         return LEAF
     if isinstance(value, dict) and kind.map is not None and not kind.map.atomic:
@@ -138,7 +137,7 @@ def _lists(old: Any, new: Any, kind: ListType) -> _Nodes:
 
 
 def _items(ones: list[Any], others: list[Any], kind: FieldType) -> _Nodes:
-    """The items of one step; where one list has several of them, these are owned together."""
+    """The changes of the items with one path element; duplicates are owned together."""
     if ones == others:
         return _NOTHING
     if len(ones) > 1 and len(others) > 1:

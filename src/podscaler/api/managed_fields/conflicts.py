@@ -1,6 +1,6 @@
-"""Fields that an applied configuration would take from other managers, and the refusal that says so.
+"""Conflicts of server-side apply, and the 409 that reports them.
 
-Raised by `applying`, narrowed down by `last_applied`, worded here.
+Raised by `applying`; `kinds` removes those that kubectl may resolve, and raises the API error.
 
 Source: apimachinery's NewConflictError; golden update-hpa.jsonl, scale.jsonl.
 """
@@ -15,7 +15,7 @@ from podscaler.base.errors import Cause, StatusError
 
 
 class ConflictsError(Exception):
-    """An applied configuration changes fields of others.
+    """An applied configuration changes fields of other managers.
 
     Args:
         sets: by manager, the fields in question; none is empty.
@@ -26,14 +26,14 @@ class ConflictsError(Exception):
         self.sets = dict(sets)
 
     def without(self, allowed: Set) -> "ConflictsError | None":
-        """The conflicts about other fields than `allowed`, None where there are none."""
+        """The conflicts without the fields `allowed`, None if none remain."""
         rest = {manager: field_sets.difference(fields, allowed) for manager, fields in self.sets.items()}
         rest = {manager: fields for manager, fields in rest.items() if fields}
         return ConflictsError(rest) if rest else None
 
 
 def refusal(conflicts: ConflictsError) -> StatusError:
-    """409, with a cause for each field."""
+    """The API error 409, with a cause for each field."""
     found = [
         (_shown(manager), path_elements.shown(path))
         for manager in sorted(conflicts.sets, key=lambda each: each.identifier)

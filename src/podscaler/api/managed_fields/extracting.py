@@ -1,9 +1,9 @@
-"""The fields that an object has: what its writer owns who applies it.
+"""Lists the fields of an object: the set that its manager owns after applying it.
 
-Called by `applying` and `last_applied`.
+Called by `applying`, `pruning` and `last_applied`.
 
-Rules: scalars and atomic values are owned as they are; of other maps and lists their parts are, items of lists with
-themselves; an object or list itself only if there is nothing in it.
+Rules: scalars and atomic values are members of the set; of other maps and lists the fields and items are; a map or list
+itself only if it is empty.
 
 Source: structured-merge-diff's ToFieldSet.
 """
@@ -21,7 +21,7 @@ def field_set(value: Any, kind: FieldType) -> Set:
 
 
 def _below(value: Any, kind: FieldType) -> Set | None:
-    """The node of a value as far as its own type says: LEAF for a scalar, None for a map or list with nothing in it."""
+    """The node of a value: LEAF for a scalar or an atomic value, None for an empty map or list."""
     shape = types.shape_of(kind, value)
     if shape.map is not None:
         return LEAF if shape.map.atomic else _map(value, shape.map)
@@ -62,10 +62,11 @@ def _as_member(node: Set | None) -> Set:
 
 
 def with_named_fields(fields: Set, kind: FieldType) -> Set:
-    """The set with the fields that a type declares and in which a path lies: those are members as well.
+    """The set with, as further members, the ancestors of its paths that are declared fields of the type.
 
-    A path `.spec.template.spec` makes `.spec` a member, `.metadata.labels.app` does not make `.metadata.labels` one
-    unless its object declares it. Where fields are removed, what holds them goes with them.
+    A path `.spec.template.spec` makes `.spec` a member. Where fields are removed, emptied ancestors are removed, too.
+
+    Source: structured-merge-diff's EnsureNamedFieldsAreMembers.
     """
     return {element: _named(element, node, kind) for element, node in fields.items()}
 

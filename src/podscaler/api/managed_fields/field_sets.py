@@ -1,24 +1,23 @@
-"""Sets of paths in an object, in the very form in which managedFields write them (FieldsV1).
+"""Sets of field paths in the form of managedFields (FieldsV1).
 
     {"f:spec": {"f:replicas": {}, "f:ports": {"k:{\\"port\\":80}": {".": {}, "f:port": {}}}}}
 
-A set maps the elements of paths (`path_elements`) to nodes. A node is itself a path of the set if it is empty or has
-the member `.`; its other members are the elements below it. So a stored set needs no decoding before it is used: sets
-that a change does not touch stay as they were read. Sets are values: no function changes its arguments, results may
-share parts with them.
+A set maps path elements (`path_elements`) to nodes. A node is itself a path of the set if it is empty or has the
+member `.`; its other members are the elements below it. Stored sets are used without decoding. Sets are values: no
+function changes its arguments; results may share parts with them.
 
 Called by all modules of this package. Source: the wire format of metav1.FieldsV1; structured-merge-diff's fieldpath.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 Set = dict[str, Any]
-"""A set, or a node of one; as a set `{}` has nothing in it, as a node it is a path that has nothing below it."""
+"""A set, or a node of one; `{}` is the empty set, as a node a path without paths below it."""
 
 SELF = "."
 LEAF: Set = {}
-"""The node of a path with nothing below it."""
+"""The node of a path without paths below it."""
 
 
 def is_member(node: Set) -> bool:
@@ -45,7 +44,7 @@ def of(*paths: Sequence[str]) -> Set:
 
 
 def below(fields: Set, element: str) -> Set:
-    """The set of what lies below an element, its own membership left out."""
+    """The set of the paths below an element, without the element itself."""
     node = fields.get(element)
     if not node:
         return {}
@@ -53,14 +52,14 @@ def below(fields: Set, element: str) -> Set:
 
 
 def union(one: Set, other: Set) -> Set:
-    """What is in either set; `one` itself where that has all."""
+    """The paths of either set; `one` itself where it has all."""
     if not one:
         return other
     return one if _covers(one, other) else joined(one, other)
 
 
 def joined(one: Set, other: Set) -> Set:
-    """Two nodes in one (or two sets that have something in them)."""
+    """The union of two nodes, or of two sets that are not empty."""
     if one is other:
         return one
     if not one or not other:
@@ -74,21 +73,21 @@ def joined(one: Set, other: Set) -> Set:
 
 
 def difference(one: Set, other: Set) -> Set:
-    """What is in `one` and not in `other`; `one` itself where nothing is taken away."""
+    """The paths of `one` that are not in `other`; `one` itself where that is all of them."""
     if not one or not other:
         return one
     return _without(one, other) or {}
 
 
 def intersection(one: Set, other: Set) -> Set:
-    """What is in both sets."""
+    """The paths of both sets."""
     if not one or not other:
         return {}
     return _shared(one, other)
 
 
 def without_trees(one: Set, other: Set) -> Set:
-    """What is in `one` and neither in `other` nor below one of its paths."""
+    """The paths of `one` that are neither in `other` nor below one of its paths."""
     kept: Set = {}
     for element, node in one.items():
         cut = other.get(element)
@@ -102,24 +101,13 @@ def without_trees(one: Set, other: Set) -> Set:
 
 
 def paths(fields: Set) -> Iterator[tuple[str, ...]]:
-    """All paths, each as its elements: those of one level first, sorted, then what lies below them."""
+    """All paths, each as its elements: those of one level first, sorted, then those below them."""
     yield from _paths_below(fields, ())
 
 
 def ordered(fields: Set) -> Set:
     """The same set with its elements in order, for writing."""
     return {element: ordered(fields[element]) for element in sorted(fields)}
-
-
-def renamed(fields: Set, name: Callable[[str], str]) -> Set:
-    """The set with other elements. Raises what `name` raises."""
-    result: Set = {}
-    for element, node in fields.items():
-        if element == SELF:
-            result[SELF] = {}
-        else:
-            result[name(element)] = renamed(node, name)
-    return result
 
 
 def _single(path: Sequence[str]) -> Set:
@@ -130,7 +118,7 @@ def _single(path: Sequence[str]) -> Set:
 
 
 def _covers(one: Set, other: Set) -> bool:
-    """Whether all below a node (or in a set) of `other` is in `one`, too."""
+    """Whether `one` has all paths below a node (or in a set) `other`."""
     for element, node in other.items():
         found = one.get(element)
         if found is None or (is_member(node) and not is_member(found)) or not _covers(found, node):
@@ -139,7 +127,7 @@ def _covers(one: Set, other: Set) -> bool:
 
 
 def _without(one: Set, other: Set) -> Set | None:
-    """A node without another, None where nothing is left, `one` itself where all is."""
+    """A node without the paths of another, None if none are left, `one` itself if all are."""
     changed: dict[str, Set | None] = {}
     for element, cut in other.items():
         node = one.get(element)
@@ -155,14 +143,14 @@ def _without(one: Set, other: Set) -> Set | None:
 
 
 def _node(kept: Set, one: Set, *, drops: bool) -> Set | None:
-    """The node of what is left of `one`, which is a member still unless it `drops`."""
+    """The node with the elements `kept` of `one`; itself a member as `one` is, unless `drops`."""
     if drops or not is_member(one):
         return kept or None
     return {SELF: LEAF, **kept} if kept else LEAF
 
 
 def _shared(one: Set, other: Set) -> Set:
-    """The set (or children) of what both nodes have below them."""
+    """The set of the paths below both nodes."""
     result: Set = {}
     for element, node in one.items():
         match = other.get(element)

@@ -1,8 +1,8 @@
-"""What tracking an object's fields needs to know about its kind, and the three ways in which its managers change.
+"""Managed fields of a kind: the entries of metadata.managedFields after a create, an update or an apply.
 
-Called by the store's side of writes: `created`, `updated` and `applied` take objects with the entries that they had,
-and return the entries that they get. They settle what upstream's chain of field managers does around `updating` and
-`applying`: what a client may say about managers itself, objects that nobody tracked so far, kubectl's own past.
+The entry point of the package, called by the registry for each write. `created`, `updated` and `applied` do what
+upstream's chain of field managers does around `updating` and `applying`: entries that the client sent, objects without
+entries, and the migration of `kubectl apply` from client side to server side.
 
 Source: apimachinery's managedfields package.
 """
@@ -14,7 +14,6 @@ from typing import Any
 from podscaler.api.managed_fields import applying, conflicts, last_applied, managers, updating
 from podscaler.api.managed_fields.conflicts import ConflictsError
 from podscaler.api.managed_fields.managers import Entries, Managers
-from podscaler.api.managed_fields.types import FieldType
 from podscaler.api.managed_fields.updating import FieldWriter, Object, Versions
 
 BEFORE_FIRST_APPLY = "before-first-apply"
@@ -26,23 +25,16 @@ class ManagedKind:
 
     Attributes:
         versions: its versions.
-        empty: by apiVersion, the object that has nothing yet, in the form in which it is stored.
-        subresource: through which it is written, empty for the object itself.
+        empty: makes the stored form of an empty object, by apiVersion.
+        subresource: the written subresource, empty for the object itself.
     """
 
     versions: Versions
     empty: Callable[[str], Object]
     subresource: str = ""
 
-    def type_of(self, version: str) -> FieldType:
-        """The type in a version that is served. Raises KeyError for another."""
-        found = self.versions.types(version)
-        if found is None:
-            raise KeyError(version)
-        return found
-
     def writer(self, name: str, version: str, now: str) -> FieldWriter:
-        """Who creates, updates or patches objects through this path."""
+        """The manager of a create, update or patch."""
         return FieldWriter(managers.updater(name, version, self.subresource), version, now)
 
 
@@ -51,9 +43,9 @@ def created(kind: ManagedKind, obj: Object, sent: Sequence[Any] | None, writer: 
 
     Args:
         kind: its kind.
-        obj: in the writer's version, in the form in which it is stored, before the server gives it anything.
+        obj: the stored form in the writer's version, before the server sets its own fields.
         sent: the entries that the client sent, None without.
-        writer: who creates it.
+        writer: the manager that creates it.
     """
     before = _foreign(sent) or {}
     after = updating.updated(before, kind.empty(writer.version), obj, writer, kind.versions)
@@ -61,9 +53,9 @@ def created(kind: ManagedKind, obj: Object, sent: Sequence[Any] | None, writer: 
 
 
 def base(live: Sequence[Any], sent: Sequence[Any] | None) -> Sequence[Any] | None:
-    """The entries from which an update goes out: those stored, unless the client sent others that can be understood.
+    """The entries before an update: the stored ones, unless the client sent other valid ones.
 
-    None where there are none: then nothing is tracked.
+    None without entries, or where the client reset them: then fields are not tracked.
     """
     if sent is None or sent == live:
         return live or None
@@ -74,21 +66,21 @@ def base(live: Sequence[Any], sent: Sequence[Any] | None) -> Sequence[Any] | Non
 
 
 def updated(kind: ManagedKind, old: Object, new: Object, before: Sequence[Any], writer: FieldWriter) -> Entries:
-    """The entries after `writer` made `new` of `old`, both in its version, in the form in which they are stored."""
+    """The entries after `writer` changed `old` to `new`, both stored forms in its version."""
     after = updating.updated(managers.parse(before), old, new, writer, kind.versions)
     return managers.written(after.items())
 
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """A configuration that somebody applies.
+    """A request to apply a configuration.
 
     Attributes:
         config: as the client wrote it.
-        manager: who applies it.
-        version: the apiVersion of its path, which is its own.
+        manager: the name of the manager that applies it.
+        version: the apiVersion of the request's path and of the configuration.
         now: as RFC 3339, whole seconds.
-        force: take fields from others.
+        force: take fields from other managers in place of a conflict.
     """
 
     config: Object
@@ -99,17 +91,18 @@ class Application:
 
 
 def applied(kind: ManagedKind, live: Object | None, before: Sequence[Any], application: Application) -> Object:
-    """The object as it becomes, with its entries, not yet defaulted; members may be null.
+    """The merged object with its entries, before defaulting; members may be null.
 
     Args:
         kind: its kind.
-        live: in the application's version, in the form in which it is stored; None where there is none.
+        live: the stored form in the application's version; None where none exists.
         before: its entries.
-        application: what is applied.
+        application: the request.
 
     Raises:
         StatusError: 409 for conflicts.
-        ConfigurationError: for a configuration that does not fit the kind.
+        ConfigurationError: the configuration does not match the kind.
+        ConversionError: an object cannot be converted to the version of another manager.
     """
     empty = kind.empty(application.version)
     found = managers.parse(before) or _before_first_apply(kind, live, application)
@@ -136,15 +129,15 @@ def _applied(kind: ManagedKind, live: Object, found: Managers, application: Appl
 def _remaining(
     error: ConflictsError, kind: ManagedKind, live: Object, application: Application
 ) -> ConflictsError | None:
-    """The conflicts that count: kubectl has none about what it applied in its older way."""
+    """The conflicts without those of kubectl about fields that it applied on the client side."""
     if application.manager != last_applied.MANAGER:
         return error
     version = application.version
-    return error.without(last_applied.allowed(live, version, kind.type_of(version)))
+    return error.without(last_applied.allowed(live, version, kind.versions.type_of(version)))
 
 
 def _before_first_apply(kind: ManagedKind, live: Object | None, application: Application) -> Managers:
-    """One manager for all that an object has that nobody tracked until now."""
+    """One manager for all fields of an object without entries; none for a new object."""
     if live is None:
         return {}
     writer = kind.writer(BEFORE_FIRST_APPLY, application.version, application.now)
@@ -152,7 +145,7 @@ def _before_first_apply(kind: ManagedKind, live: Object | None, application: App
 
 
 def _foreign(sent: Sequence[Any] | None) -> Managers | None:
-    """The managers that a client's entries tell of, None where they tell of none."""
+    """The managers of a client's entries, None for no entries or invalid ones."""
     if not sent:
         return None
     try:

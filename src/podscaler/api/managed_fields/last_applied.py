@@ -1,8 +1,8 @@
-"""The way from client-side to server-side apply, as far as the server walks it for kubectl.
+"""Migrates kubectl from client-side to server-side apply.
 
-Called by whoever serves apply patches. `kubectl apply` keeps its last configuration in an annotation. Where
-`kubectl apply --server-side` (manager `kubectl`) meets conflicts only about fields that this annotation has and that
-nobody changed since, they are its own and it may take them; and the annotation follows what is applied.
+Called by `kinds`. Client-side `kubectl apply` keeps its last configuration in an annotation. Server-side apply by the
+manager `kubectl` has no conflicts about fields of that annotation that nobody changed since; and it updates the
+annotation.
 
 Source: apimachinery's lastAppliedManager and lastAppliedUpdater.
 """
@@ -23,15 +23,15 @@ ANNOTATIONS_MAX_BYTES = 256 * 1024
 
 
 def allowed(live: Object, version: str, kind: FieldType) -> Set:
-    """The fields that client-side apply wrote and that are still as it wrote them; empty where it does not say.
+    """The fields that client-side apply wrote and that are unchanged since; empty without a valid annotation.
 
     Args:
-        live: the object in `version`, in the form in which it is stored.
-        version: of the configuration that is applied now; one in another version says nothing.
+        live: the stored form in `version`.
+        version: of the configuration that is applied now; an annotation in another version is ignored.
         kind: its type.
     """
     config = _last_configuration(live)
-    if config is None or config.get("apiVersion") != version or checking.faults(config, kind):
+    if config is None or config.get("apiVersion") != version or checking.errors(config, kind):
         return {}
     changes = comparing.compare(config, live, kind)
     fields = field_sets.difference(extracting.field_set(config, kind), changes.written)
@@ -39,7 +39,7 @@ def allowed(live: Object, version: str, kind: FieldType) -> Set:
 
 
 def follow(obj: Object, config: Object) -> None:
-    """Let the annotation of `obj`, if it has one, say what is applied now; one that is too long is dropped."""
+    """Set the annotation of `obj`, if it has one, to the configuration; remove it where annotations get too long."""
     annotations = (obj.get("metadata") or {}).get("annotations") or {}
     if not annotations.get(ANNOTATION):
         return

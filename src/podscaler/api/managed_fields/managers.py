@@ -1,7 +1,7 @@
-"""Managers of an object's fields, and the entries of metadata.managedFields that tell of them.
+"""Managers of fields, decoded from and encoded to the entries of metadata.managedFields.
 
-Called by `updating`, `applying` and `scale_fields`. A manager is known by its name, its operation, its subresource and
-(for updates) the version that it wrote in; one that applies keeps its identity when it changes its version.
+Called by `updating`, `applying`, `kinds` and `scale_fields`. A manager is identified by its name, operation,
+subresource and (for updates) apiVersion; one that applies stays the same when it changes its version.
 
 Source: apimachinery's managedfields package; the wire format of metav1.ManagedFieldsEntry.
 """
@@ -22,12 +22,12 @@ UPDATE = "Update"
 
 
 class EntriesError(ValueError):
-    """Entries that a client made up and that say nothing that can be understood."""
+    """Entries of a client are invalid; str() says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manager:
-    """Who manages fields.
+    """The identity of a manager.
 
     Attributes:
         version: the apiVersion of an updater's writes; empty for one that applies.
@@ -52,13 +52,13 @@ class Manager:
 
 @dataclass(frozen=True, slots=True)
 class Managed:
-    """What a manager manages.
+    """The fields of a manager.
 
     Attributes:
         fields: not empty.
-        version: the apiVersion that the fields are fields of.
-        time: of the last change, as RFC 3339 (UTC, whole seconds); empty where it is not known.
-        entry: as it is stored (its time may be older), None if the fields are new.
+        version: the apiVersion of the fields.
+        time: of the last change, as RFC 3339 (UTC, whole seconds); empty if unknown.
+        entry: the stored entry (its time may be older), None for changed fields.
     """
 
     fields: Set
@@ -79,17 +79,17 @@ Managers = dict[Manager, Managed]
 
 
 def updater(name: str, version: str, subresource: str) -> Manager:
-    """Who creates, updates or patches."""
+    """The manager of creates, updates and patches."""
     return Manager(name or UNKNOWN, UPDATE, version, subresource)
 
 
 def applier(name: str, subresource: str) -> Manager:
-    """Who applies."""
+    """The manager of applies."""
     return Manager(name or UNKNOWN, APPLY, subresource=subresource)
 
 
 def parse(entries: Iterable[Any]) -> Managers:
-    """The managers that stored entries tell of; of two entries for the same manager the last one counts."""
+    """The managers of stored entries; the last of several entries of one manager counts."""
     found: Managers = {}
     for entry in entries:
         operation, version = entry.get("operation", ""), entry.get("apiVersion", "")
@@ -100,23 +100,19 @@ def parse(entries: Iterable[Any]) -> Managers:
 
 
 def parse_foreign(entries: Sequence[Any]) -> Managers:
-    """The managers that entries tell of which a client wrote, their sets in the one form.
-
-    Raises:
-        EntriesError: for entries that cannot be understood.
-    """
+    """The managers of a client's entries, with their sets in canonical form. Raises EntriesError."""
     for entry in entries:
         _check(entry)
     return {manager: replace(each, fields=_read(each.fields), entry=None) for manager, each in parse(entries).items()}
 
 
 def is_reset(entries: Sequence[Any] | None) -> bool:
-    """Whether a client asks for managers to be forgotten: by an empty list, or by one empty entry."""
+    """Whether a client removes all managers: by an empty list, or by one empty entry."""
     return entries is not None and (not entries or (len(entries) == 1 and not entries[0]))
 
 
 def written(managers: Iterable[tuple[Manager, Managed]]) -> Entries:
-    """The entries that tell of managers: those that apply first, then by time (seconds), name, version, subresource."""
+    """The entries of managers: appliers first, then by time (seconds), name, version, subresource."""
     pairs = sorted(managers, key=lambda pair: _order(*pair))
     return [_entry(manager, managed) for manager, managed in pairs]
 

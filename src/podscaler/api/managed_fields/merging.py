@@ -1,7 +1,7 @@
-"""An object with a configuration merged into it.
+"""Merges a configuration into an object.
 
-Called by `applying`. Scalars and atomic values are the configuration's; maps are merged; items of lists that have
-owners of their own are merged, in an order that keeps that of the configuration and fits what others put between.
+Called by `applying`. Scalars and atomic values are replaced; maps are merged; items of associative lists are merged, in
+the order of the configuration, with the items of other managers between them.
 
 Source: structured-merge-diff's Merge.
 """
@@ -14,11 +14,11 @@ from podscaler.api.managed_fields.types import FieldType, ListType, MapType
 
 
 def merged(live: Any, config: Any, kind: FieldType) -> Any:
-    """`live` with `config` merged into it; both are left as they are, and the result shares parts with them.
+    """The merged object; shares parts with its arguments, which are not changed.
 
     Args:
-        live: the object as it is; its lists may have duplicates.
-        config: a configuration that `checking` found right.
+        live: the object; its lists may have duplicates.
+        config: a valid configuration (`checking`).
         kind: the type of both.
     """
     result = _merged(live, config, kind)
@@ -62,7 +62,7 @@ def _lists(live: Any, config: Any, kind: ListType) -> Any:
 
 
 class _Interleaved:
-    """Two lists in one: the order of the configuration, others' items where they stood between shared ones."""
+    """Merges two lists: in the order of the configuration, with other items in their places between shared ones."""
 
     def __init__(self, live: list[Any], config: list[Any], kind: ListType) -> None:
         self._kind = kind
@@ -100,7 +100,7 @@ class _Interleaved:
         return place < len(self._config) and self._config[place][0] == element
 
     def _comes_later(self, element: str, place: int) -> bool:
-        """Whether a live item is wanted, but not as the next of those that both lists have."""
+        """Whether a live item is in the configuration, but is not the next of the shared items."""
         if place >= len(self._config) or self._is_next(element, place) or element not in self._wanted:
             return False
         return bool(self._shared) and self._shared[0] != element

@@ -1,7 +1,6 @@
-"""The types of objects whose fields the schema of the API knows.
+"""Field types of built-in kinds, from the schema of the API.
 
-Called by whoever tracks the fields of a built-in kind. Types are made when they are first asked for, and kept: there
-are as many as there are messages.
+Called by the registry and by `structural_types`. Types are made on demand and cached, one for each message.
 
 Source: the x-kubernetes-list-type, -list-map-keys and -map-type of the published types; where a list declares none, its
 patch strategy, as upstream's reading of OpenAPI does it.
@@ -42,7 +41,7 @@ _OWN_FORMS = {
 
 @cache
 def of_message(name: str) -> FieldType:
-    """The type of an object of a message (`apps/v1.Deployment`). Raises KeyError for one that the schema lacks."""
+    """The type of a message (`apps/v1.Deployment`). Raises KeyError for an unknown one."""
     message = schema.get_message(name)
     return FieldType(map=MapType(_fields(message).get, atomic=message.map_type == "atomic"))
 
@@ -66,7 +65,7 @@ def _of_field(field: Field) -> FieldType:
 
 
 def _object(field: Field) -> FieldType:
-    """An object: what its field says goes before what its own type says."""
+    """The type of an object: the map type of its field overrides that of its message."""
     message = schema.get_message(field.type)
     atomic = (field.map_type or message.map_type) == "atomic"
     return FieldType(map=MapType(partial(_field, field.type), atomic=atomic))
@@ -98,7 +97,7 @@ def _list(field: Field, element: "partial[FieldType]") -> ListType:
 
 
 def _keys(field: Field) -> tuple[str, ...] | None:
-    """The keys of a list whose items have owners of their own, empty for a set, None for an atomic list."""
+    """The keys of an associative list, empty for a set, None for an atomic list."""
     match field.list_type:
         case "map":
             return field.list_map_keys
@@ -121,7 +120,7 @@ def _defaults(field: Field, keys: tuple[str, ...]) -> tuple[tuple[str, Any], ...
 
 
 def _default(field: Field) -> Any:
-    """What a field without a value has: one that is always there in JSON has its zero, None for no default."""
+    """The value of an absent field: its default, or zero if it is always present in JSON; None without either."""
     if field.default is not None or field.omitempty or field.pointer:
         return field.default
     return _ZEROS.get(_SCALARS.get(field.type, ""))

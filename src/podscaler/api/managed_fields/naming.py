@@ -1,6 +1,6 @@
-"""What a manager may be called.
+"""Validates names of managers.
 
-Called for the options of requests and for entries that clients wrote.
+Called for the options of requests and for entries of clients.
 
 Source: apimachinery's ValidateFieldManager.
 """
@@ -12,7 +12,7 @@ NAME_MAX_BYTES = 128
 
 
 def faults(path: str, name: str) -> list[FieldError]:
-    """What is wrong with the name of a manager at `path`: its length, and each character that cannot be printed."""
+    """The field errors of the name of a manager at `path`: its length, and each character that is not printable."""
     found = []
     if len(name.encode("utf-8", "replace")) > NAME_MAX_BYTES:
         found.append(field.too_long(path, NAME_MAX_BYTES))

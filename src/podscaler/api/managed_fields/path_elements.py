@@ -1,11 +1,11 @@
-"""One step of a path into an object, as FieldsV1 writes it and as refusals show it.
+"""Elements of field paths: the text in FieldsV1 and the text in messages.
 
     f:replicas                      .replicas                           a field of an object, a key of a map
     k:{"name":"web"}                [name="web"]                        an item of a list, by its keys
     v:"example.com/guard"           [="example.com/guard"]              an item of a set
-    i:3                             [3]                                 an item by its place
+    i:3                             [3]                                 an item by its index
 
-Called by the modules of this package. The text of one step is always the same: keys sorted, JSON without blanks.
+Called by the modules of this package. The text of an element is canonical: keys sorted, JSON without blanks.
 
 Source: structured-merge-diff's fieldpath.
 """
@@ -23,21 +23,21 @@ _decode = msgspec.json.decode
 
 
 class ElementError(ValueError):
-    """A text that is no step of a path."""
+    """A text is not a path element."""
 
 
 def field(name: str) -> str:
-    """The step to a field of an object or a key of a map."""
+    """The element of a field of an object or a key of a map."""
     return f"f:{name}"
 
 
 def keyed(keys: Mapping[str, Any]) -> str:
-    """The step to an item of a list that is a map by `keys`."""
+    """The element of an item of a list that is a map by `keys`."""
     return "k:" + _encode({name: keys[name] for name in sorted(keys)}).decode()
 
 
 def keyed_by(name: str, item: Any) -> str:
-    """The step to an item of a list that is a map by one key."""
+    """The element of an item of a list that is a map by one key."""
     return _keyed_by_text(name, item) if isinstance(item, str) else keyed({name: item})
 
 
@@ -47,21 +47,12 @@ def _keyed_by_text(name: str, item: str) -> str:
 
 
 def value(item: Any) -> str:
-    """The step to an item (a scalar) of a list that is a set."""
+    """The element of an item (a scalar) of a list that is a set."""
     return "v:" + _encode(item).decode()
 
 
-def name_of(element: str) -> str:
-    """The field's name, empty for a step into a list."""
-    return element[2:] if element.startswith("f:") else ""
-
-
 def parsed(text: str) -> str:
-    """The step of a text that a client wrote, in its one form; empty for a kind of step that nobody knows.
-
-    Raises:
-        ElementError: for what is none.
-    """
+    """The canonical element of a client's text; empty for an element of an unknown kind. Raises ElementError."""
     kind, rest = text[:2], text[2:]
     if kind == "f:":
         return text
@@ -83,7 +74,7 @@ def parsed(text: str) -> str:
 
 
 def shown(path: Iterable[str]) -> str:
-    """A path as refusals show it: `.spec.ports[port=80,protocol="TCP"].name`."""
+    """A path as messages show it: `.spec.ports[port=80,protocol="TCP"].name`."""
     return "".join(_shown(element) for element in path)
 
 
@@ -101,7 +92,7 @@ def _shown(element: str) -> str:
 
 
 def shown_value(item: Any) -> str:
-    """A value as paths show it: texts quoted, the rest as JSON has it."""
+    """A value in a path: texts quoted as Go does, other values as JSON."""
     if isinstance(item, str):
         return quoting.quoted(item)
     return _encode(item).decode()

@@ -1,10 +1,10 @@
-"""Managers of an object's replicas as managers of its Scale, and back.
+"""Converts the managers of an object's replicas to those of its Scale, and back.
 
-Called by whoever serves the scale subresource. A Scale knows of its object's managers only those that own the replicas;
-what a change of the Scale does to them is carried over to the object.
+Called by the scale subresource. The managers of a Scale are those of its object that own the replicas; changes of the
+Scale's managers apply to the object's.
 
-Invariant: as upstream, an updater of the object that still owns the replicas afterwards does so in an entry of its own,
-without a time: a PUT of a Scale that changes nothing still changes managedFields.
+Invariant: as upstream, an updater of the Scale that owns the replicas gets a new entry without a time: a PUT of an
+unchanged Scale changes managedFields.
 
 Source: apimachinery's ScaleHandler; golden scale.jsonl.
 """
@@ -22,11 +22,11 @@ _IN_SCALE = ("f:spec", "f:replicas")
 
 @dataclass(frozen=True, slots=True)
 class ScaleFields:
-    """How a kind's replicas are owned.
+    """The field of a kind's replicas.
 
-    Args:
+    Attributes:
         versions: the apiVersions in which the kind is served.
-        path: where its replicas stand, as the elements of a path.
+        path: of the replicas, as path elements.
         version: the apiVersion of the request.
     """
 
@@ -35,7 +35,7 @@ class ScaleFields:
     version: str
 
     def of_scale(self, parent: Iterable[Any]) -> Entries:
-        """The entries of the Scale for those of its object."""
+        """The entries of the Scale, by those of its object."""
         found: Managers = {}
         for manager, managed in managers.parse(parent).items():
             if managed.version in self.versions and field_sets.has(managed.fields, self.path):
@@ -43,7 +43,7 @@ class ScaleFields:
         return managers.written(found.items())
 
     def of_parent(self, parent: Iterable[Any], scale: Iterable[Any]) -> Entries:
-        """The entries of the object, `parent` before, after the Scale's became `scale`."""
+        """The entries of the object, before `parent`, after those of its Scale changed to `scale`."""
         before = managers.parse(parent)
         claims = {name for name, managed in managers.parse(scale).items() if field_sets.has(managed.fields, _IN_SCALE)}
         replicas = field_sets.of(self.path)

@@ -1,9 +1,9 @@
-"""The types of custom resources, out of their OpenAPI v3 schemas.
+"""Field types of custom resources, from their OpenAPI v3 schemas.
 
-Called by whoever makes the record of a custom resource. Parts are made when a value is first walked through.
+Called for the record of each custom resource. The types of members are made on demand.
 
-Rules: what a schema does not tell about is deduced; a list without a list type is atomic; members that are not known
-may be there where unknown fields are preserved.
+Rules: values without a schema have the type DEDUCED; a list without a list type is atomic; unknown members are allowed
+where unknown fields are preserved.
 
 Source: kube-openapi's conversion of schemas; the documentation of x-kubernetes-list-type, -list-map-keys, -map-type.
 """
@@ -24,7 +24,7 @@ _SCALARS: dict[str, Scalar] = {
 
 
 def of_kind(schema: Mapping[str, Any]) -> FieldType:
-    """The type of objects of a kind; apiVersion, kind and metadata are those of every object."""
+    """The type of a kind; apiVersion, kind and metadata have the types of built-in kinds."""
     members = _members(schema)
     common = {
         "apiVersion": types.STRING,
@@ -88,7 +88,7 @@ def _members(schema: Mapping[str, Any]) -> MapType:
 
 
 def _element(schema: Mapping[str, Any]) -> "partial[FieldType] | None":
-    """The type of members that are not declared, None where there may be none."""
+    """The type of members that are not declared, None where they are not allowed."""
     additional = schema.get("additionalProperties")
     if isinstance(additional, Mapping) and additional:
         return _later(additional)

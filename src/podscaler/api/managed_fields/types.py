@@ -1,10 +1,10 @@
-"""What a value may be, as far as merging and ownership depend on it: which maps and lists have owners for their parts.
+"""Field types, by which objects are merged and owned: scalars, lists and maps, atomic or associative.
 
-`message_types` makes these from the facts of the API types, `structural_types` from the schema of a custom resource;
-all other modules of this package walk objects along them.
+`message_types` makes them from the API types, `structural_types` from the schema of a custom resource; all other
+modules of this package walk objects by their types.
 
-Rules: a type may allow several shapes, of which a value picks one (`shape_of`). A field that a map does not declare has
-the type of its elements; without such a type it may not be there. An atomic map or list has one owner, for the whole.
+Rules: a type may allow several shapes, of which a value has one (`shape_of`). A field that a map does not declare has
+the type of its elements; without such a type it is not allowed. An atomic map or list has one owner, for the whole.
 
 Source: structured-merge-diff's schema and typed packages.
 """
@@ -19,7 +19,7 @@ Scalar = Literal["", "string", "numeric", "boolean", "untyped"]
 
 
 class AtomError(ValueError):
-    """An item of a list that cannot be told apart from others."""
+    """An item of an associative list has no valid key; str() is upstream's text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class FieldType:
     """The shapes that a value may have.
 
     Attributes:
-        scalar: of a scalar, empty where it may not be one.
-        list, map: of a list, of a map or object; None where it may not be one.
-        has_one_shape: whether there is nothing to pick.
+        scalar: the kind of scalar, empty if scalars are not allowed.
+        list, map: the type of a list, of a map or object; None if these are not allowed.
+        has_one_shape: whether at most one of these is allowed.
     """
 
     scalar: Scalar = ""
@@ -48,9 +48,9 @@ class ListType:
 
     Attributes:
         element: the type of its items.
-        atomic: one owner for the whole; otherwise items are told apart by `keys`, or (without) by their value.
+        atomic: one owner for the whole; otherwise items are identified by `keys`, or without keys by their value.
         keys: the fields that identify an item, in the order in which they are declared.
-        defaults: by key, what an item without that key has.
+        defaults: by key, the value of an item without that key.
     """
 
     element: Callable[[], FieldType]
@@ -64,8 +64,8 @@ class MapType:
     """A map or an object.
 
     Attributes:
-        declared: the type of a field that it declares, None for others.
-        element: the type of values that are not declared, None where there may be none.
+        declared: returns the type of a declared field, None for others.
+        element: returns the type of other fields, None where these are not allowed.
         atomic: one owner for the whole.
     """
 
@@ -74,7 +74,7 @@ class MapType:
     atomic: bool = False
 
     def child(self, name: str) -> FieldType | None:
-        """The type of the value of `name`, None where it may not be there."""
+        """The type of the value of `name`, None if it is not allowed."""
         found = self.declared(name)
         if found is None and self.element is not None:
             return self.element()
@@ -99,21 +99,19 @@ def _anything() -> FieldType:
 
 
 STRING = FieldType(scalar="string")
-NUMERIC = FieldType(scalar="numeric")
-BOOLEAN = FieldType(scalar="boolean")
 UNTYPED = FieldType(scalar="untyped")
 ANYTHING = FieldType("untyped", ListType(_anything), MapType(_undeclared, _anything, atomic=True))
-"""Data without a schema that has one owner."""
+"""A value without a schema that has one owner."""
 DEDUCED = FieldType("untyped", ListType(_anything), MapType(_undeclared, _deduced))
-"""Data without a schema: maps are walked through, lists are atomic."""
+"""A value without a schema: fields of maps have owners, lists are atomic."""
 FREE_OBJECT = map_of(_deduced)
 """An object whose members have no schema."""
 WHOLE_OBJECT = map_of(_deduced, atomic=True)
-"""An object that somebody owns as a whole."""
+"""An object with one owner."""
 
 
 def shape_of(kind: FieldType, value: Any) -> FieldType:
-    """The one shape of `kind` that a value has; `kind` itself where the value does not tell (null, a wrong shape)."""
+    """The one shape of `kind` that a value has; `kind` itself for null and for a wrong shape."""
     if kind.has_one_shape or value is None:
         return kind
     if isinstance(value, dict):
@@ -124,11 +122,7 @@ def shape_of(kind: FieldType, value: Any) -> FieldType:
 
 
 def item_element(kind: ListType, item: Any) -> str:
-    """The step of a path to an item of a list that is not atomic.
-
-    Raises:
-        AtomError: for an item without what tells it apart.
-    """
+    """The path element of an item of an associative list. Raises AtomError for one without valid keys."""
     return _keyed_element(kind, item) if kind.keys else _set_element(item)
 
 
@@ -159,9 +153,9 @@ def _set_element(item: Any) -> str:
 
 
 def indexed(kind: ListType, items: Sequence[Any]) -> dict[str, list[Any]]:
-    """The items of a list that is not atomic by their step, in order of first appearance; what has no step is left out.
+    """The items of an associative list by path element, in order of first appearance, without items that have none.
 
-    Of a list that was checked, each step has one item, unless the stored list had duplicates.
+    Each element has one item, unless the stored list has duplicates.
     """
     found: dict[str, list[Any]] = {}
     for item in items:

@@ -1,10 +1,10 @@
-"""Who owns what after an object was created, updated or patched.
+"""Updates the managers of an object after a create, update or patch.
 
-Called by whoever stores objects, with the object before and after.
+Called by `kinds`, with the object before and after.
 
-Rules: what a write changed belongs to its writer from now on, and to nobody else who owned it; what it removed belongs
-to nobody; what it left alone stays as it was. Sets are read in the version that their managers wrote; managers of
-versions that are no longer served are forgotten. More than ten updaters are too many: the oldest become one.
+Rules: the writer becomes the only owner of the fields that it changed; removed fields have no owner; the owners of
+other fields stay. The sets of a manager are compared in the version that it wrote; managers of versions that are no
+longer served are dropped. The number of updaters is limited (`capped`).
 
 Source: structured-merge-diff's Updater; apimachinery's field managers.
 """
@@ -13,13 +13,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from podscaler.api.managed_fields import capping, comparing, field_sets
+from podscaler.api.managed_fields import comparing, field_sets
 from podscaler.api.managed_fields.comparing import FieldChanges
 from podscaler.api.managed_fields.field_sets import Set
-from podscaler.api.managed_fields.managers import Managed, Manager, Managers
+from podscaler.api.managed_fields.managers import UPDATE, Managed, Manager, Managers
 from podscaler.api.managed_fields.types import FieldType
 
 Object = dict[str, Any]
+
+UPDATERS_MAX = 10
+"""Beyond it, the oldest updaters of one version become one entry."""
+
+ANCIENT = "ancient-changes"
 
 SERVERS_OWN: Set = {
     "f:apiVersion": {},
@@ -37,14 +42,14 @@ SERVERS_OWN: Set = {
         "f:uid": {},
     },
 }
-"""What nobody owns, because it is the server's."""
+"""Fields without an owner, because the server sets them."""
 
 
 class ConversionError(ValueError):
-    """An object that cannot be had in another version; the text says why, in upstream's words."""
+    """An object cannot be converted to another version; str() is the reason in upstream's words."""
 
     def within(self, doing: str) -> "ConversionError":
-        """The same, with what was being done before it."""
+        """The same error with `doing` before its text."""
         return ConversionError(f"{doing}: {self}")
 
 
@@ -63,10 +68,17 @@ class Versions:
     convert: Callable[[Object, str, str], Object]
     ignored: Set
 
+    def type_of(self, version: str) -> FieldType:
+        """The type in a served version. Raises KeyError for another."""
+        found = self.types(version)
+        if found is None:
+            raise KeyError(version)
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class FieldWriter:
-    """Who writes, in which version, and when.
+    """A manager that writes, in which version, and when.
 
     Attributes:
         now: as RFC 3339, whole seconds.
@@ -78,24 +90,27 @@ class FieldWriter:
 
 
 def updated(managers: Managers, old: Object, new: Object, writer: FieldWriter, versions: Versions) -> Managers:
-    """Who manages what after `writer` made `new` of `old`.
+    """The managers after a write.
 
     Args:
-        managers: before.
-        old, new: in the writer's version, in the form in which they are stored; `old` is the empty object on create.
-        writer: who writes.
+        managers: of the old object.
+        old, new: the stored forms in the writer's version; `old` is the empty object on create.
+        writer: the manager that writes.
         versions: of the kind.
+
+    Raises:
+        ConversionError: an object cannot be converted to the version of another manager.
     """
     changes = Changes(old, new, writer.version, versions)
     after = taken_away(managers, changes, but=writer.manager)
     own = _own(after.pop(writer.manager, None), changes, writer)
     if own is not None:
         after[writer.manager] = own
-    return capping.capped(after)
+    return capped(after)
 
 
 def _own(before: Managed | None, changes: "Changes", writer: FieldWriter) -> Managed | None:
-    """What the writer manages afterwards, None for nothing; its time is new if it wrote anything."""
+    """The writer's fields after the write, None for none; with the time of the write if it changed fields."""
     found = changes.of(writer.version)
     if found is None:
         return before
@@ -109,7 +124,7 @@ def _own(before: Managed | None, changes: "Changes", writer: FieldWriter) -> Man
 
 
 class Changes:
-    """What a write changed, as seen in each version; computed when it is asked for."""
+    """The changed fields of a write in each version, computed on demand."""
 
     def __init__(self, old: Object, new: Object, version: str, versions: Versions) -> None:
         self._old = old
@@ -142,7 +157,7 @@ class Changes:
 
 
 def taken_away(managers: Managers, changes: Changes, *, but: Manager | None = None) -> Managers:
-    """The managers without what a write changed or removed, except for `but`, who keeps everything."""
+    """The managers without the fields that a write changed or removed; `but` keeps all of its fields."""
     after: Managers = {}
     for manager, managed in managers.items():
         found = changes.of(managed.version)
@@ -154,3 +169,38 @@ def taken_away(managers: Managers, changes: Changes, *, but: Manager | None = No
         if fields:
             after[manager] = managed.with_fields(fields)
     return after
+
+
+def capped(all_of: Managers) -> Managers:
+    """The managers, changed in place, with at most UPDATERS_MAX updaters, or one for each version if these are more.
+
+    Source: apimachinery's cap on managers.
+    """
+    updaters = [manager for manager in all_of if manager.operation == UPDATE]
+    excess = len(updaters) - UPDATERS_MAX
+    if excess <= 0:
+        return all_of
+    updaters.sort(key=lambda manager: (all_of[manager].time, manager.identifier))
+    first: dict[str, Manager] = {}
+    for manager in updaters:
+        if excess <= 0:
+            break
+        version = all_of[manager].version
+        if version in first:
+            _merge(all_of, manager, first[version])
+            excess -= 1
+        else:
+            first[version] = manager
+    return all_of
+
+
+def _merge(all_of: Managers, manager: Manager, first: Manager) -> None:
+    """Merge an updater into the entry ANCIENT of its version, which begins with the fields of the older `first`."""
+    managed = all_of[manager]
+    bucket = Manager(ANCIENT, UPDATE, managed.version)
+    before = all_of.get(bucket)
+    if before is None:
+        before = all_of.pop(first)
+    all_of.pop(manager, None)
+    fields = field_sets.union(managed.fields, before.fields)
+    all_of[bucket] = Managed(fields, managed.version, managed.time)

@@ -1,5 +1,6 @@
-"""OpenAPI v2 and v3 documents of what is served.
+"""OpenAPI v2 and v3 documents of the served API.
 
-Reading order: `openapi` is the entry point; `openapi_paths` is the largest part.
+Entry point: `openapi.documents`.
+Reading order: `openapi`, `openapi_paths`, `openapi_parameters`; `openapi_definitions` is OpenAPI v2.
 May import: `api.crd` and below.
 """

@@ -1,14 +1,15 @@
-"""OpenAPI v3 documents of what is served: one for each group version, and small ones for groups and the version.
+"""OpenAPI v3 documents: one for each group version, and small ones for discovery of groups and for the version.
 
 Called by the API server, which serves them under `/openapi/v3/<path>` and lists them in its index.
 
     documents(catalog.RESOURCES)                      {"api/v1": make, "apis/apps/v1": make, ...}
     document("autoscaling/v2", catalog.RESOURCES)     {"openapi": "3.0.0", "paths": ..., "components": ...}
 
-Invariants: nothing is made before it is asked for (a large document takes some 20 ms: make it in a thread, keep it as
-bytes); documents depend on the records alone.
+Invariants: documents are made on demand (a large one takes some 20 ms: make it in a thread, cache its bytes); they
+depend only on the resource records.
 
-Source: the golden OpenAPI documents of autoscaling v1 and v2.
+Source: the golden OpenAPI documents of autoscaling v1 and v2; for metrics APIs the paths that their clients request.
+Differs: descriptions are our own words.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,30 +20,44 @@ from typing import Any
 from podscaler.api.crd import openapi as custom_openapi
 from podscaler.api.openapi import openapi_paths
 from podscaler.api.openapi.openapi_paths import OperationSubject
-from podscaler.api.resource.resources import Resource, Version
+from podscaler.api.resource.resources import Resource
 from podscaler.api.schema import openapi_schemas, schema
 
 Json = dict[str, Any]
 
 API_VERSION = "1.37"
-"""Of the Kubernetes API that is served, as documents call themselves."""
+"""The version of the Kubernetes API, as documents state it."""
 
 _GROUP_MESSAGES = {"api": "meta/v1.APIVersions", "apis": "meta/v1.APIGroupList"}
 _ALWAYS = (openapi_schemas.PATCH, "meta/v1.APIResourceList", openapi_paths.DELETE_OPTIONS, openapi_paths.STATUS)
 _IN_EVERY_GROUP = (openapi_paths.DELETE_OPTIONS, openapi_paths.WATCH_EVENT)
 _REFERRED = ("meta/v1.ObjectMeta", "meta/v1.ListMeta")
-"""What the schemas of custom resources refer to."""
+"""The schemas to which those of custom resources refer."""
 _DELETED_WITH_OBJECT = frozenset({"persistentvolumeclaims", "pods", "resourcequotas", "serviceaccounts", "services"})
-"""Where a delete answers with the object rather than with a Status."""
+"""Resources whose delete responds with the object, not with a Status."""
+_METRIC_PATHS = {
+    "custom.metrics.k8s.io": {
+        "namespaces/{namespace}/metrics/{name}": ("NamespaceMetric", "read a metric of a namespace"),
+        "namespaces/{namespace}/{resource}/{name}/{subresource}": (
+            "NamespacedMetric",
+            "read a metric of an object in a namespace, or of all of them (`*`)",
+        ),
+        "{resource}/{name}/{subresource}": ("Metric", "read a metric of an object that is in no namespace"),
+    },
+    "external.metrics.k8s.io": {
+        "namespaces/{namespace}/{resource}": ("NamespacedMetric", "read a metric of something outside of the cluster"),
+    },
+}
+"""The paths of each metrics API below that of its group version, with name and description of the operation."""
 
 
 @dataclass(frozen=True, slots=True)
 class CreateOnly:
-    """A kind that can only be created, and is answered at once: `selfsubjectaccessreviews`.
+    """A kind that can only be created and is not stored: `selfsubjectaccessreviews`.
 
     Attributes:
         group, version, plural, kind: its names.
-        message: of the object.
+        message: of the object in the schema.
         namespaced: whether it is created in a namespace.
     """
 
@@ -70,52 +85,60 @@ def documents(resources: Sequence[Resource], reviews: Sequence[CreateOnly] = ())
 
 
 def of_group(group: str) -> Callable[[], Json]:
-    """A function that makes the document of a group as such."""
+    """A function that makes the document of the discovery of a group."""
     return partial(_discovery_document, f"apis/{group}", "meta/v1.APIGroup")
 
 
-def of_values(group: str, version: str, paths: Json, list_kind: str) -> Json:
-    """The document of a group version in which values are asked for, and nothing is stored.
+def metric_documents(
+    versions: Mapping[str, Sequence[str]], list_kinds: Mapping[str, str]
+) -> dict[str, Callable[[], Json]]:
+    """Functions that make the documents of the metrics APIs, by the path under `/openapi/v3/`.
 
     Args:
-        group, version: its names.
-        paths: what may be asked, by path below that of the group version.
-        list_kind: the kind of all answers, which the schema knows.
+        versions: the served versions of custom.metrics.k8s.io and external.metrics.k8s.io.
+        list_kinds: the kind of the lists with which each of them responds; known to the schema.
 
     Raises:
-        KeyError: for a kind that the schema does not know.
+        KeyError: for another group. The functions raise it for a kind that the schema does not know.
     """
-    root, names = f"/{_root(group, version)}", (_id(group, version), _tag(group, version))
+    found: dict[str, Callable[[], Json]] = {}
+    for group, served in versions.items():
+        found[f"apis/{group}"] = of_group(group)
+        for version in served:
+            make = partial(_metric_document, group, version, _METRIC_PATHS[group], list_kinds[group])
+            found[f"apis/{group}/{version}"] = make
+    return found
+
+
+def _metric_document(group: str, version: str, paths: Mapping[str, tuple[str, str]], list_kind: str) -> Json:
     message = schema.find_kind(f"{group}/{version}", list_kind)
     if message is None:
         raise KeyError(list_kind)
-    target = OperationSubject(
-        root, names[1], names[0], "", list_kind, message, _gvk(group, version, list_kind), namespaced=True
-    )
-    found = openapi_paths.discovery(root, *names) | openapi_paths.values(target, paths)
+    target = _subject(CreateOnly(group, version, "", list_kind, message, namespaced=True), version, message)
+    found = openapi_paths.discovery(target.root, target.id, target.tag) | openapi_paths.metrics(target, paths)
     kinds = _common_kinds(group, version) | {message: [target.gvk]}
     return _document(dict(sorted(found.items())), openapi_schemas.of((*_ALWAYS, message), kinds))
 
 
 def document(group_version: str, resources: Iterable[Resource], reviews: Iterable[CreateOnly] = ()) -> Json:
-    """The document of a group version (`autoscaling/v2`, `v1`): empty paths where nothing of it is served."""
+    """The document of a group version (`autoscaling/v2`, `v1`), without paths of resources if it is not served."""
     group, _, version = group_version.rpartition("/")
     paths = openapi_paths.discovery(f"/{_root(group, version)}", _id(group, version), _tag(group, version))
     messages = [*_ALWAYS]
     kinds = _common_kinds(group, version)
     schemas: Json = {}
-    for offer in _offers(group, version, resources, reviews):
-        paths |= offer.paths
-        messages += offer.messages
-        kinds |= _kinds(offer.target)
-        schemas |= offer.schemas
+    for part in _served(group, version, resources, reviews):
+        paths |= part.paths
+        messages += part.messages
+        kinds |= _kinds(part.target)
+        schemas |= part.schemas
     schemas |= openapi_schemas.of([*messages, *_REFERRED] if schemas else messages, kinds)
     return _document(dict(sorted(paths.items())), dict(sorted(schemas.items())))
 
 
 @dataclass(frozen=True, slots=True)
-class _Offer:
-    """What is served of one resource: its paths, the messages that they name, and schemas that are no messages'."""
+class _ResourcePaths:
+    """The paths of one resource, the messages to which they refer, and further schemas by name."""
 
     target: OperationSubject
     paths: Json
@@ -123,86 +146,75 @@ class _Offer:
     schemas: Mapping[str, Json] = field(default_factory=dict)
 
 
-def _offers(group: str, version: str, resources: Iterable[Resource], reviews: Iterable[CreateOnly]) -> Iterator[_Offer]:
+def _served(
+    group: str, version: str, resources: Iterable[Resource], reviews: Iterable[CreateOnly]
+) -> Iterator[_ResourcePaths]:
     for resource in resources:
         for served in resource.versions:
             if (resource.group, served.version) == (group, version):
                 schemas = served.openapi() if served.openapi is not None else {}
-                yield replace(_offer(resource, _target(resource, served)), schemas=schemas)
+                message = served.message or custom_openapi.message(group, version, resource.kind)
+                yield replace(_of_resource(resource, _subject(resource, version, message)), schemas=schemas)
     for review in reviews:
         if (review.group, review.version) == (group, version):
-            target = _review_target(review)
-            yield _Offer(target, openapi_paths.create_only(target), [target.message])
+            target = _subject(review, version, review.message)
+            yield _ResourcePaths(target, openapi_paths.create_only(target), [target.message])
 
 
-def _offer(resource: Resource, target: OperationSubject) -> _Offer:
+def _of_resource(resource: Resource, target: OperationSubject) -> _ResourcePaths:
     paths = _paths(resource, target)
     messages = [target.message, target.list_message, openapi_paths.WATCH_EVENT]
     for part in _parts(resource, target):
         paths |= part.paths
         messages += part.messages
-    return _Offer(target, paths, messages)
+    return _ResourcePaths(target, paths, messages)
 
 
 def _paths(resource: Resource, target: OperationSubject) -> Json:
     readonly = not resource.stored
     paths = openapi_paths.collection(target, readonly=readonly)
-    paths |= openapi_paths.item(target, readonly=readonly, answers_with_object=resource.key in _DELETED_WITH_OBJECT)
+    paths |= openapi_paths.item(target, readonly=readonly, responds_with_object=resource.key in _DELETED_WITH_OBJECT)
     if resource.key == "namespaces":
         del paths[target.collection]["delete"]
     return paths if readonly else paths | openapi_paths.watches(target)
 
 
-def _parts(resource: Resource, target: OperationSubject) -> Iterator[_Offer]:
+def _parts(resource: Resource, target: OperationSubject) -> Iterator[_ResourcePaths]:
     """The subresources."""
     if resource.has_status:
-        yield _Offer(target, openapi_paths.part(target, target, "status", "Status"), [])
+        yield _ResourcePaths(target, openapi_paths.part(target, target, "status", "Status"), [])
     if resource.scale is not None:
         scale = _other(target, "autoscaling/v1.Scale", _SCALE)
-        yield _Offer(scale, openapi_paths.part(scale, target, "scale", "Scale"), [scale.message])
+        yield _ResourcePaths(scale, openapi_paths.part(scale, target, "scale", "Scale"), [scale.message])
     if resource.key == "pods":
         binding = _other(target, "core/v1.Binding", _BINDING)
-        yield _Offer(target, openapi_paths.log(target) | openapi_paths.connections(target), [])
-        yield _Offer(binding, openapi_paths.action(binding, target, "binding", "Binding"), [binding.message])
+        yield _ResourcePaths(target, openapi_paths.log(target) | openapi_paths.connections(target), [])
+        yield _ResourcePaths(binding, openapi_paths.action(binding, target, "binding", "Binding"), [binding.message])
         eviction = _other(target, "policy/v1.Eviction", _EVICTION)
-        yield _Offer(eviction, openapi_paths.action(eviction, target, "eviction", "Eviction"), [eviction.message])
+        yield _ResourcePaths(
+            eviction, openapi_paths.action(eviction, target, "eviction", "Eviction"), [eviction.message]
+        )
     if resource.key == "namespaces":
-        yield _Offer(target, openapi_paths.action(target, target, "finalize", "Finalize", method="put"), [])
+        yield _ResourcePaths(target, openapi_paths.action(target, target, "finalize", "Finalize", method="put"), [])
 
 
-def _target(resource: Resource, version: Version) -> OperationSubject:
+def _subject(kind: Resource | CreateOnly, version: str, message: str) -> OperationSubject:
+    is_custom = isinstance(kind, Resource) and kind.is_custom
     return OperationSubject(
-        root=f"/{_root(resource.group, version.version)}",
-        tag=_tag(resource.group, version.version),
-        id=_id(resource.group, version.version),
-        plural=resource.plural,
-        kind=resource.kind,
-        message=version.message or _custom_message(resource, version),
-        gvk=_gvk(resource.group, version.version, resource.kind),
-        namespaced=resource.namespaced,
-        patch_types=openapi_paths.CUSTOM_PATCH_TYPES if resource.is_custom else openapi_paths.PATCH_TYPES,
-    )
-
-
-def _custom_message(resource: Resource, version: Version) -> str:
-    return custom_openapi.message(resource.group, version.version, resource.kind)
-
-
-def _review_target(review: CreateOnly) -> OperationSubject:
-    return OperationSubject(
-        root=f"/{_root(review.group, review.version)}",
-        tag=_tag(review.group, review.version),
-        id=_id(review.group, review.version),
-        plural=review.plural,
-        kind=review.kind,
-        message=review.message,
-        gvk=_gvk(review.group, review.version, review.kind),
-        namespaced=review.namespaced,
+        root=f"/{_root(kind.group, version)}",
+        tag=_tag(kind.group, version),
+        id=_id(kind.group, version),
+        plural=kind.plural,
+        kind=kind.kind,
+        message=message,
+        gvk=_gvk(kind.group, version, kind.kind),
+        namespaced=kind.namespaced,
+        patch_types=openapi_paths.CUSTOM_PATCH_TYPES if is_custom else openapi_paths.PATCH_TYPES,
     )
 
 
 def _other(owner: OperationSubject, message: str, gvk: Json) -> OperationSubject:
-    """The content of a subresource that is of another kind than its owner."""
+    """The subject of a subresource that has another kind than its owner."""
     return replace(owner, kind=gvk["kind"], message=message, gvk=gvk)
 
 
@@ -242,7 +254,7 @@ def _root(group: str, version: str) -> str:
 
 
 def _id(group: str, version: str) -> str:
-    """`AutoscalingV2`, `CoreV1`, `RbacAuthorizationV1`: how operations are named."""
+    """The group version in the names of operations: `AutoscalingV2`, `CoreV1`, `RbacAuthorizationV1`."""
     words = group.removesuffix(".k8s.io").replace("-", ".").split(".") if group else ["core"]
     return "".join(word[:1].upper() + word[1:] for word in (*words, version))
 
@@ -253,14 +265,14 @@ def _tag(group: str, version: str) -> str:
 
 
 def _discovery_document(path: str, message: str) -> Json:
-    """What a group, or the list of groups, answers with."""
+    """The document of the discovery of a group, or of the list of groups."""
     group = path.partition("/")[2]
     tag = _tag(group, "").rstrip("_") if group else path
     operation = {
         "tags": [tag],
         "description": "get information of a group" if group else "get available API versions",
         "operationId": f"get{_id(group, '') if group else tag.capitalize()}API{'Group' if group else 'Versions'}",
-        "responses": openapi_paths.answers(message),
+        "responses": openapi_paths.responses(message),
     }
     kinds = {message: [_gvk("", "v1", message.rpartition(".")[2])]}
     return _document({f"/{path}/": {"get": operation}}, openapi_schemas.of([message], kinds))
@@ -268,7 +280,7 @@ def _discovery_document(path: str, message: str) -> Json:
 
 def _version_document() -> Json:
     properties = {name: {"type": "string"} for name in ("major", "minor", "gitVersion", "goVersion", "platform")}
-    answer = {
+    response = {
         "description": "OK",
         "content": {"application/json": {"schema": {"type": "object", "properties": properties}}},
     }
@@ -276,7 +288,7 @@ def _version_document() -> Json:
         "tags": ["version"],
         "description": "get the version information for this server",
         "operationId": "getCodeVersion",
-        "responses": {"200": answer, "401": {"description": "Unauthorized"}},
+        "responses": {"200": response, "401": {"description": "Unauthorized"}},
     }
     return _document({"/version/": {"get": operation}}, {})
 

@@ -1,8 +1,8 @@
-"""The schemas of OpenAPI v3 as definitions of OpenAPI 2.0, which has fewer words.
+"""Converts schemas of OpenAPI v3 to definitions of OpenAPI 2.0.
 
-Called by the API server for `/openapi/v2`, from which `kubectl explain --output=plaintext-openapiv2` tells fields.
+Called by the API server for `/openapi/v2`, which `kubectl explain --output=plaintext-openapiv2` reads.
 
-Source: OpenAPI 2.0 (Schema Object); how upstream turns one into the other.
+Source: OpenAPI 2.0 (Schema Object); upstream's conversion.
 """
 
 from collections.abc import Mapping
@@ -15,12 +15,12 @@ _EXTENSION = "x-"
 
 
 def definitions(schemas: Mapping[str, Json]) -> dict[str, Json]:
-    """The definitions by name, in its order; `schemas` are those of `components.schemas` of one or more documents."""
+    """The definitions, sorted by name, of schemas by name (`components.schemas`)."""
     return {name: definition(schema) for name, schema in sorted(schemas.items())}
 
 
 def definition(schema: Json) -> Json:
-    """One schema: a reference has nothing beside it but its description, alternatives become text, no defaults."""
+    """One definition: a reference keeps only its description, alternatives become strings, defaults are dropped."""
     described = {"description": schema["description"]} if schema.get("description") else {}
     target = _target(schema)
     if target:

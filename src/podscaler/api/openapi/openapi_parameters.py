@@ -1,6 +1,6 @@
-"""The query parameters of the API, as OpenAPI describes them.
+"""Query parameters of the API in OpenAPI form.
 
-Called by `openapi_paths`. Whatever the server reads from a query has its entry here.
+Called by `openapi_paths`. Every parameter that the server reads has an entry here.
 
 Source: the golden OpenAPI documents of autoscaling v1 and v2. Differs: descriptions are our own words.
 """
@@ -11,7 +11,7 @@ from typing import Any
 Json = dict[str, Any]
 
 _PARAMETERS: dict[str, tuple[str, str]] = {
-    "allowWatchBookmarks": ("boolean", "Send BOOKMARK events, which tell a watcher how far it has got."),
+    "allowWatchBookmarks": ("boolean", "Send BOOKMARK events with the resource version that a watch has reached."),
     "command": ("string", "The program to run and its arguments, one for each `command`; no shell reads them."),
     "container": ("string", "The container that is meant; needed where the pod has more than one."),
     "continue": ("string", "The token of the list before, to get its next part."),
@@ -27,15 +27,15 @@ _PARAMETERS: dict[str, tuple[str, str]] = {
     "gracePeriodSeconds": ("integer", "Seconds until the object is deleted for good; 0 is at once."),
     "ignoreStoreReadErrorWithClusterBreakingPotential": ("boolean", "Also delete what cannot be read."),
     "labelSelector": ("string", "Only objects whose labels fit (`app=web,tier!=db`)."),
-    "limit": ("integer", "The most objects of one answer; `continue` gets the rest."),
+    "limit": ("integer", "The most objects of one response; `continue` gets the rest."),
     "limitBytes": ("integer", "Bytes of the log at most."),
     "metricLabelSelector": ("string", "Only values of metrics whose labels fit."),
     "orphanDependents": ("boolean", "Outdated: see propagationPolicy."),
     "ports": ("integer", "The ports to forward, over WebSockets."),
-    "pretty": ("string", "`true`: indent the answer."),
+    "pretty": ("string", "`true`: indent the response."),
     "previous": ("boolean", "The log of the container's previous run."),
     "propagationPolicy": ("string", "What becomes of dependents: `Orphan`, `Background` or `Foreground`."),
-    "resourceVersion": ("string", "How fresh the answer must be, or where a watch begins."),
+    "resourceVersion": ("string", "How recent the response must be, or where a watch begins."),
     "resourceVersionMatch": ("string", "How resourceVersion is meant: `Exact` or `NotOlderThan`."),
     "sendInitialEvents": ("boolean", "Begin a watch with an event for each object that there is."),
     "shardSelector": ("string", "Only objects of a part of the key space."),

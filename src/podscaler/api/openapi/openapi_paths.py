@@ -1,10 +1,10 @@
-"""The `paths` of OpenAPI v3 documents: what may be asked of a resource, from its record.
+"""The `paths` of OpenAPI v3 documents: the operations of resources.
 
 Called by `openapi`.
 
-Theory of operation: a resource in one version has up to three kinds of paths (collection, object, subresource), each in
-a namespaced form or not; a path is a dict of operations, made by one small function each. Clients read the `patch`
-operation's kind and its `fieldValidation` parameter to learn that the server validates.
+Theory of operation: a resource in one version has up to three kinds of paths (collection, object, subresource),
+namespaced or not; a path is a dict of operations, each made by one small function. Clients read the kind of the `patch`
+operation and its `fieldValidation` parameter to learn that the server validates.
 
 Source: the golden OpenAPI documents of autoscaling v1 and v2.
 """
@@ -34,7 +34,7 @@ PATCH_TYPES = (
     "application/strategic-merge-patch+json",
 )
 CUSTOM_PATCH_TYPES = PATCH_TYPES[:-1]
-"""Strategic merge needs types that custom resources do not have."""
+"""Without strategic merge, which needs Go types."""
 STATUS = "meta/v1.Status"
 DELETE_OPTIONS = "meta/v1.DeleteOptions"
 WATCH_EVENT = "meta/v1.WatchEvent"
@@ -42,7 +42,7 @@ WATCH_EVENT = "meta/v1.WatchEvent"
 
 @dataclass(frozen=True, slots=True)
 class OperationSubject:
-    """What operations are about.
+    """The resource of operations.
 
     Attributes:
         root: `/apis/autoscaling/v2` or `/api/v1`.
@@ -76,7 +76,7 @@ class OperationSubject:
 
     @property
     def collection(self) -> str:
-        """The path of the collection that objects are created in."""
+        """The path of the collection in which objects are created."""
         return (
             f"{self.root}/namespaces/{{namespace}}/{self.plural}" if self.namespaced else f"{self.root}/{self.plural}"
         )
@@ -102,7 +102,7 @@ def discovery(root: str, id: str, tag: str) -> Json:
 
 
 def collection(target: OperationSubject, *, readonly: bool = False) -> Json:
-    """The paths of a resource's collections, that over all namespaces included."""
+    """The paths of a resource's collections, in one namespace and over all."""
     name = f"{target.id}{target.scope}{target.kind}"
     path: Json = {"get": _list(target, f"list{name}", openapi_parameters.LIST)}
     if not readonly:
@@ -118,20 +118,20 @@ def collection(target: OperationSubject, *, readonly: bool = False) -> Json:
     return {f"{target.root}/{target.plural}": everywhere, target.collection: path}
 
 
-def item(target: OperationSubject, *, readonly: bool = False, answers_with_object: bool = False) -> Json:
-    """The path of one object. `answers_with_object`: what a delete answers with."""
+def item(target: OperationSubject, *, readonly: bool = False, responds_with_object: bool = False) -> Json:
+    """The path of one object. `responds_with_object`: whether a delete responds with the object, not with a Status."""
     name = f"{target.id}{target.scope}{target.kind}"
     path: Json = {"get": _read(target, f"read{name}", f"read the specified {target.kind}")}
     if not readonly:
         path["put"] = _write(target, "put", f"replace{name}", f"replace the specified {target.kind}")
         path["patch"] = _patch(target, f"patch{name}", f"partially update the specified {target.kind}")
-        path["delete"] = _delete(target, f"delete{name}", target.message if answers_with_object else STATUS)
+        path["delete"] = _delete(target, f"delete{name}", target.message if responds_with_object else STATUS)
     path["parameters"] = _path_parameters(target, "name", "namespace") + openapi_parameters.query(("pretty",))
     return {target.object: path}
 
 
 def part(target: OperationSubject, owner: OperationSubject, subresource: str, title: str) -> Json:
-    """The path of a subresource that is read, replaced and patched: `target` is what it holds, `owner` whose it is."""
+    """The path of a subresource that is read, replaced and patched: `target` is its kind, `owner` the resource."""
     name = f"{owner.id}{owner.scope}{owner.kind}{title}"
     what = f"{subresource} of the specified {owner.kind}"
     path = {
@@ -146,7 +146,7 @@ def part(target: OperationSubject, owner: OperationSubject, subresource: str, ti
 def action(
     target: OperationSubject, owner: OperationSubject, subresource: str, title: str, *, method: str = "post"
 ) -> Json:
-    """The path of a subresource that is only written to: `pods/binding`, `namespaces/finalize`."""
+    """The path of a write-only subresource: `pods/binding`, `namespaces/finalize`."""
     verb = {"post": "create", "put": "replace"}[method]
     name = f"{verb}{owner.id}{owner.scope}{owner.kind}{title}"
     codes = ("200", "201", "202") if method == "post" else ("200", "201")
@@ -171,7 +171,7 @@ def log(owner: OperationSubject) -> Json:
 
 
 def connections(owner: OperationSubject) -> Json:
-    """The paths of a pod's sessions, which leave HTTP for another protocol."""
+    """The paths of a pod's sessions, which upgrade to another protocol."""
     parts = {
         "attach": ("Attach", openapi_parameters.ATTACH),
         "exec": ("Exec", openapi_parameters.EXEC),
@@ -195,12 +195,12 @@ def _connection(owner: OperationSubject, subresource: str, kind: str, query: tup
     return {**operations, "parameters": sorted(parameters, key=lambda each: str(each["name"]))}
 
 
-def values(target: OperationSubject, paths: Mapping[str, tuple[str, str]]) -> Json:
-    """The paths of values that are asked for and stored nowhere: `paths` has name and description of each operation."""
-    return {f"{target.root}/{path}": _values(target, path, *named) for path, named in paths.items()}
+def metrics(target: OperationSubject, paths: Mapping[str, tuple[str, str]]) -> Json:
+    """The paths of a metrics API: `paths` has name and description of each operation."""
+    return {f"{target.root}/{path}": _metric_path(target, path, *named) for path, named in paths.items()}
 
 
-def _values(target: OperationSubject, path: str, title: str, description: str) -> Json:
+def _metric_path(target: OperationSubject, path: str, title: str, description: str) -> Json:
     operation = _operation(target, "list", f"list{target.id}{title}", description)
     names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
     return {
@@ -210,7 +210,7 @@ def _values(target: OperationSubject, path: str, title: str, description: str) -
 
 
 def create_only(target: OperationSubject) -> Json:
-    """The path of a kind that is answered and never stored: reviews."""
+    """The path of a kind that is created and never stored: reviews."""
     name = f"create{target.id}{target.scope}{target.kind}"
     operation = _write(target, "post", name, f"create a {target.kind}", ("200", "201", "202"))
     return {
@@ -222,7 +222,7 @@ def create_only(target: OperationSubject) -> Json:
 
 
 def watches(target: OperationSubject) -> Json:
-    """The old watch paths."""
+    """The deprecated watch paths."""
     listed, single = f"watch changes of {target.plural}", f"watch changes of one {target.kind}"
     outdated = "; outdated: use `watch` with the list"
     prefix = f"{target.root}/watch"
@@ -296,11 +296,11 @@ def _patch(target: OperationSubject, operation_id: str, description: str) -> Jso
     }
 
 
-def _delete(target: OperationSubject, operation_id: str, answer: str) -> Json:
+def _delete(target: OperationSubject, operation_id: str, message: str) -> Json:
     return _operation(target, "delete", operation_id, f"delete a {target.kind}") | {
         "parameters": openapi_parameters.query(openapi_parameters.DELETE),
         "requestBody": _body(DELETE_OPTIONS, ("*/*",)),
-        "responses": _responses(answer, ("200", "202")),
+        "responses": _responses(message, ("200", "202")),
     }
 
 
@@ -318,8 +318,8 @@ def _body(message: str, media_types: tuple[str, ...], *, is_required: bool = Fal
     return body | {"required": True} if is_required else body
 
 
-def answers(message: str) -> Json:
-    """The responses of an operation that answers with a message, or refuses."""
+def responses(message: str) -> Json:
+    """The responses of an operation: 200 with a message, or 401."""
     return _responses(message, ("200",))
 
 

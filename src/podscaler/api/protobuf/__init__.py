@@ -1,5 +1,6 @@
-"""Kubernetes protobuf bodies, read and written by the schema.
+"""Kubernetes protobuf bodies, encoded and decoded by the schema.
 
-Reading order: `protobuf` is the entry point; `protobuf_types` makes the message classes.
+Entry point: `protobuf.decode` and `protobuf.encode`.
+Reading order: `protobuf`, `protobuf_json`, `protobuf_types`.
 May import: `api.schema` and below.
 """

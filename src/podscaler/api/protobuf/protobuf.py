@@ -1,12 +1,13 @@
-"""Kubernetes protobuf bodies (`application/vnd.kubernetes.protobuf`): an envelope with the kind, and the object in it.
+"""Encodes and decodes Kubernetes protobuf bodies (`application/vnd.kubernetes.protobuf`).
 
-Called by the API server for the bodies that kubectl and client-go send so, and for answers where a client prefers them.
+A body is an envelope with apiVersion, kind and the message of the object. Called by the API server for requests of
+kubectl and client-go, and for responses to clients that prefer protobuf.
 
     body = protobuf.decode(b"k8s\\x00...")            Body(obj, "apps/v1", "Deployment")
     decoding.decode_value(body.obj, "apps/v1.Deployment")
     protobuf.encode(obj, "apps/v1.Deployment")      b"k8s\\x00..."
 
-Invariants: importing this module costs nothing: google.protobuf is imported at the first body. A malformed body is a
+Invariants: google.protobuf is imported at the first body, since most processes need none. A malformed body raises
 DecodeError.
 
 Source: the envelope is pkg/runtime.Unknown after four magic bytes; the numbers are the schema's.
@@ -31,12 +32,12 @@ _ITEM_TAG = b"\x12"
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What a body holds.
+    """A decoded body.
 
     Attributes:
-        obj: as a client would have written it in JSON, without kind and apiVersion: to be given to decoding. Empty
-            where the kind is not known.
-        api_version, kind: what the envelope says; empty where it does not.
+        obj: the JSON-ready object, not yet decoded by the schema, without kind and apiVersion; empty for an unknown
+            kind.
+        api_version, kind: of the envelope; empty where it has none.
     """
 
     obj: dict[str, Any]
@@ -98,7 +99,7 @@ def raw_list(metadata: dict[str, Any], items: Iterable[bytes]) -> bytes:
 
 
 def raw_watch_event(event_type: str, body: bytes) -> bytes:
-    """The bare message of an event of a watch, from the body of its object."""
+    """The bare message of a watch event, from the body of its object."""
     from podscaler.api.protobuf import protobuf_types
 
     event: Any = protobuf_types.for_message(_WATCH_EVENT)()
@@ -107,7 +108,7 @@ def raw_watch_event(event_type: str, body: bytes) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    """A length as the wire has it: seven bits a byte, the lowest first, all but the last marked."""
+    """A length as base-128 varint."""
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)

@@ -1,8 +1,9 @@
-"""Between protobuf messages and JSON-ready data, by the schema.
+"""Converts protobuf messages to JSON-ready data and back, by the schema.
 
-Called by `protobuf`. Data that comes out is as a client might have written it; decoding makes it canonical.
+Called by `protobuf`. The data is not canonical; `podscaler.api.schema.decoding` makes it so.
 
-Source: how the Go types keep values with a JSON form of their own (meta/v1 Time in seconds and nanos, ...).
+Source: the protobuf messages of the Go types that have a JSON form of their own (meta/v1 Time in seconds and nanos,
+...).
 """
 
 import base64
@@ -72,7 +73,7 @@ def _element(value: Any, kind: str) -> Any:
 
 
 def text(value: str | bytes) -> str:
-    """A string of a message; the library hands over bytes where it is not valid UTF-8 (Go's JSON shows U+FFFD)."""
+    """A string of a message; the library hands over bytes where it is not valid UTF-8 (in Go's JSON: U+FFFD)."""
     return json_text.decode_utf8(value) if isinstance(value, bytes) else value
 
 
@@ -184,18 +185,28 @@ _SCHEMA = "apiextensions/v1.JSONSchemaProps"
 
 
 def _schema_or_array_value(proto: Any) -> Any:
-    return [to_value(item, _SCHEMA) for item in proto.f2] or (
-        to_value(proto.f1, _SCHEMA) if proto.HasField("f1") else None
-    )
+    return [to_value(item, _SCHEMA) for item in proto.f2] or _own_schema_value(proto)
 
 
-def _fill_schema_or_array(proto: Any, value: Any) -> None:
-    if isinstance(value, list):
-        for item in value:
-            _fill(proto.f2.add(), item, _SCHEMA)
-    else:
+def _schema_or_strings_value(proto: Any) -> Any:
+    return [text(item) for item in proto.f2] or _own_schema_value(proto)
+
+
+def _own_schema_value(proto: Any) -> Any:
+    return to_value(proto.f1, _SCHEMA) if proto.HasField("f1") else None
+
+
+def _fill_schema_or_list(proto: Any, value: Any) -> None:
+    """A schema, or a list of schemas or of strings."""
+    if not isinstance(value, list):
         proto.f1.SetInParent()
         _fill(proto.f1, value, _SCHEMA)
+        return
+    for item in value:
+        if isinstance(item, str):
+            proto.f2.append(item)
+        else:
+            _fill(proto.f2.add(), item, _SCHEMA)
 
 
 def _schema_or_bool_value(proto: Any) -> Any:
@@ -209,18 +220,6 @@ def _fill_schema_or_bool(proto: Any, value: Any) -> None:
         _fill(proto.f2, value, _SCHEMA)
 
 
-def _schema_or_strings_value(proto: Any) -> Any:
-    return [text(item) for item in proto.f2] or (to_value(proto.f1, _SCHEMA) if proto.HasField("f1") else None)
-
-
-def _fill_schema_or_strings(proto: Any, value: Any) -> None:
-    if isinstance(value, list):
-        proto.f2.extend(value)
-    else:
-        proto.f1.SetInParent()
-        _fill(proto.f1, value, _SCHEMA)
-
-
 _OWN_FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], None]]] = {
     schema.QUANTITY: (_quantity_value, _fill_quantity),
     schema.TIME: (_time_value(clock.rfc3339), _fill_time),
@@ -230,8 +229,8 @@ _OWN_FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], None]]] =
     schema.RAW_EXTENSION: (_raw_value, _fill_raw),
     schema.FIELDS_V1: (_raw_value, _fill_raw),
     schema.JSON: (_raw_value, _fill_raw),
-    schema.SCHEMA_OR_ARRAY: (_schema_or_array_value, _fill_schema_or_array),
+    schema.SCHEMA_OR_ARRAY: (_schema_or_array_value, _fill_schema_or_list),
     schema.SCHEMA_OR_BOOL: (_schema_or_bool_value, _fill_schema_or_bool),
-    schema.SCHEMA_OR_STRINGS: (_schema_or_strings_value, _fill_schema_or_strings),
+    schema.SCHEMA_OR_STRINGS: (_schema_or_strings_value, _fill_schema_or_list),
 }
-"""Reading and filling of the messages with a JSON form of their own."""
+"""For each message with a JSON form of its own, the functions that read and fill it."""

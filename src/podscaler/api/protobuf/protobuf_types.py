@@ -1,11 +1,11 @@
-"""Protobuf message classes, made from the schema when first asked for.
+"""Protobuf message classes, made from the schema on demand.
 
-Called by `protobuf` (the bodies) only; importing this module imports google.protobuf, so that is done lazily too.
+Called by `protobuf` and `protobuf_json`; importing this module imports google.protobuf.
 
-Theory of operation: one proto2 file for each Go package, added to a pool of our own after the files it refers to (Go
-packages have no import cycles). Fields are named by their numbers (`f1`), which are all that the wire knows: JSON names
-such as `$ref` are no identifiers. Nothing of the wire format is ours. A map is described as what it is on the wire, a
-list of entries (`f1` the key, `f2` the value): the library's own maps cannot be read where a key is not valid UTF-8.
+Theory of operation: one proto2 file for each Go package, added to a descriptor pool after the files to which it refers
+(Go packages have no import cycles). Fields are named by their numbers (`f1`), because JSON names such as `$ref` are no
+identifiers. A map is described as on the wire, as a list of entries (`f1` the key, `f2` the value): the library's own
+maps cannot be read where a key is not valid UTF-8.
 
 Source: the field numbers of the schema.
 """
@@ -41,7 +41,7 @@ def for_message(name: str) -> type[Proto]:
 
 
 def field_name(number: int) -> str:
-    """What the classes call the field with that number."""
+    """The attribute of the field with that number."""
     return f"f{number}"
 
 

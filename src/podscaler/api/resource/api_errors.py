@@ -1,6 +1,6 @@
-"""The refusals of the API server, in upstream's words.
+"""API errors: the Status errors of the API server, in upstream's words.
 
-Called by everything in `controlplane` that refuses a request; each function returns the StatusError to raise.
+Each function returns the StatusError to raise.
 Source: k8s.io/apimachinery/pkg/api/errors (documented behaviour), tests/conformance/golden.
 """
 
@@ -88,7 +88,7 @@ def delete_conflict(resource: Resource, name: str, why: str) -> StatusError:
 
 
 def forbidden(resource: Resource, name: str, why: str, *, cause: Cause | None = None) -> StatusError:
-    """403: admission does not let it pass."""
+    """403: admission rejects the request."""
     message = f'{resource.key} "{name}" is forbidden: {why}'
     causes = [cause] if cause else []
     return StatusError(message, code=403, reason="Forbidden", details=_details(resource, name), causes=causes)
@@ -101,7 +101,7 @@ def name_at_admission(obj: Object) -> str:
 
 
 def invalid(resource: Resource, name: str, errors: list[FieldError]) -> StatusError:
-    """422: the object has faults."""
+    """422: the object is invalid."""
     return field.refusal(group=resource.group, kind=resource.kind, name=name, errors=errors)
 
 
@@ -112,22 +112,22 @@ def unconditional_update(resource: Resource, name: str) -> StatusError:
 
 
 def invalid_options(kind: str, errors: list[FieldError]) -> StatusError:
-    """422: the request's ListOptions, DeleteOptions, ... have faults."""
+    """422: the request's ListOptions, DeleteOptions, ... are invalid."""
     return field.refusal(group="meta.k8s.io", kind=kind, name="", errors=errors)
 
 
 def bad_request(message: str) -> StatusError:
-    """400: the request makes no sense."""
+    """400: the request is malformed."""
     return StatusError(message, code=400, reason="BadRequest")
 
 
 def expired(message: str) -> StatusError:
-    """410: that much history is not kept."""
+    """410: the resource version is compacted."""
     return StatusError(message, code=410, reason="Expired")
 
 
 def too_large_resource_version(wanted: int, current: int) -> StatusError:
-    """504: a version that is still to come."""
+    """504: the resource version is higher than the current one."""
     message = f"Timeout: Too large resource version: {wanted}, current: {current}"
     return StatusError(
         message,
@@ -149,14 +149,14 @@ SPACE_EXCEEDED = "etcdserver: mvcc: database space exceeded"
 
 
 def internal_error(message: str) -> StatusError:
-    """500: our fault, or the machine's."""
+    """500: an error of the server or of the machine."""
     causes = [Cause(reason="", message=message)]
     full = f"Internal error occurred: {message}"
     return StatusError(full, code=500, reason="InternalError", causes=causes)
 
 
 def unavailable(message: str) -> StatusError:
-    """503: not now."""
+    """503: the service is unavailable."""
     return StatusError(message, code=503, reason="ServiceUnavailable")
 
 

@@ -1,13 +1,13 @@
-"""The lines in which two objects differ, as upstream shows them: dumps of Go structs, compared.
+"""Objects as Go prints its structs in field errors, and the differences of two of them.
 
-Called where a refusal shows what was changed although it may not be (pod updates). A dump has one field a line, under
-the names that Go gives them, with everything that is unset.
+A struct is printed with the names of its Go fields, and with all that are unset.
 
 Source: golden captures (`pod-spec-immutable`); the API types' field names and order.
 """
 
 import difflib
 import json
+import re
 from typing import Any
 
 from podscaler.api.resource.resources import Object
@@ -16,35 +16,12 @@ from podscaler.api.schema.decode_values import ZERO_VALUES
 from podscaler.api.schema.schema import Field
 
 _CONTEXT_LINES = 3
-_OTHER_NAMES = {
-    "serviceAccount": "DeprecatedServiceAccount",
-    "cephfs": "CephFS",
-    "storageos": "StorageOS",
-}
+_OTHER_NAMES = {"serviceAccount": "DeprecatedServiceAccount", "cephfs": "CephFS", "storageos": "StorageOS"}
 _EMBEDDED = "meta/v1.ObjectMeta"
 """Whose fields are those of what it stands in."""
 _AS_JSON = "meta/v1."
 """Types whose fields have their JSON names in Go's dumps too, and are left out where unset."""
-_INITIALISMS = (
-    "api",
-    "aws",
-    "csi",
-    "dns",
-    "fc",
-    "fs",
-    "gce",
-    "grpc",
-    "http",
-    "ip",
-    "iscsi",
-    "nfs",
-    "os",
-    "rbd",
-    "se",
-    "tcp",
-    "tty",
-    "uid",
-)
+_INITIALISM = re.compile("api|aws|csi|dns|fc|fs|gce|grpc|http|ip|iscsi|nfs|os|rbd|se|tcp|tty|uid")
 """First words that Go writes in capitals."""
 
 
@@ -54,16 +31,12 @@ def difference(old: Object, new: Object, message: str) -> str:
     return "".join(f"{line}\n" for line in list(lines)[2:])
 
 
+def _lines(obj: Object, message: str) -> list[str]:
+    return json.dumps(shown(obj, message), indent=1, ensure_ascii=False).splitlines()
+
+
 def shown(obj: Object, message: str) -> Object:
     """An object of `message` with the names that Go gives its fields and everything that is unset."""
-    return _dump(obj, message)
-
-
-def _lines(obj: Object, message: str) -> list[str]:
-    return json.dumps(_dump(obj, message), indent=1, ensure_ascii=False).splitlines()
-
-
-def _dump(obj: Object, message: str) -> Object:
     found: Object = {}
     for field in schema.get_message(message).json_fields():
         if field.type == _EMBEDDED:
@@ -80,16 +53,16 @@ def _value(value: Any, field: Field) -> Any:
     if value is None:
         if field.pointer:
             return None
-        return _dump({}, field.type) if is_struct else ZERO_VALUES.get(field.type)
-    return _dump(value, field.type) if is_struct else value
+        return shown({}, field.type) if is_struct else ZERO_VALUES.get(field.type)
+    return shown(value, field.type) if is_struct else value
 
 
 def _elements(value: Any, message: str) -> Any:
     if not value or not message:
         return value
     if isinstance(value, dict):
-        return {key: _dump(part, message) for key, part in sorted(value.items())}
-    return [_dump(part, message) for part in value]
+        return {key: shown(part, message) for key, part in sorted(value.items())}
+    return [shown(part, message) for part in value]
 
 
 def _go_name(name: str) -> str:
@@ -97,4 +70,4 @@ def _go_name(name: str) -> str:
         return _OTHER_NAMES[name]
     first = next((index for index, letter in enumerate(name) if letter.isupper()), len(name))
     word, rest = name[:first], name[first:]
-    return (word.upper() if word in _INITIALISMS else word.capitalize()) + rest
+    return (word.upper() if _INITIALISM.fullmatch(word) else word.capitalize()) + rest

@@ -1,4 +1,4 @@
-"""LabelSelector fields: what is wrong with one, whether it selects a template, how tables show it.
+"""LabelSelector fields: validation, matching, and their text in tables.
 
 Called by the records of workloads. The meaning of selectors is `podscaler.api.machinery.selectors`.
 
@@ -6,52 +6,49 @@ Source: docs/spec/decision.md 12.2 (Canonical selector string); golden captures 
 """
 
 from podscaler.api.machinery import names, printing, selectors
-from podscaler.api.machinery.field import FieldError, forbidden, invalid, required
+from podscaler.api.machinery.field import FieldError, forbidden, invalid
+from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Object
 
-_TAKES_VALUES = ("In", "NotIn")
-_TAKES_NONE = ("Exists", "DoesNotExist")
+_WITH_VALUES = ("In", "NotIn")
+_WITHOUT_VALUES = ("Exists", "DoesNotExist")
+_COMPARING = ("Gt", "Lt")
 
 
-def faults(selector: Object, path: str) -> list[FieldError]:
-    """What is wrong with a selector that is there."""
-    found = _label_faults(selector.get("matchLabels") or {}, f"{path}.matchLabels")
-    for index, requirement in enumerate(selector.get("matchExpressions") or []):
-        found += _requirement_faults(requirement, f"{path}.matchExpressions[{index}]")
-    return found
-
-
-def _label_faults(labels: Object, path: str) -> list[FieldError]:
+def validate(selector: Object, path: str) -> list[FieldError]:
+    """The field errors of a selector that is there."""
     found = []
-    for key, value in labels.items():
-        found += [invalid(path, key, text) for text in names.label_key_faults(key)]
-        found += [invalid(path, value, text) for text in names.label_value_faults(value)]
-    return found
+    for key, value in (selector.get("matchLabels") or {}).items():
+        found += checks.well_formed(key, f"{path}.matchLabels", names.label_key_faults)
+        found += checks.well_formed(value, f"{path}.matchLabels", names.label_value_faults)
+    return found + checks.each(selector.get("matchExpressions"), f"{path}.matchExpressions", requirement_errors)
 
 
-def _requirement_faults(requirement: Object, path: str) -> list[FieldError]:
+def requirement_errors(requirement: Object, path: str, *, is_comparing: bool = False) -> list[FieldError]:
+    """The field errors of one requirement; `is_comparing` where `Gt` and `Lt` are operators too (node affinity)."""
     operator, values = requirement.get("operator", ""), requirement.get("values") or []
-    found = []
-    if operator in _TAKES_VALUES and not values:
-        found.append(required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
-    elif operator in _TAKES_NONE and values:
-        found.append(forbidden(f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"))
-    elif operator not in _TAKES_VALUES + _TAKES_NONE:
-        found.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
-    key = requirement.get("key", "")
-    found += [invalid(f"{path}.key", key, text) for text in names.label_key_faults(key)]
-    for index, value in enumerate(values):
-        found += [invalid(f"{path}.values[{index}]", value, text) for text in names.label_value_faults(value)]
-    return found
+    place = f"{path}.values"
+    if operator in _WITH_VALUES:
+        found = checks.present(values, place, "must be specified when `operator` is 'In' or 'NotIn'")
+    elif operator in _WITHOUT_VALUES:
+        message = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+        found = [forbidden(place, message)] if values else []
+    elif is_comparing and operator in _COMPARING:
+        message = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+        found = checks.present(len(values) == 1, place, message)
+    else:
+        found = [invalid(f"{path}.operator", operator, "not a valid selector operator")]
+    found += checks.well_formed(requirement.get("key", ""), f"{path}.key", names.label_key_faults)
+    return found + checks.each_well_formed(values, place, names.label_value_faults)
 
 
 def is_empty(selector: Object) -> bool:
-    """Whether it has no requirement at all (and so would select everything)."""
+    """Whether the selector has no requirement, and so selects everything."""
     return not selector.get("matchLabels") and not selector.get("matchExpressions")
 
 
 def matches(selector: Object, labels: Object) -> bool:
-    """Whether the selector selects the labels; a faulty selector selects nothing."""
+    """Whether the selector selects the labels; an invalid selector selects nothing."""
     try:
         return selectors.from_label_selector(selector).matches(labels)
     except ValueError:
@@ -59,7 +56,7 @@ def matches(selector: Object, labels: Object) -> bool:
 
 
 def text(selector: Object | None) -> str:
-    """The selector as tables show it: canonical, `<none>` when empty, `<error>` when faulty."""
+    """The selector as tables show it: canonical, `<none>` when empty, `<error>` when invalid."""
     try:
         return canonical(selector) or printing.NONE
     except ValueError:
@@ -67,5 +64,5 @@ def text(selector: Object | None) -> str:
 
 
 def canonical(selector: Object | None) -> str:
-    """The selector as `status.selector` of a Scale shows it. Raises ValueError when it is faulty."""
+    """The selector as `status.selector` of a Scale shows it. Raises ValueError when it is invalid."""
     return str(selectors.from_label_selector(selector or {}))

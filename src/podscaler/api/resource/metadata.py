@@ -11,23 +11,23 @@ from typing import Any
 
 from podscaler.api.machinery import names
 from podscaler.api.machinery.field import FieldError, forbidden, invalid, required, too_long
+from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Object, Resource
 
 ANNOTATIONS_MAX_BYTES = 256 * 1024
 
 _NameRule = Callable[[str], list[str]]
 
+_RBAC = "rbac.authorization.k8s.io"
+_SEGMENTS = (
+    "apiservices.apiregistration.k8s.io",
+    "events",
+    "poddisruptionbudgets.policy",
+    *(f"{plural}.{_RBAC}" for plural in ("clusterrolebindings", "clusterroles", "rolebindings", "roles")),
+)
 _NAME_RULES: Mapping[str, _NameRule] = {
-    "apiservices.apiregistration.k8s.io": names.path_segment_faults,
-    "events": names.path_segment_faults,
-    "poddisruptionbudgets.policy": names.path_segment_faults,
-    "statefulsets.apps": names.dns_label_faults,
-    "clusterrolebindings.rbac.authorization.k8s.io": names.path_segment_faults,
-    "clusterroles.rbac.authorization.k8s.io": names.path_segment_faults,
-    "namespaces": names.dns_label_faults,
-    "rolebindings.rbac.authorization.k8s.io": names.path_segment_faults,
-    "roles.rbac.authorization.k8s.io": names.path_segment_faults,
-    "services": names.dns_label_faults,
+    **dict.fromkeys(_SEGMENTS, names.path_segment_faults),
+    **dict.fromkeys(("namespaces", "services", "statefulsets.apps"), names.dns_label_faults),
 }
 """By `Resource.key`; every other kind has the names of DNS subdomains."""
 
@@ -36,7 +36,7 @@ _SET_BY_THE_SYSTEM = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 
 
 def validate_metadata(resource: Resource, new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with the metadata of an object to be stored, in upstream's order.
+    """The field errors of the metadata of an object to be stored, in upstream's order.
 
     Args:
         resource: its kind.
@@ -44,44 +44,39 @@ def validate_metadata(resource: Resource, new: Object, old: Object | None) -> li
         old: the stored object, None on create.
     """
     meta = new.get("metadata") or {}
-    found = _name_faults(resource, meta) if old is None else _change_faults(meta, old.get("metadata") or {})
-    found += label_faults(meta.get("labels") or {}, "metadata.labels")
-    found += annotation_faults(meta.get("annotations") or {}, "metadata.annotations")
-    found += owner_faults(meta.get("ownerReferences") or [], "metadata.ownerReferences")
+    found = _name_errors(resource, meta) if old is None else _change_errors(meta, old.get("metadata") or {})
+    found += label_errors(meta.get("labels") or {}, "metadata.labels")
+    found += annotation_errors(meta.get("annotations") or {}, "metadata.annotations")
+    found += owner_errors(meta.get("ownerReferences") or [], "metadata.ownerReferences")
     finalizers = meta.get("finalizers") or []
-    unqualified = [] if resource.strategy.allows_bare_finalizers else _unqualified_faults(finalizers)
-    return [*found, *_finalizer_faults(finalizers), *unqualified]
+    unqualified = [] if resource.strategy.allows_bare_finalizers else _unqualified_errors(finalizers)
+    return [*found, *_finalizer_errors(finalizers), *unqualified]
 
 
-def _name_faults(resource: Resource, meta: Object) -> list[FieldError]:
+def _name_errors(resource: Resource, meta: Object) -> list[FieldError]:
     rule = _NAME_RULES.get(resource.storage_key, names.dns_subdomain_faults)
-    found = []
     prefix = meta.get("generateName", "")
-    if prefix:
-        texts = rule(_as_name(prefix))
-        found += [invalid("metadata.generateName", prefix, text) for text in texts]
-    name = meta.get("name", "")
-    if not name:
-        return [*found, required("metadata.name", "name or generateName is required")]
-    return found + [invalid("metadata.name", name, text) for text in rule(name)]
+    found = checks.well_formed_if_set(prefix, "metadata.generateName", lambda text: rule(_as_name(text)))
+    missing = "name or generateName is required"
+    return found + checks.required_form(meta.get("name", ""), "metadata.name", rule, missing)
 
 
 def _as_name(prefix: str) -> str:
-    """A prefix as it is judged: what will be appended ends a trailing dash."""
+    """A prefix in the form that is validated: a trailing dash may be followed by more characters."""
     return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
 
 
-def label_faults(labels: Mapping[str, str], path: str) -> list[FieldError]:
-    """What is wrong with a map of labels; every fault is at `path` itself and shows the key or the value."""
+def label_errors(labels: Mapping[str, str], path: str) -> list[FieldError]:
+    """The field errors of a map of labels; each is at `path` itself and shows the key or the value."""
     found = []
     for key in sorted(labels):
-        found += [invalid(path, key, text) for text in names.label_key_faults(key)]
-        found += [invalid(path, labels[key], text) for text in names.label_value_faults(labels[key])]
+        found += checks.well_formed(key, path, names.label_key_faults)
+        found += checks.well_formed(labels[key], path, names.label_value_faults)
     return found
 
 
-def annotation_faults(annotations: Mapping[str, str], path: str) -> list[FieldError]:
-    """What is wrong with a map of annotations: keys that are no qualified names, too much text in all."""
+def annotation_errors(annotations: Mapping[str, str], path: str) -> list[FieldError]:
+    """The field errors of a map of annotations: keys that are no qualified names, too much text in all."""
     found = []
     for key in sorted(annotations):
         found += [invalid(path, key, text) for text in names.label_key_faults(key.lower())]
@@ -89,12 +84,12 @@ def annotation_faults(annotations: Mapping[str, str], path: str) -> list[FieldEr
     return found + ([too_long(path, ANNOTATIONS_MAX_BYTES)] if total_bytes > ANNOTATIONS_MAX_BYTES else [])
 
 
-def owner_faults(owners: list[Object], path: str) -> list[FieldError]:
-    """What is wrong with owner references: parts that are missing, more than one controller."""
+def owner_errors(owners: list[Object], path: str) -> list[FieldError]:
+    """The field errors of owner references: parts that are missing, more than one controller."""
     found = []
     controllers: list[str] = []
     for index, owner in enumerate(owners):
-        found += _owner_faults(owner, f"{path}[{index}]")
+        found += _owner_errors(owner, f"{path}[{index}]")
         if owner.get("controller"):
             controllers.append(f"{owner.get('kind', '')}/{owner.get('name', '')}")
     if len(controllers) > 1:
@@ -106,7 +101,7 @@ def owner_faults(owners: list[Object], path: str) -> list[FieldError]:
     return found
 
 
-def _owner_faults(owner: Object, path: str) -> list[FieldError]:
+def _owner_errors(owner: Object, path: str) -> list[FieldError]:
     api_version = owner.get("apiVersion", "")
     group, _, version = api_version.rpartition("/")
     found = []
@@ -126,17 +121,17 @@ def _owner_json(owner: Object) -> dict[str, Any]:
     return {key: owner[key] for key in order if key in owner}
 
 
-def _finalizer_faults(finalizers: list[str]) -> list[FieldError]:
+def _finalizer_errors(finalizers: list[str]) -> list[FieldError]:
     found = []
     for name in finalizers:
-        found += [invalid("metadata.finalizers", name, text) for text in names.label_key_faults(name)]
+        found += checks.well_formed(name, "metadata.finalizers", names.label_key_faults)
     if {"orphan", "foregroundDeletion"} <= set(finalizers):
         text = "finalizer orphan and foregroundDeletion cannot be both set"
         found.append(invalid("metadata.finalizers", finalizers, text))
     return found
 
 
-def _unqualified_faults(finalizers: list[str]) -> list[FieldError]:
+def _unqualified_errors(finalizers: list[str]) -> list[FieldError]:
     text = "name is neither a standard finalizer name nor is it fully qualified"
     return [
         invalid(f"metadata.finalizers[{index}]", name, text)
@@ -145,17 +140,17 @@ def _unqualified_faults(finalizers: list[str]) -> list[FieldError]:
     ]
 
 
-def _change_faults(new: Object, old: Object) -> list[FieldError]:
+def _change_errors(new: Object, old: Object) -> list[FieldError]:
     found = []
     if old.get("deletionTimestamp"):
-        found += _added_finalizer_faults(new.get("finalizers") or [], old.get("finalizers") or [])
+        found += _added_finalizer_errors(new.get("finalizers") or [], old.get("finalizers") or [])
     for key in ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"):
         if key in new and new[key] != old.get(key):
-            found.append(invalid(f"metadata.{key}", new[key], "field is immutable"))
+            found.append(invalid(f"metadata.{key}", new[key], checks.IMMUTABLE))
     return found
 
 
-def _added_finalizer_faults(new: list[str], old: list[str]) -> list[FieldError]:
+def _added_finalizer_errors(new: list[str], old: list[str]) -> list[FieldError]:
     added = [name for name in new if name not in old]
     if not added:
         return []

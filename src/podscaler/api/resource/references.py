@@ -1,28 +1,64 @@
-"""References to other objects by kind, name and apiVersion.
+"""Rules for references: to objects by group, kind and name, to keys of ConfigMaps and Secrets, to controllers by path.
 
-Called by the validation of autoscalers, ingresses and ingress classes.
-
-Source: docs/spec/api.md 2.3 (spec), 2.5 (Name rules).
+Source: docs/spec/api.md 2.3 (spec), 2.5 (Name rules); upstream's messages (golden captures).
 """
+
+import re
 
 from podscaler.api.machinery import names
 from podscaler.api.machinery.field import FieldError, invalid, required
+from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Object
 
+_KEY = re.compile(r"[-._a-zA-Z0-9]+")
+_KEY_MAX_BYTES = 253
+_KEY_MESSAGE = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' "
+    "(e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+)
+_PATH_TEXT = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
+_PATH = re.compile(_PATH_TEXT)
 
-def named_faults(reference: Object, path: str) -> list[FieldError]:
-    """What is wrong with `kind` and `name`: missing, or no segment of a URL."""
+
+def name_errors(reference: Object, path: str) -> list[FieldError]:
+    """The errors of `kind` and `name`: missing, or no segment of a URL."""
     found = []
     for key in ("kind", "name"):
-        value = reference.get(key, "")
-        if not value:
-            found.append(required(f"{path}.{key}"))
-        found += [invalid(f"{path}.{key}", value, text) for text in names.path_segment_faults(value)]
+        value, place = reference.get(key, ""), f"{path}.{key}"
+        found += checks.required_form(value, place, names.path_segment_faults)
     return found
 
 
-def version_faults(version: str, path: str) -> list[FieldError]:
-    """What is wrong with the form of an `apiVersion`: more than one slash."""
-    if version.count("/") <= 1:
-        return []
-    return [invalid(path, version, f"unexpected GroupVersion string: {version}")]
+def version_errors(version: str, path: str) -> list[FieldError]:
+    """The error of an `apiVersion` with more than one slash."""
+    return checks.holds(version.count("/") <= 1, path, version, f"unexpected GroupVersion string: {version}")
+
+
+def local_errors(reference: Object, path: str) -> list[FieldError]:
+    """The errors of a reference by `apiGroup` (may be empty), `kind` and `name`."""
+    group = reference.get("apiGroup")
+    return checks.well_formed_if_set(group, f"{path}.apiGroup", names.dns_subdomain_faults) + name_errors(
+        reference, path
+    )
+
+
+def config_key_messages(key: str) -> list[str]:
+    """What forbids `key` as a key of a ConfigMap or Secret, which may become a file name."""
+    found = [f"must be no more than {_KEY_MAX_BYTES} characters"] if len(key.encode()) > _KEY_MAX_BYTES else []
+    if not _KEY.fullmatch(key):
+        found.append(_KEY_MESSAGE)
+    if key in (".", ".."):
+        return [*found, f"may not be '{key}'"]
+    return [*found, "may not start with '..'"] if key.startswith("..") else found
+
+
+def domain_path_errors(name: str, path: str) -> list[FieldError]:
+    """The errors of a name such as `acme.io/foo`: a domain, and a path within it."""
+    if not name:
+        return [required(path)]
+    domain, _, rest = name.partition("/")
+    if not domain or not rest:
+        return [invalid(path, name, 'must be a domain-prefixed path (such as "acme.io/foo")')]
+    found = checks.well_formed(domain, path, names.dns_subdomain_faults)
+    message = f"Invalid path (regex used for validation is '{_PATH_TEXT}')"
+    return found + checks.holds(_PATH.fullmatch(rest), path, rest, message)

@@ -1,4 +1,4 @@
-"""What a served kind is, as data: the record that the API server reads to know how to treat an object.
+"""Records of served kinds: names, versions, strategy, table and scale of a kind, as data.
 
 `podscaler.api.kinds.catalog` lists the records; `podscaler.controlplane` serves whatever is listed. A new kind is a new
 record, never a new branch in the server. Objects are JSON-ready dicts throughout; functions here neither read the clock
@@ -50,15 +50,15 @@ class Version:
 
     Attributes:
         version: `v1`, `v2`, ...
-        message: the schema's name of the object (`autoscaling/v2.HorizontalPodAutoscaler`, see
-        `podscaler.api.schema.schema`). default: fills in this version's API defaults, in place. to_storage: a decoded
-        and defaulted object of this version, in the storage version (may return its argument). from_storage: the
-        reverse; its result has this version's apiVersion and the fields that are always present. deprecation: what
-        clients of a version that upstream no longer serves are warned of, else empty. decode: for kinds that the schema
-        does not know: from a parsed body to the object and what is odd about it. Raises `json_text.DecodeError`.
-        openapi: for such kinds, makes their schemas in OpenAPI documents, by name. fields_type: for such kinds, how
-        server-side apply sees objects (`managed_fields.structural_types`); None: as the schema of `message` has it, or
-        without a schema.
+        message: the schema's name of the object (`autoscaling/v2.HorizontalPodAutoscaler`, see `api.schema.schema`).
+        default: sets this version's API defaults, in place.
+        to_storage: converts a decoded and defaulted object to the storage version (may return its argument).
+        from_storage: the reverse; its result has this version's apiVersion and the fields that are always present.
+        deprecation: the warning for clients of a version that upstream no longer serves, else empty.
+        decode: for kinds without schema: decodes a parsed body. Raises `json_text.DecodeError`.
+        openapi: for such kinds, makes their schemas in OpenAPI documents, by name.
+        fields_type: for such kinds, how server-side apply sees objects (`managed_fields.structural_types`); None: as
+            the schema of `message` has it, or without a schema.
     """
 
     version: str
@@ -77,7 +77,7 @@ class Strategy:
     """What happens to objects (in the storage version) between decoding and storing.
 
     `prepare_*` change the new object in place (clear or carry over status, keep what a client may not set); `validate*`
-    return every fault, in upstream's order. Generation is the server's: where `has_generation`, it starts at 1 and
+    return all field errors, in upstream's order. Generation is the server's: where `has_generation`, it starts at 1 and
     rises when `spec_of` differs in meaning (`podscaler.api.resource.semantics`).
     """
 
@@ -102,7 +102,7 @@ class Strategy:
     seen_by_managers: Callable[[Object], Callable[[Object], Object]] = _as_stored
     """From an update as it was sent (which it does not change) to how the managers of its fields see what is stored.
 
-    That is what is stored, but for what the kind overrules: who sent that owns it all the same.
+    It differs from the stored object in fields that the kind overrides: who sent those owns them all the same.
     """
     allows_unconditional_update: bool = True
     """Whether a PUT without resourceVersion replaces whatever is stored (not a Lease: its holder must have seen it)."""
@@ -111,10 +111,10 @@ class Strategy:
     allows_bare_finalizers: bool = False
     """Whether a finalizer that is not the system's own may do without a domain (custom resources: with a warning).
 
-    So it is with kinds whose metadata upstream judges by the rules of every API and not by those of the core.
+    True for kinds whose metadata upstream validates by the rules of apimachinery and not by those of core.
     """
     warnings: Callable[[Object, Object | None], list[str]] = _no_warnings
-    """What to tell the client of a create or update besides the answer."""
+    """The warnings for the client of a create or update (Warning headers)."""
     allows_create_on_update: bool = False
     """Whether a PUT to an object that does not exist creates it (Lease, Event, Service, ...)."""
     orphans_by_default: bool = False
@@ -122,12 +122,11 @@ class Strategy:
     has_no_dependents: bool = False
     """Whether nothing can depend on its objects, so that a propagation policy means nothing (Event)."""
     permanent_names: Mapping[str, str] = field(default_factory=dict)
-    """Objects that cannot be deleted, by name, with what a client is told who tries."""
+    """Objects that cannot be deleted, by name, with the message of the error."""
     orphaning_warning: str = ""
-    """What a client is told that deletes without naming a propagation policy, and so leaves dependents behind (Job)."""
+    """The warning for a delete without a propagation policy, which orphans dependents (Job)."""
     is_checked_before_metadata: bool = False
-    """Whether faults of a new object's own fields are told alone, and those of its metadata only without them (Event).
-    """
+    """Whether metadata of a new object is validated only if its other fields are valid (Event)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +162,7 @@ class ScaleMapping:
     selector: Callable[[Object], str]
     set_replicas: Callable[[Object, int], None]
     custom_path: str = ""
-    """Of a custom resource, where its replicas stand, as its definition says; its own validation judges them."""
+    """Of a custom resource, the path of its replicas in its definition; its schema validates them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +171,10 @@ class Resource:
 
     Attributes:
         group: API group, empty for core.
-        plural, singular, kind: its names.
+        plural, singular, kind: its names; singular is by default the kind in lower case.
         versions: preferred version first.
-        storage_version: the version in which objects are kept and given to `strategy`, `printer`, `fields` and `scale`.
+        storage_version: the version in which objects are kept and given to `strategy`, `printer`, `fields` and `scale`;
+            by default the preferred one.
         namespaced: whether objects live in a namespace.
         short_names, categories: for kubectl (`hpa`, `all`).
         has_status: whether there is a `status` subresource.
@@ -182,20 +182,20 @@ class Resource:
         fields: the selectable fields besides metadata.name and metadata.namespace: `{"status.phase": "Running"}`.
         stored: False where another part of the program provides the objects (metrics.k8s.io).
         stored_as: key of the resource that keeps the objects, where that is another one: `events.events.k8s.io` is a
-            second face of `events`. Its `versions` convert to and from that resource's storage version, and refusals
+            second API for `events`. Its `versions` convert to and from that resource's storage version, and errors
             name that resource's group. Strategy, printer and fields are its own.
-        face: tells faces of one name apart: a custom resource has one for each version that is not the stored one.
+        face: distinguishes records of one name: a custom resource has one for each version that is not the stored one.
         is_custom: whether a CustomResourceDefinition made it.
         hidden_annotations: what only objects show, and not their bare metadata: annotations that stand for a field.
     """
 
     group: str
     plural: str
-    singular: str
     kind: str
     versions: tuple[Version, ...]
-    storage_version: str
     printer: Printer
+    singular: str = ""
+    storage_version: str = ""
     namespaced: bool = True
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
@@ -209,9 +209,13 @@ class Resource:
     is_custom: bool = False
     hidden_annotations: frozenset[str] = frozenset()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "singular", self.singular or self.kind.lower())
+        object.__setattr__(self, "storage_version", self.storage_version or self.versions[0].version)
+
     @property
     def storage_key(self) -> str:
-        """The key under which the objects are stored: `key`, or that of the resource whose second face this is."""
+        """The key under which the objects are stored: `key`, or that of the resource that stores them."""
         return self.stored_as or self.key
 
     @property

@@ -1,4 +1,4 @@
-"""Whether two parts of an object mean the same, although they are written differently.
+"""Semantic equality of parts of objects (apimachinery's equality.Semantic).
 
 Called for the generation (did the spec change?) and for fields that may not change. `100m` of cpu equals `0.1`, an
 empty list equals none; everything else counts, including the order of lists.
@@ -25,7 +25,7 @@ def meaning(value: Any, name: str = "") -> Any:
 
     Args:
         value: a part of an object.
-        name: the field in which it stands, which says whether it is a quantity.
+        name: the field that has the value, by which quantities are recognized.
     """
     if isinstance(value, dict):
         parts = {key: meaning(part, _amount_name(name, key)) for key, part in value.items()}

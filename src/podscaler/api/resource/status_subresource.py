@@ -1,15 +1,29 @@
-"""The usual division of labour between an object and its `status` subresource.
+"""The `status` subresource: what a write of the object and a write of the status keep, and its conditions.
 
-Called by the records of kinds with a status: a write of the object leaves the status alone, a write of the status
-leaves the rest alone, a new object starts without one.
+A write of the object leaves the status alone, a write of the status leaves the rest alone, a new object starts without
+one.
 
-Source: docs/spec/api.md 3 (Create, update, status update).
+Source: docs/spec/api.md 3 (Create, update, status update); upstream's validation of meta/v1 Condition.
 """
 
+import re
 from collections.abc import Callable
 
-from podscaler.api.resource import semantics
+from podscaler.api.machinery import names
+from podscaler.api.machinery.field import FieldError, invalid, too_long
+from podscaler.api.resource import checks, semantics
 from podscaler.api.resource.resources import Object
+
+_STATUSES = ("False", "True", "Unknown")
+_REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
+_REASON_MAX_BYTES = 1024
+_MESSAGE_MAX_BYTES = 32 * 1024
+_REASON_MESSAGE = (
+    "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric "
+    "characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or "
+    "'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is "
+    f"'{_REASON.pattern}')"
+)
 
 
 def start_with(status: Object) -> Callable[[Object], None]:
@@ -36,3 +50,31 @@ def _carry(part: str, new: Object, old: Object) -> None:
         new[part] = old[part]
     else:
         new.pop(part, None)
+
+
+def validate_conditions(conditions: list[Object] | None, path: str) -> list[FieldError]:
+    """The field errors of a list of meta/v1 Condition, whose types must differ."""
+    seen: set[str] = set()
+    return checks.each(
+        conditions, path, lambda each, at: checks.not_repeated(each.get("type", ""), at, seen) + _errors_of(each, at)
+    )
+
+
+def _errors_of(condition: Object, path: str) -> list[FieldError]:
+    kind, status, message = (condition.get(name, "") for name in ("type", "status", "message"))
+    generation, reason = condition.get("observedGeneration", 0), condition.get("reason", "")
+    found = checks.required_form(kind, f"{path}.type", names.label_key_faults, "is required")
+    found += checks.required_one_of(status, f"{path}.status", _STATUSES)
+    if generation < 0:
+        found.append(invalid(f"{path}.observedGeneration", generation, "must be greater than or equal to zero"))
+    found += checks.present(condition.get("lastTransitionTime"), f"{path}.lastTransitionTime")
+    if len(reason.encode()) > _REASON_MAX_BYTES:
+        found.append(too_long(f"{path}.reason", _REASON_MAX_BYTES))
+    else:
+        found += checks.required_form(reason, f"{path}.reason", _reason_messages)
+    is_long = len(message.encode()) > _MESSAGE_MAX_BYTES
+    return [*found, too_long(f"{path}.message", _MESSAGE_MAX_BYTES)] if is_long else found
+
+
+def _reason_messages(reason: str) -> list[str]:
+    return [] if _REASON.fullmatch(reason) else [_REASON_MESSAGE]

@@ -1,7 +1,6 @@
 """Objects as the server stores and prints them: nothing that is empty, everything that is always there.
 
-Called by whoever must show what a Kubernetes API server would (`status: {}`, `strategy: {}`, `resources: {}`; no
-`metrics: []`): the API server for objects with nothing in them, and tests that compare with recorded answers.
+The API server stores and prints objects in this form (`status: {}`, `strategy: {}`, `resources: {}`; no `metrics: []`).
 
 Rules, those of a round trip through Go: empty lists and maps vanish where the field has `omitempty`, and become null
 elsewhere; fields without `omitempty` are always there; objects that are not behind a pointer are always there, with
@@ -23,12 +22,12 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """What becomes of one field.
+    """The canonical form of one field.
 
     Attributes:
         message: of its value or elements, where that has rules; else empty.
         is_list, is_map: its shape.
-        always: whether the field is there even if the object says nothing.
+        always: whether the field is there even if the object does not have it.
         is_filled: whether what is there then is an object with what it always has.
         empty: what is there otherwise.
     """

@@ -103,7 +103,7 @@ def for_message(name: str) -> Decode:
     """The decoder of a message. Raises KeyError where the schema has none of that name."""
     if name in OWN_FORMS:
         return OWN_FORMS[name]
-    if name in _UNIONS:
+    if name in schema.UNIONS:
         return _union(name)
     message = schema.get_message(name)
     return _list_of("string", schema.go_name(name)) if message.list else _struct(message)
@@ -210,7 +210,6 @@ def _or_zero(item: Any, element: Decode, kind: str, run: Run) -> Any:
     return _zero(kind) if decoded is ABSENT else decoded
 
 
-_UNIONS = {schema.SCHEMA_OR_ARRAY, schema.SCHEMA_OR_BOOL, schema.SCHEMA_OR_STRINGS}
 _JSON_SCHEMA = "apiextensions/v1.JSONSchemaProps"
 
 

@@ -1,8 +1,8 @@
-"""What one decoding keeps while it walks: where it is, the first type error, the unknown and duplicate fields.
+"""The state of one decoding: the path to the value, the first type error, the unknown and duplicate fields.
 
 Called by `decode_plan` (which walks) and `decoding` (which starts it and reads the outcome).
 
-Rules, all Go's: the walk goes on after a type error, and the first one is what the client hears; an error of a value's
+Rules, all Go's: the walk goes on after a type error, and the first one is reported; an error of a value's
 own decoder (a quantity, a time) ends the walk and wins over type errors before it. Errors name the struct and the
 fields on the way, problems also the indexes and keys.
 

@@ -34,22 +34,12 @@ def scalar(kind: str, go_type: str) -> Decode:
         return _integer(go_type, *_LIMITS[kind])
     if kind == "bytes":
         return _bytes
-    return {"string": _string, "bool": _bool, "double": _double}[kind](go_type)
+    return _double(go_type) if kind == "double" else _exactly({"string": str, "bool": bool}[kind], go_type)
 
 
-def _string(go_type: str) -> Decode:
+def _exactly(kind: type, go_type: str) -> Decode:
     def decode(value: Any, run: Run) -> Any:
-        if type(value) is str:
-            return value
-        run.mismatch(value, go_type)
-        return ABSENT
-
-    return decode
-
-
-def _bool(go_type: str) -> Decode:
-    def decode(value: Any, run: Run) -> Any:
-        if type(value) is bool:
+        if type(value) is kind:
             return value
         run.mismatch(value, go_type)
         return ABSENT
@@ -195,14 +185,7 @@ ZERO_VALUES: dict[str, Any] = {
     schema.QUANTITY: "0",
     schema.DURATION: "0s",
     schema.INT_OR_STRING: 0,
-    schema.TIME: None,
-    schema.MICRO_TIME: None,
-    schema.RAW_EXTENSION: None,
-    schema.FIELDS_V1: None,
-    schema.JSON: None,
-    schema.SCHEMA_OR_ARRAY: None,
-    schema.SCHEMA_OR_BOOL: None,
-    schema.SCHEMA_OR_STRINGS: None,
+    **dict.fromkeys((schema.TIME, schema.MICRO_TIME, *schema.FREE_FORM, *schema.UNIONS)),
     "string": "",
     "bytes": "",
     "bool": False,

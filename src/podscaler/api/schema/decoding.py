@@ -1,16 +1,15 @@
 """Clients' objects as clean JSON-ready data, with Go's type errors, unknown and duplicate fields.
 
-Called by the API server for each body, and by whoever reads objects that people wrote (files, patches). Defaulting and
-validation come after it.
+Called by the API server for each body, and for files and patches. Defaulting and validation come after it.
 
     decoded = decoding.decode_json(body, "autoscaling/v2.HorizontalPodAutoscaler")
     decoded.obj          {"kind": ..., "apiVersion": ..., "metadata": {...}, "spec": {...}}
     decoded.problems     ('unknown field "spec.foo"', 'duplicate field "metadata.name"')
 
-What problems mean is the server's: `strict decoding error: a, b` (400) for fieldValidation=Strict, one Warning header
+For problems the server returns `strict decoding error: a, b` (400) for fieldValidation=Strict, one Warning header
 each for Warn, nothing for Ignore. A DecodeError is 400 always; its text is bare. The server prepends
 `HorizontalPodAutoscaler in version "v2" cannot be handled as a HorizontalPodAutoscaler: ` where apiVersion and kind are
-known, and else says `the object provided is unrecognized (must be of type KIND): TEXT (SUMMARY)`, the summary being
+known, and otherwise `the object provided is unrecognized (must be of type KIND): TEXT (SUMMARY)`, the summary being
 `summary(body)`; for syntax errors TEXT is `no_type_meta(error)`.
 
 Source: docs/spec/api.md 2.9 (Other errors), golden create-hpa.jsonl and errors.jsonl.
@@ -32,7 +31,7 @@ SUMMARY_BYTES = 30
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """An object and what was odd about its text.
+    """A decoded object, with its unknown and duplicate fields.
 
     Attributes:
         obj: only known fields, in the schema's order, without nulls; quantities and times as the server prints them.
@@ -45,7 +44,7 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True)
 class TypeMeta:
-    """What a body says that it is; empty texts where it does not."""
+    """The apiVersion and kind of a body; empty texts where it has none."""
 
     api_version: str
     kind: str
@@ -115,7 +114,7 @@ def _scalar_kind(value: Any) -> str:
 
 
 def no_type_meta(reason: object) -> DecodeError:
-    """The error for a JSON body that could not even be asked for its kind; `reason` is the parser's error or text."""
+    """The error for a JSON body whose kind cannot be read; `reason` is the parser's error or text."""
     return DecodeError(f"couldn't get version/kind; json parse error: {reason}")
 
 

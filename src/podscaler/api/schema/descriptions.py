@@ -1,10 +1,10 @@
-"""What the API types and their fields are for, in our own words: the prose of OpenAPI and of `kubectl explain`.
+"""Descriptions of the API types and their fields, in our own words, for OpenAPI and `kubectl explain`.
 
-Called by `openapi_schemas`, and by whoever describes a column of a Table with its field's text.
+Used by `openapi_schemas` and for the descriptions of columns of Tables.
 
 The texts stand in data/descriptions/*.toml, one table for each message, with the message's own text under `_`. A field
 without a text there may have one in the table `common` (`metadata`, `kind`, ...), which holds for all messages. A
-package of an old version says only what is different in the version that came after it.
+package of an old version has only the texts that differ from those of the version after it.
 """
 
 import tomllib

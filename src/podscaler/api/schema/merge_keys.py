@@ -1,4 +1,4 @@
-"""How strategic merge patches combine a field: what the API types say about it.
+"""The patch strategies and merge keys of the API types, for strategic merge patches.
 
 Called by the server's strategic merge patch, which walks a patch together with `merge_strategy` and `element_message`.
 

@@ -2,7 +2,7 @@
 
 Called by `openapi`.
 
-Source: the golden OpenAPI documents of autoscaling v1 and v2; where they say nothing, the markers of the API types.
+Source: the golden OpenAPI documents of autoscaling v1 and v2; for everything else the markers of the API types.
 Differs: descriptions are our own words.
 """
 

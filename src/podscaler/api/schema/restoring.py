@@ -1,8 +1,8 @@
 """Unstructured data put back into the fields of a type: what a strategic merge patch or an apply leaves behind.
 
 Called by the API server, and where managed fields need an object in another version. This decoder is another one of
-upstream's: it has other words for values of the wrong type, and cuts integers off where `decoding` refuses them. Those
-two are its business; everything else is said by `decoding` afterwards.
+upstream's: it has other messages for values of the wrong type, and truncates integers that `decoding` refuses. All
+other errors are those of `decoding`, which follows.
 
 Source: the conversion of unstructured data in Kubernetes' apimachinery, measured for numbers out of range.
 """

@@ -1,10 +1,9 @@
 """The one table of facts about the Kubernetes API types, from which decoding, protobuf, OpenAPI and merging are made.
 
-Called by the siblings that need facts (decoding, canonical, protobuf, openapi, merge_keys); nobody else has an opinion
-about what a type looks like. Messages are named `apps/v1.Deployment`: the last two parts of the Go package, then the
-type.
+The only source of facts about types for decoding, canonical, protobuf, openapi and merge_keys. Messages are named
+`apps/v1.Deployment`: the last two parts of the Go package, then the type.
 
-Invariants: files are read once, one per Go package, when a message of that package is first asked for (about 1 ms for
+Invariants: files are read once, one per Go package, when a message of that package is first needed (about 1 ms for
 core/v1; `preload` does it ahead of time); records are immutable; fields stand in the order of the Go struct, which is
 the order of JSON output; names that clients make up cost no memory.
 
@@ -37,16 +36,10 @@ SCHEMA_OR_STRINGS = "apiextensions/v1.JSONSchemaPropsOrStringArray"
 FREE_FORM = frozenset({RAW_EXTENSION, FIELDS_V1, JSON})
 """Messages whose JSON is whatever the client wrote."""
 
-OPAQUE = FREE_FORM | {
-    QUANTITY,
-    TIME,
-    MICRO_TIME,
-    DURATION,
-    INT_OR_STRING,
-    SCHEMA_OR_ARRAY,
-    SCHEMA_OR_BOOL,
-    SCHEMA_OR_STRINGS,
-}
+UNIONS = frozenset({SCHEMA_OR_ARRAY, SCHEMA_OR_BOOL, SCHEMA_OR_STRINGS})
+"""Messages that are a schema or something simpler."""
+
+OPAQUE = FREE_FORM | UNIONS | {QUANTITY, TIME, MICRO_TIME, DURATION, INT_OR_STRING}
 """Messages with a JSON form of their own: their fields describe only the protobuf form."""
 
 

@@ -1,5 +1,5 @@
-"""JSON and YAML as a Kubernetes API server reads and writes them, with Go's words for syntax errors.
+"""JSON and YAML as a Kubernetes API server reads and writes them, with Go's syntax errors.
 
-Reading order: Begin with `json_text`; `yaml_text` turns YAML into the same data.
+Reading order: `json_text`, then `yaml_text`, which converts YAML to the same data.
 May import: `base`.
 """

@@ -1,10 +1,10 @@
-"""Why a text is not JSON, in the words of Go's encoding/json, for bodies that the fast parser has refused.
+"""Finds the first syntax error of a text that is not JSON, in the words of Go's encoding/json.
 
-Called by `json_text` only, so speed does not matter here, except that it stays linear in the body.
+Called by `json_text` for bodies that the fast parser refused.
 
-Theory of operation: the text is walked once, without recursion. `expect` is the method that looks at the next byte; it
-consumes what it understands and sets what is expected afterwards, worded as Go's scanner words it at that place. The
-walk sees bytes, as Go does: one outside ASCII is named by its Latin-1 character.
+Theory of operation: a scanner reads the text once, without recursion, in linear time. `expect` is the method for the
+next byte: it consumes what it accepts and sets the next `expect`. The scanner reads bytes, as Go does: one outside
+ASCII is shown as its Latin-1 character.
 
 Source: the behaviour of Go's encoding/json scanner (golden errors.jsonl, create-hpa.jsonl).
 """
@@ -21,23 +21,23 @@ _HEX = b"0123456789abcdefABCDEF"
 _KEY_WANTED = "looking for beginning of object key string"
 
 
-class _Fault(Exception):
-    """The walk met its fault; str() is the sentence."""
+class _ScanError(Exception):
+    """The scanner found an error; str() is the sentence."""
 
 
-def fault(text: bytes) -> str:
-    """The sentence that names the first fault of `text` (`invalid character 'h' looking for beginning of value`).
+def find_error(text: bytes) -> str:
+    """The sentence about the first syntax error of `text` (`invalid character 'h' looking for beginning of value`).
 
-    A text without a fault of syntax, which no caller should give, gets a general sentence.
+    For valid JSON, which no caller passes, `invalid JSON`.
     """
     try:
-        _Walk(text).to_end()
-    except _Fault as found:
-        return str(found)
+        _Scanner(text).to_end()
+    except _ScanError as error:
+        return str(error)
     return "invalid JSON"
 
 
-class _Walk:
+class _Scanner:
     def __init__(self, text: bytes) -> None:
         self.text = text
         self.at = 0
@@ -170,11 +170,11 @@ class _Walk:
 
     def peek(self) -> bytes:
         if self.at >= len(self.text):
-            raise _Fault(END)
+            raise _ScanError(END)
         return self.text[self.at : self.at + 1]
 
-    def unexpected(self, place: str) -> _Fault:
-        return _Fault(f"invalid character {_shown(self.text[self.at])} {place}")
+    def unexpected(self, place: str) -> _ScanError:
+        return _ScanError(f"invalid character {_shown(self.text[self.at])} {place}")
 
 
 def _shown(byte: int) -> str:

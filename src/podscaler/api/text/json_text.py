@@ -1,10 +1,10 @@
-"""JSON as a Kubernetes API server reads and writes it: Go's syntax errors, numbers as they were written, Go's escapes.
+"""Parses and encodes JSON as a Kubernetes API server does: Go's syntax errors, exact numbers, Go's escapes.
 
-Called by decoding for every request body, and by whoever writes JSON that must look like the server's (`encode`).
+`parse` is called for every request body, `encode` for JSON that must equal the server's byte for byte.
 
-Invariants: `parse` accepts what Go's encoding/json accepts, and refuses the rest in its words; invalid UTF-8 and lone
-surrogates become U+FFFD, as there. Numbers with a fraction or exponent come back as `Number`, which remembers how it
-was written, and objects in which a key repeats as `Repeated`; everything else is plain data.
+Invariants: `parse` accepts what Go's encoding/json accepts and refuses everything else in its words; invalid UTF-8 and
+lone surrogates become U+FFFD, as in Go. Numbers with a fraction or exponent become `Number`, which keeps the literal,
+and objects with repeated keys `Repeated`; everything else is plain data.
 """
 
 import codecs
@@ -33,7 +33,7 @@ _NESTING = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
 
 
 class DecodeError(ValueError):
-    """A body that cannot be used; str() is the bare sentence of the decoder, which the server wraps."""
+    """A body cannot be decoded; str() is the decoder's sentence, which the server wraps."""
 
 
 class Number(float):
@@ -48,7 +48,7 @@ class Number(float):
 
 
 class Repeated(dict[str, Any]):
-    """An object in which a key stands more than once: the last one counts, `pairs` has them all in order."""
+    """An object with repeated keys: the last value of each key; `pairs` has all pairs in order."""
 
     pairs: list[tuple[str, Any]]
 
@@ -61,14 +61,14 @@ def parse(body: bytes) -> Any:
     try:
         value = _decode(text)
     except ValueError:
-        raise DecodeError(json_syntax.fault(body)) from None
+        raise DecodeError(json_syntax.find_error(body)) from None
     except RecursionError:
         raise DecodeError("exceeded max depth") from None
     return _without_lone_surrogates(value) if _SURROGATE.search(text) else value
 
 
 def decode_utf8(text: bytes) -> str:
-    """The text as Go ranges over it: each byte that is part of no character is a U+FFFD of its own."""
+    """The text as Go decodes it: each invalid byte becomes one U+FFFD."""
     return text.decode("utf-8", errors=_EACH_BYTE)
 
 
@@ -140,7 +140,7 @@ def _without_lone_surrogates(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A parsed value with ordinary dicts and numbers only, as Go holds it where the schema says nothing.
+    """A parsed value with plain dicts and numbers, as Go stores a value without a type.
 
     Raises DecodeError where a number is beyond a float64.
     """
@@ -148,7 +148,7 @@ def plain(value: Any) -> Any:
 
 
 def representable(value: Any) -> Any:
-    """As `plain`, but numbers beyond a float64 stay as they are written, for whoever decodes them to refuse."""
+    """As `plain`, but numbers beyond a float64 stay `Number`, for the decoder of the field to refuse."""
     return _with_numbers(value, lambda number: number if number in _INFINITE else plain_number(number))
 
 
@@ -214,7 +214,7 @@ def _rewritten(match: re.Match[bytes]) -> bytes:
 _encode = msgspec.json.Encoder().encode
 _WHOLE_FLOAT = re.compile(rb"\.0(?:[,}\]]|$)")
 _WITH_EXPONENT = re.compile(rb"e[-0-9][0-9]*(?:[,}\]]|$)")
-"""What the encoder writes in another way than Go; both also find some strings, and are quick for their first byte."""
+"""Floats that msgspec writes differently from Go; both also match some strings."""
 _STRING_OR_NUMBER = re.compile(rb'"(?:[^"\\]|\\.)*"|(?P<float>-?[0-9]+(?:\.[0-9]+(?:e-?[0-9]+)?|e-?[0-9]+))')
 _ASCII_ESCAPES = ((b"<", b"\\u003c"), (b">", b"\\u003e"), (b"&", b"\\u0026"))
 _ESCAPES = (*_ASCII_ESCAPES, ("\u2028".encode(), b"\\u2028"), ("\u2029".encode(), b"\\u2029"))

@@ -1,6 +1,6 @@
-"""Text in double quotes with Go's escapes, as upstream's messages show names and values (`%q`).
+"""Quotes text with Go's escapes, as upstream's messages show names and values (`%q`).
 
-Called by whatever writes a message that upstream builds with a quoted text.
+Called for messages that quote names and values.
 
 Source: the documentation of Go's package strconv (Quote).
 """

@@ -1,9 +1,9 @@
-"""Data as YAML, written as Go's library writes it.
+"""Writes data as YAML in the form of Go's library.
 
-Called by the API server for clients that want YAML, and by commands that write manifests.
+Called by the API server for clients that accept YAML, and by commands that write manifests.
 
-Invariants: what is written reads as the same data with YAML 1.1 and 1.2; texts stand on one line each unless they have
-line breaks; equal parts are written out each time. Slow for large values: belongs into a thread.
+Invariants: the output has the same meaning in YAML 1.1 and 1.2; texts without line breaks stand on one line; there are
+no aliases. Slow for large values: call it in a thread.
 
 Source: the behaviour of sigs.k8s.io/yaml.
 """
@@ -19,10 +19,10 @@ _LINE_MAX = 2**30
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Double quotes where a text would read as something else; no references to equal parts."""
+    """Quotes texts that would be read as another type; writes no aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """Equal parts are written out each time."""
+        """Always true."""
         del data
         return True
 
@@ -41,7 +41,7 @@ def _represent_text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
 
 
 def _resolve(dumper: _Dumper, value: str) -> str:
-    """The tag that a reader would give to the plain text."""
+    """The tag of the unquoted text."""
     resolve: Callable[[type, str, tuple[bool, bool]], str] = dumper.resolve
     return resolve(yaml.ScalarNode, value, (True, False))
 
@@ -54,7 +54,7 @@ def write(value: Any, *, sort_keys: bool) -> bytes:
 
     Args:
         value: dicts, lists and scalars of exactly these types.
-        sort_keys: whether keys stand in alphabetical order, as upstream's, or in that of the data.
+        sort_keys: sort keys, as upstream does, in place of the order of the data.
     """
     dumped: bytes = yaml.dump(
         value, Dumper=_Dumper, sort_keys=sort_keys, allow_unicode=True, width=_LINE_MAX, encoding="utf-8"

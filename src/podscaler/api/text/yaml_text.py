@@ -1,10 +1,10 @@
-"""YAML as a Kubernetes API server reads it: the first document, turned into JSON data.
+"""Parses YAML as a Kubernetes API server does: the first document, as JSON data.
 
-Called by decoding for YAML bodies and files, and (`parse_texts`) for values that must stay as they were written.
+`parse` is called for YAML bodies and files, `parse_texts` for values that must stay as they were written.
 
 Rules: plain scalars are read as YAML 1.1 (`yes` is true, `0755` is octal), timestamps stay texts, keys become texts,
-merge keys (`<<`) are merged, a key that repeats is noted with its line and the last one counts. Anchors may not
-multiply the document without bound.
+merge keys (`<<`) are merged; of a repeated key, which is reported with its line, the last value counts. The number of
+nodes that aliases add is limited.
 
 Source: the behaviour of sigs.k8s.io/yaml (go-yaml v2 with libyaml's messages).
 """
@@ -22,7 +22,7 @@ from podscaler.api.text import json_text, quoting
 from podscaler.api.text.json_text import DecodeError
 
 SPARE_NODES = 10_000
-"""How many nodes aliases may add to as many as the body has bytes (without aliases there are fewer than bytes)."""
+"""The limit of nodes is this plus the bytes of the body; without aliases there are fewer nodes than bytes."""
 
 _LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TAG = "tag:yaml.org,2002:"
@@ -30,7 +30,7 @@ _PLAIN = "plain"
 _TEXT = "text"
 _TAGGED: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool,), "null": (type(None),)}
 _Seen = dict[tuple[str, bool], None]
-"""The keys of a mapping so far: `1` and `"1"` are two keys to YAML."""
+"""The keys of a mapping with whether they are plain: `1` and `"1"` are two keys in YAML."""
 _WORDS: dict[str, bool | None] = {
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
     **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
@@ -54,7 +54,7 @@ class Document:
 
 
 def parse(body: bytes) -> Document:
-    """The first document of a YAML text, None for an empty one. Raises DecodeError (`yaml: line 2: ...`)."""
+    """The first document, with the value None for an empty text. Raises DecodeError (`yaml: line 2: ...`)."""
     return _parse(body, _scalar)
 
 
@@ -134,7 +134,7 @@ class _Composer:
 
 
 def _where(error: yaml.MarkedYAMLError) -> str:
-    """`line 2: `; upstream leaves the first line out, and counts scanner errors from one, others from zero."""
+    """`line 2: `, empty for the first line; upstream counts scanner errors from one, others from zero."""
     mark = error.context_mark if error.context_mark and error.context_mark.line else error.problem_mark
     if mark is None or mark.line == 0:
         return ""
@@ -170,7 +170,7 @@ class _Builder:
         return out
 
     def fill(self, out: dict[str, Any], seen: _Seen, node: yaml.MappingNode, depth: int) -> None:
-        """Add a mapping's pairs to `out` in order: a merge key that stands late wins, as upstream."""
+        """Add a mapping's pairs to `out` in order: the members of a merge key override those before it, as upstream."""
         for key_node, value_node in node.value:
             if key_node.tag == _PLAIN and key_node.value == "<<":
                 self.merge(out, seen, value_node, depth)

@@ -1,4 +1,4 @@
-"""The typed answers of the three metrics APIs, trimmed to the fields that decisions use.
+"""The typed responses of the three metrics APIs, trimmed to the fields that decisions use.
 
 Read by the metrics clients and by recordings; `podscaler.core.calculation.samples` makes the samples of a decision from
 them. Quantities, times and windows are texts.

@@ -26,7 +26,7 @@ class PodMeta(Wire, frozen=True):
 
 
 class ResourceRequirements(Wire, frozen=True):
-    """What a container or a pod asks for."""
+    """The requests of a container or a pod."""
 
     requests: ResourceList | None = None
 

@@ -1,7 +1,7 @@
 """The recording format, version 1: what each sync of each autoscaler saw, one JSON object a line.
 
 Read by the replay, written by the recorder of the controller. This module is the codec of single lines; what a
-recording means is `podscaler.core.replay.replay`'s.
+recording means is `podscaler.core.replay`'s.
 
 A line is typed on the outside only: pods and the autoscaler's spec stay raw JSON, because they repeat from line to line
 and the reader decodes each distinct text once.
@@ -81,12 +81,12 @@ class RecordingLine(Wire, frozen=True):
         time: when the sync began, RFC 3339.
         hpa: the autoscaler as read; absent where `deleted` is set.
         scale: of its target, or why it could not be read.
-        scale_update: what successive attempts to update the scale were answered.
-        scaled_at: when the last of them was answered; empty: what the attempts take by convention.
+        scale_update: the responses to successive attempts to update the scale.
+        scaled_at: when the last response came; empty: the time that the attempts take by convention.
         status_update: why the status could not be written; None where it was, or did not have to be.
         pods: pods of the namespace, raw.
-        metrics: one answer for each of `spec.metrics`, None where nobody asked.
-        neighbours: the other autoscalers over the same pods; None: those that earlier lines tell.
+        metrics: one response for each of `spec.metrics`, None where there was no request.
+        neighbours: the other autoscalers over the same pods; None: those of earlier lines.
         history: what was remembered before; None: what the line before left.
         gone: whether the autoscaler was deleted while the sync went on.
         deleted: `namespace/name` of an autoscaler that is gone.

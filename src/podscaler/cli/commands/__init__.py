@@ -1,5 +1,5 @@
-"""Commands that fit into a module: backup, restore, convert, crd, migrate, replay, completion.
+"""Commands of one module: backup and restore, controller, convert, crd, migrate, replay.
 
-Reading order: Each module is one command, or a helper of several.
+Reading order: Each module is a command, except `all_pages`, `data_dir` and `manifests`, which several commands use.
 May import: everything below `cli`.
 """

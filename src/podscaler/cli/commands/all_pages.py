@@ -1,6 +1,6 @@
-"""All objects of a collection, by one look.
+"""Lists all objects of a collection, page by page, without a watch.
 
-`podscaler explain` reads with it what the controller follows by watches, and `podscaler lint` what its rules look at.
+Called by `podscaler explain` and `podscaler lint`.
 """
 
 from collections.abc import AsyncIterator
@@ -28,11 +28,11 @@ async def read(client: Client, source: WatchSource[T]) -> list[T]:
 
 
 async def raw(client: Client, path: str, *, subject: str, query: Query = ()) -> AsyncIterator[msgspec.Raw]:
-    """The texts of the objects at `path`, page by page; `subject` and `query` as the client's. Raises StatusError."""
+    """The objects at `path` as raw JSON; `subject` and `query` as in `Client.get`. Raises StatusError."""
     token = ""
     while True:
-        asked = [*query, ("limit", str(PAGE_OBJECTS)), ("continue", token)]
-        page = watch_events.page(await client.get(path, subject=subject, query=asked))
+        parameters = [*query, ("limit", str(PAGE_OBJECTS)), ("continue", token)]
+        page = watch_events.page(await client.get(path, subject=subject, query=parameters))
         for each in page.items or ():
             yield each
         token = page.metadata.continue_

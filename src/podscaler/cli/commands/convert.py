@@ -1,6 +1,6 @@
-"""`podscaler convert`: the autoscalers of manifests in another version of their API.
+"""`podscaler convert`: converts the autoscalers of manifests to another version of their API.
 
-The conversion is `podscaler.api.kinds.autoscaling.conversion`'s; this command reads, reports and writes files.
+`podscaler.api.kinds.autoscaling.conversion` converts; this command reads and writes files, and reports losses.
 """
 
 import json
@@ -17,7 +17,7 @@ from podscaler.api.schema import decoding
 from podscaler.api.text import json_text, yaml_output
 from podscaler.api.text.json_text import DecodeError
 from podscaler.base.errors import UsageError
-from podscaler.cli.commands import field_order, manifests
+from podscaler.cli.commands import manifests
 from podscaler.cli.commands.manifests import Format, ManifestDocument
 
 STANDARD = "-"
@@ -42,8 +42,8 @@ def command(file: str, to: str, output: Format | None) -> None:
     """Write FILE ('-': standard input) with its autoscalers in another version.
 
     Other documents stay as they are, and fields keep their order; comments within converted documents do not. What the
-    version cannot express is kept in annotations, as the API server keeps it. What is lost for good is said on standard
-    error, one line each; the exit status is 0 then too.
+    version cannot express is kept in annotations, as the API server keeps it. What is lost for good is reported on
+    standard error, one line each; the exit status is 0 then, too.
     """
     version = _version(to)
     name, content = _read(file)
@@ -123,7 +123,7 @@ def _converted_autoscaler(value: Value, version: str, report: Report) -> Value:
     shown = f'{KIND} "{(decoded.obj.get("metadata") or {}).get("name", "")}"'
     for loss in converted.losses:
         report(f"{shown}: {loss}")
-    ordered: Value = field_order.like(converted.obj, value)
+    ordered: Value = _ordered_like(converted.obj, value)
     return ordered
 
 
@@ -135,7 +135,7 @@ def _converted_list(value: Value, version: str, report: Report) -> Value | None:
 
 
 def _converted_autoscalers(value: Value, version: str, report: Report) -> Value | None:
-    """A list whose items need not say what they are."""
+    """A list of one kind, whose items may omit apiVersion and kind."""
     if value["apiVersion"] == version:
         return None
     items = []
@@ -175,3 +175,31 @@ def _encoded(value: Any, wanted: Format) -> bytes:
     if wanted == "yaml":
         return yaml_output.write(value, sort_keys=False)
     return json.dumps(value, indent=JSON_INDENT, ensure_ascii=False).encode() + b"\n"
+
+
+def _ordered_like(value: Any, model: Any) -> Any:
+    """`value` with its fields in the order of `model`, at every depth.
+
+    A field that the model lacks follows the field that it followed in `value`. Items of lists are compared by index.
+    """
+    if isinstance(value, dict) and isinstance(model, dict):
+        return {key: _ordered_like(value[key], model.get(key)) for key in _order(list(value), model)}
+    if isinstance(value, list) and isinstance(model, list):
+        models = model + [None] * (len(value) - len(model))
+        return [_ordered_like(item, models[index]) for index, item in enumerate(value)]
+    return value
+
+
+def _order(keys: list[str], model: dict[str, Any]) -> list[str]:
+    following: dict[str | None, list[str]] = {}
+    known: str | None = None
+    for key in keys:
+        if key in model:
+            known = key
+        else:
+            following.setdefault(known, []).append(key)
+    ordered = following.get(None, [])
+    for key in model:
+        if key in keys:
+            ordered += [key, *following.get(key, [])]
+    return ordered

@@ -1,11 +1,11 @@
-"""Where `up` keeps everything: the flag `--data-dir` of the commands that use it."""
+"""The data directory that the flag `--data-dir` names."""
 
 import os
 from pathlib import Path
 
 
 def default_data_dir() -> Path:
-    """Where `up` keeps everything unless told otherwise: the user's data folder."""
+    """The data directory without the flag: `podscaler` in the user's data folder (XDG_DATA_HOME)."""
     base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(base) / "podscaler"
 

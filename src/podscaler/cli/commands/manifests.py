@@ -1,7 +1,7 @@
-"""The documents of a manifest, each with its own text, so that what nobody changes can be written back as it was.
+"""Splits a manifest into documents with their texts, so that unchanged documents can be written back byte for byte.
 
-Called by commands that rewrite manifests. A file is YAML (documents between `---` lines) or JSON (values one after the
-other). Parts that hold no document (comments, empty lines) are kept, and not counted.
+Called by `podscaler convert` and `podscaler lint`. A file is YAML (documents between `---` lines) or JSON (values one
+after the other). Parts without a document (comments, empty lines) are kept, but not counted.
 """
 
 import json
@@ -33,7 +33,7 @@ class ManifestDocument:
         number: counted from 1; 0 for a part without a document.
         text: its bytes in the file, the line that begins it included.
         value: as parsed (`json_text.parse`, `yaml_text.parse`).
-        repeated: what a strict reader says of keys that stand twice, empty where none do (of YAML; JSON values know).
+        repeated: the strict decoding error about repeated keys of YAML, empty without any; for JSON `value` has them.
     """
 
     number: int
@@ -43,7 +43,7 @@ class ManifestDocument:
 
     @property
     def head(self) -> bytes:
-        """The line that begins the document, as far as it is no content; empty where there is none."""
+        """The marker line (`---`) before the document, with its comment; empty without one."""
         if not _MARKER.match(self.text):
             return b""
         commented = _COMMENT.match(self.text)
@@ -51,12 +51,12 @@ class ManifestDocument:
 
     @property
     def tail(self) -> bytes:
-        """The line that ends the document, empty where there is none."""
+        """The end marker (`...`), empty without one."""
         return b"...\n" if _END.search(self.text) else b""
 
 
 def format_of(content: bytes) -> Format:
-    """What a file is written in, by its first character and its markers."""
+    """The format of a file, determined by its first character and its markers."""
     return "json" if _JSON_START.match(content) and not _BOUNDARY.search(content) else "yaml"
 
 
@@ -107,7 +107,7 @@ def _yaml_texts(content: bytes) -> Iterator[bytes]:
 
 
 def _json_texts(content: bytes) -> Iterator[bytes]:
-    """The values with the space before them; where one is broken, all that is left."""
+    """The values with the space before them; an invalid value takes the rest of the file."""
     text = content.decode("utf-8-sig", errors="replace")
     decoder, start = json.JSONDecoder(), 0
     while start < len(text):

@@ -1,4 +1,4 @@
-"""`podscaler migrate`: a HorizontalPodAutoscaler becomes a PodAutoscaler, or the other way round."""
+"""`podscaler migrate`: replaces a HorizontalPodAutoscaler by a PodAutoscaler, or the other way round."""
 
 import asyncio
 import sys
@@ -10,10 +10,10 @@ from podscaler.base.clock import NANOSECONDS, SystemClock
 from podscaler.base.errors import StatusError, UsageError
 from podscaler.base.version import __version__
 from podscaler.cli.options.cluster_connection import ConnectionOptions, parse_connection
-from podscaler.cli.options.settings import DURATION, NAMESPACE
+from podscaler.cli.options.flags import DURATION, NAMESPACE, kubeconfig_options
+from podscaler.controller.coexistence import managing_controllers
+from podscaler.controller.coexistence.migration import MigrationTerms, Migrator
 from podscaler.controller.history import history_maps
-from podscaler.controller.migration import managing_controllers
-from podscaler.controller.migration.migration import MigrationTerms, Migrator
 from podscaler.controller.options import installation
 from podscaler.controller.options.autoscaler_kinds import HPA, NAMES, POD_AUTOSCALER
 
@@ -26,23 +26,22 @@ USER_AGENT = f"{installation.MIGRATION}/{__version__} ({sys.platform})"
 @click.option("-n", "--namespace", metavar="NAMESPACE", help="default: the context's")
 @click.option("-A", "--all-namespaces", is_flag=True, help="with --all: those of every namespace")
 @click.option("--all", "is_all", is_flag=True, help="all of the namespace, one after the other")
-@click.option("--dry-run", is_flag=True, help="tell what would be done")
+@click.option("--dry-run", is_flag=True, help="print what would be done")
 @click.option(
     "--timeout",
     type=DURATION,
     default="30s",
     show_default=True,
-    help="how long to wait for the controller of PodAutoscalers to say that it is ready; 0: do not wait",
+    help="how long to wait for the event of the controller of PodAutoscalers that it is ready; 0: do not wait",
 )
 @click.option("--history-namespace", type=NAMESPACE, default=history_maps.NAMESPACE, show_default=True)
-@click.option("--kubeconfig", metavar="FILE", help="the cluster; default: KUBECONFIG, ~/.kube/config, or the pod's own")
-@click.option("--context", metavar="NAME", help="the context of the kubeconfig; default: its current one")
+@kubeconfig_options
 def command(*, kind: str, name: str | None, namespace: str | None, all_namespaces: bool, **options: Any) -> None:
     """A HorizontalPodAutoscaler becomes a PodAutoscaler, or the other way round.
 
-    The first argument is what it is now. Labels, annotations, owners, status and history are carried over; the first is
-    deleted when the other is being looked after. A migration that was cut off goes on when it is repeated. Before a
-    HorizontalPodAutoscaler is made, a warning tells if nobody seems to look after such.
+    The first argument is the present kind. Labels, annotations, owners, status and history are carried over; the object
+    is deleted when a controller manages the new one. An interrupted migration continues when it is repeated. Before a
+    HorizontalPodAutoscaler is made, a warning is printed if no controller seems to manage such objects.
     """
     if options["is_all"] == (name is not None):
         raise UsageError("give the NAME of an autoscaler, or --all")
@@ -76,13 +75,13 @@ async def _run(connection: ConnectionOptions, terms: MigrationTerms, namespace: 
             await migrator.migrate(namespace, name)
         else:
             await _all(migrator, namespace)
-        await migrator.tidy()
+        await migrator.remove_annotations()
     finally:
         await client.close()
 
 
 async def _all(migrator: Migrator, namespace: str) -> None:
-    """Migrate all, also when some cannot be. Raises UsageError at the end where there were such."""
+    """Migrate all autoscalers. Raises UsageError at the end if some could not be migrated."""
     names = await migrator.names(namespace)
     failed = 0
     for each in names:
@@ -92,5 +91,5 @@ async def _all(migrator: Migrator, namespace: str) -> None:
             failed += 1
             click.echo(f"podscaler: {error}", err=True)
     if failed:
-        await migrator.tidy()
+        await migrator.remove_annotations()
         raise UsageError(f"{failed} of {len(names)} were not migrated")

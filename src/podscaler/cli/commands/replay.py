@@ -1,6 +1,6 @@
-"""`podscaler replay`: the decisions for recorded syncs, as files or on standard output.
+"""`podscaler replay`: decides recorded syncs again and writes the decisions to files or standard output.
 
-The decisions are `podscaler.core.replay.replay`'s; this command opens, unpacks, names and writes files.
+`podscaler.core.replay` decides; this command opens, unpacks and writes files.
 """
 
 import sys
@@ -18,7 +18,7 @@ import msgspec
 
 from podscaler.base.errors import UsageError
 from podscaler.cli.options import settings
-from podscaler.core.replay import replay
+from podscaler.core import replay
 
 STANDARD = "-"
 GZIP_MAGIC = b"\x1f\x8b"
@@ -33,8 +33,8 @@ Examples:
 """
 
 
-class How(NamedTuple):
-    """How recordings are decided again: see `podscaler.core.replay.replay.decisions`."""
+class ReplayOptions(NamedTuple):
+    """The arguments of a replay: see `podscaler.core.replay.decisions`."""
 
     with_trace: bool
     version: str
@@ -61,18 +61,18 @@ def command(
     A RECORDING is a file of JSON Lines, plain or gzip ('-': standard input). Where a line cannot be used, the decisions
     up to there are written, the line is named, and the exit status is 2.
     """
-    how = How(trace, emulate or "", {"algorithm": algorithm} if algorithm else {})
+    options = ReplayOptions(trace, emulate or "", {"algorithm": algorithm} if algorithm else {})
     if out is not None and out_dir is not None:
         raise UsageError("--out and --out-dir cannot be used together")
     if out_dir is not None:
-        _replay_to_folder(recordings, Path(out_dir), how)
+        _replay_to_folder(recordings, Path(out_dir), options)
         return
     with _writing(out or STANDARD) as sink:
         for recording in recordings:
-            _replay(recording, sink, how)
+            _replay(recording, sink, options)
 
 
-def _replay_to_folder(recordings: tuple[str, ...], folder: Path, how: How) -> None:
+def _replay_to_folder(recordings: tuple[str, ...], folder: Path, options: ReplayOptions) -> None:
     outputs: dict[Path, str] = {}
     for recording in recordings:
         output = folder / f"{_stem(recording)}.decisions.jsonl"
@@ -85,7 +85,7 @@ def _replay_to_folder(recordings: tuple[str, ...], folder: Path, how: How) -> No
         raise UsageError(f"cannot make the folder {folder}: {error.strerror}") from None
     for output, recording in outputs.items():
         with _writing(str(output)) as sink:
-            _replay(recording, sink, how)
+            _replay(recording, sink, options)
 
 
 def _stem(recording: str) -> str:
@@ -95,13 +95,13 @@ def _stem(recording: str) -> str:
     return name
 
 
-def _replay(recording: str, sink: IO[bytes], how: How) -> None:
+def _replay(recording: str, sink: IO[bytes], options: ReplayOptions) -> None:
     """Write the decisions of one recording. Raises UsageError naming the file and the line."""
     encode = msgspec.json.Encoder().encode
     name = "standard input" if recording == STANDARD else recording
     with reading(recording) as source:
         try:
-            for decision in replay.decisions(read_lines(source), **how._asdict()):
+            for decision in replay.decisions(read_lines(source), **options._asdict()):
                 sink.write(encode(decision) + b"\n")
         except UsageError as error:
             raise UsageError(f"{name}: {error}") from None
@@ -130,7 +130,7 @@ def _writing(output: str) -> Iterator[IO[bytes]]:
 
 
 def read_lines(source: BufferedReader) -> Iterable[bytes]:
-    """The lines of plain or gzip text, which its first bytes tell. Raises OSError or EOFError for broken gzip."""
+    """The lines of plain or gzip text, told apart by the first bytes. Raises OSError or EOFError for broken gzip."""
     first = source.read(len(GZIP_MAGIC))
     chunks = chain([first], iter(partial(source.read1, CHUNK_BYTES), b""))
     return _split(_unpacked(chunks) if first == GZIP_MAGIC else chunks)
@@ -146,7 +146,7 @@ def _split(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _unpacked(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """What gzip data holds (one member or several), in chunks of bounded size.
+    """The unpacked gzip data (one member or several), in chunks of bounded size.
 
     The standard library's reader does the same in pieces of 8 KiB, which takes twice the time.
     """

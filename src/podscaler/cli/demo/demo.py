@@ -1,6 +1,6 @@
-"""`podscaler demo`: a web service under real load, scaled up and down before the user's eyes, with the reasons.
+"""`podscaler demo`: shows a web service under real load being scaled up and down, with the reasons.
 
-It starts `podscaler up` as a process of its own on a temporary data directory, and uses nothing but its API.
+It starts `podscaler up` as a separate process on a temporary data directory, and uses only its API.
 """
 
 import asyncio
@@ -59,10 +59,10 @@ async def _stoppable(play: Coroutine[Any, Any, T]) -> T:
     task = loop.create_task(play)
 
     def stop() -> None:
-        if not task.cancelling():  # a second Ctrl-C must not cut the tidying up short
+        if not task.cancelling():  # a second Ctrl-C must not interrupt the cleanup
             task.cancel()
 
-    for number in ending_signals.wanted():
+    for number in ending_signals.handled():
         loop.add_signal_handler(number, stop)
     return await task
 
@@ -72,7 +72,7 @@ async def _play(shape: LoadShape, *, quiet: bool) -> tuple[Story, LoadGenerator]
         async with _control_plane(Path(folder, "data"), quiet=quiet) as client:
             stage = DemoStage(client)
             await stage.set_up()
-            _say(f"created Deployment, Service and HorizontalPodAutoscaler {demo_scene.NAME}", quiet=quiet)
+            _print(f"created Deployment, Service and HorizontalPodAutoscaler {demo_scene.NAME}", quiet=quiet)
             generator = LoadGenerator(await _wait_for_url(stage))
             load = asyncio.create_task(generator.run())
             try:
@@ -96,7 +96,7 @@ async def _control_plane(data_dir: Path, *, quiet: bool) -> AsyncIterator[Client
         if not first_line:
             reason = log.read_text(encoding="utf-8", errors="replace").strip()
             raise UsageError(f"the control plane did not start: {reason}")
-        _say(first_line.decode().strip(), quiet=quiet)
+        _print(first_line.decode().strip(), quiet=quiet)
         config = await asyncio.to_thread(locate.find_config, str(data_dir / "kubeconfig"))
         client = Client(await http_transport.connect(config, user_agent="podscaler-demo"), SystemClock())
         try:
@@ -129,17 +129,17 @@ async def _watch(stage: DemoStage, generator: LoadGenerator, shape: LoadShape, *
         story.views.append(view)
         for rescale in await stage.new_rescales(at_s=elapsed_s):
             story.rescales.append(rescale)
-            _say(demo_story.rescale_line(rescale), quiet=quiet)
+            _print(demo_story.rescale_line(rescale), quiet=quiet)
         if view.holding and view.holding != holding:
-            _say(f"{elapsed_s:4.0f} s   .. {view.holding}", quiet=quiet)
+            _print(f"{elapsed_s:4.0f} s   .. {view.holding}", quiet=quiet)
         holding = view.holding
         if elapsed_s >= next_line_s:
-            _say(demo_story.line(view), quiet=quiet)
+            _print(demo_story.line(view), quiet=quiet)
             next_line_s = elapsed_s + LINE_EVERY_S
         await asyncio.sleep(0.5)
     return story
 
 
-def _say(text: str, *, quiet: bool) -> None:
+def _print(text: str, *, quiet: bool) -> None:
     if not quiet:
         click.echo(text)

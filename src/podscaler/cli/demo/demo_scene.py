@@ -1,4 +1,4 @@
-"""What the demo shows: a web service that burns CPU, its autoscaler, and load that rises and falls. Pure data.
+"""The objects of the demo: a web service that uses CPU, its autoscaler, and the shape of the load. Pure data.
 
 Source: the walkthrough of the Kubernetes documentation (php-apache: 200m requested, 50 % asked for, 1 to 10 pods).
 """
@@ -21,7 +21,7 @@ UP_FLAGS = (
     "--horizontal-pod-autoscaler-downscale-stabilization=15s",
     "--horizontal-pod-autoscaler-cpu-initialization-period=5s",
 )
-"""Everything faster than in a cluster, so that a minute shows what would take ten."""
+"""Shorter periods than in a cluster: a minute shows what takes ten there."""
 
 
 def deployment() -> Object:
@@ -78,7 +78,7 @@ class LoadShape:
 
     Attributes:
         seconds: how long the demo may last.
-        rate: requests per second while there is load; each burns some 50 ms of a core.
+        rate: requests per second while there is load; each uses about 50 ms of a core.
     """
 
     seconds: float

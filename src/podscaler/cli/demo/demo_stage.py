@@ -1,6 +1,6 @@
-"""The demo's view of the control plane: it sets the scene and looks at it, through the API alone.
+"""Creates the objects of the demo and reads their state, through the API.
 
-Called by `demo`. Requests go through the same client that the autoscaler uses.
+Called by `demo`, with the client that the autoscaler uses, too.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ EVENTS = f"/api/v1/namespaces/{NAMESPACE}/events"
 
 STABILIZED = {"ScaleDownStabilized", "ScaleUpStabilized"}
 EARLIER = "(no reason given: the metric is on target now, but an earlier, higher recommendation still counts)"
-"""What upstream's empty reason means: it is worded before stabilization has its say."""
+"""Stands for upstream's empty reason: upstream words the reason before it applies stabilization."""
 
 
 class DemoStage:
@@ -31,7 +31,7 @@ class DemoStage:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     async def set_up(self) -> None:
         """Create Deployment, Service and autoscaler. Raises StatusError."""
@@ -52,7 +52,7 @@ class DemoStage:
         return f"http://{address}:{demo_scene.PORT}/"
 
     async def view(self, *, at_s: float, rate: float) -> DemoView:
-        """What there is to see now. Raises StatusError."""
+        """The present state. Raises StatusError."""
         deployment = await self._get(DEPLOYMENT)
         status = (await self._get(AUTOSCALER))["status"]
         return DemoView(
@@ -70,8 +70,8 @@ class DemoStage:
         events = (await self._get(EVENTS))["items"]
         for event in sorted(events, key=lambda event: int(event["metadata"]["resourceVersion"])):
             identity = event["metadata"]["uid"] + str(event.get("count"))
-            if event.get("reason") == "SuccessfulRescale" and identity not in self._told:
-                self._told.add(identity)
+            if event.get("reason") == "SuccessfulRescale" and identity not in self._reported:
+                self._reported.add(identity)
                 size, _, reason = event["message"].removeprefix("New size: ").partition("; reason: ")
                 found.append(DemoRescale(at_s, int(size), reason or EARLIER))
         return found
@@ -89,7 +89,7 @@ def _utilization_pct(status: dict[str, Any]) -> int | None:
 
 
 def _holding(status: dict[str, Any], replicas: int) -> str:
-    """Why nothing happens, in the autoscaler's words; a single pod that is kept is not worth a word."""
+    """Why the autoscaler does not scale, from its conditions; empty without a reason, or with a single pod."""
     for condition in status.get("conditions") or []:
         if condition["type"] == "ScalingActive" and condition["status"] == "False":
             return str(condition.get("message", ""))

@@ -1,6 +1,6 @@
-"""What happened during the demo, as data: one view a second, the changes among them, and the summary. Pure.
+"""The course of the demo as data: views of the state, rescales, and the summary. Pure.
 
-`demo` collects views and asks for lines and summary; `demo_stage` makes the views from what the API answers.
+`demo` collects views and prints lines and the summary; `demo_stage` makes the views from the API.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,10 +17,10 @@ class DemoView:
     Attributes:
         at_s: seconds since the demo began.
         rate: requests per second that are sent.
-        utilization_pct: CPU as the autoscaler saw it last, in percent of what the pods ask for; None before that.
-        replicas: what the Deployment is asked to have.
-        ready: how many pods serve.
-        holding: why the autoscaler holds back, in its words; empty where it does not.
+        utilization_pct: CPU as the autoscaler saw it last, in percent of requests; None before that.
+        replicas: spec.replicas of the Deployment.
+        ready: the number of ready pods.
+        holding: why the autoscaler does not scale, from its conditions; empty without a reason.
     """
 
     at_s: float
@@ -58,7 +58,7 @@ class Story:
         return any(after < before for before, after in self._steps())
 
     def is_over(self) -> bool:
-        """Whether everything has been seen: up, and down again to where it began, with the load gone."""
+        """Whether it scaled up, and down again to the first number of replicas, with the load ended."""
         if not (self.scaled_up and self.scaled_down) or not self.views:
             return False
         last = self.views[-1]
@@ -84,7 +84,7 @@ def rescale_line(rescale: DemoRescale) -> str:
 
 
 def summary(story: Story, outcomes: Outcomes) -> Mapping[str, Any]:
-    """Everything that counts, for machines: requests, latencies in seconds, and the timeline of replicas."""
+    """The summary as data: requests, latencies in seconds, and the timeline of replicas."""
     return {
         "scaledUp": story.scaled_up,
         "scaledDown": story.scaled_down,
@@ -98,7 +98,7 @@ def summary(story: Story, outcomes: Outcomes) -> Mapping[str, Any]:
 
 
 def summary_lines(facts: Mapping[str, Any]) -> Sequence[str]:
-    """The summary for people."""
+    """The summary as lines of text."""
     requests, latency = facts["requests"], facts["latencySeconds"]
     verdict = {
         (True, True): "It scaled up under load and down again without it.",

@@ -1,7 +1,8 @@
-"""Real load on a web service: requests at a rate that is asked for, whatever the answers take.
+"""Load on a web service: requests at a given rate, however long the responses take.
 
-Used by the demo. The generator is open-loop: a slow service does not slow the requests down, it lets them pile up, as
-users would. What is under way at once is bounded; a request beyond the bound counts as failed without being sent.
+Used by the demo. The generator is open-loop: a slow service does not reduce the rate of requests, which accumulate as
+those of users do. The number of concurrent requests is bounded; a request beyond the bound counts as failed without
+being sent.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ TIMEOUT_S = 10.0
 
 @dataclass(slots=True)
 class Outcomes:
-    """What became of the requests: how many failed, and the latency of each that was served, in seconds."""
+    """The results of the requests: the number of failures, and the latency of each success in seconds."""
 
     failed: int = 0
     latencies_s: list[float] = field(default_factory=list)
@@ -45,7 +46,7 @@ class LoadGenerator:
         self.rate = 0.0
         self.outcomes = Outcomes()
         self._url = url
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._in_flight: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         """Send requests until cancelled."""
@@ -73,12 +74,12 @@ class LoadGenerator:
             self._send(session)
 
     def _send(self, session: aiohttp.ClientSession) -> None:
-        if len(self._under_way) >= MAX_IN_FLIGHT:
+        if len(self._in_flight) >= MAX_IN_FLIGHT:
             self.outcomes.failed += 1
             return
         task = asyncio.create_task(self._request(session))
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+        self._in_flight.add(task)
+        task.add_done_callback(self._in_flight.discard)
 
     async def _request(self, session: aiohttp.ClientSession) -> None:
         started_s = time.monotonic()
@@ -94,5 +95,5 @@ class LoadGenerator:
             self.outcomes.failed += 1
 
     async def _finish(self) -> None:
-        if self._under_way:
-            await asyncio.wait(self._under_way, timeout=TIMEOUT_S)
+        if self._in_flight:
+            await asyncio.wait(self._in_flight, timeout=TIMEOUT_S)

@@ -1,5 +1,6 @@
 """`podscaler explain`: why an autoscaler has this many replicas.
 
-Reading order: `explain` is the command; `explain_cluster` and `explain_recording` find the facts.
+Reading order: `explain` is the command; `explain_cluster` and `explain_recording` read the facts and explain;
+`explain_request` is what both share.
 May import: everything below `cli`.
 """

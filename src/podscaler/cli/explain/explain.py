@@ -1,12 +1,11 @@
 """`podscaler explain`: why an autoscaler has, or had, this many replicas, in one sentence and then in numbers.
 
-Finds the source (a cluster, a recording, standard input), asks `explain_cluster` or `explain_recording`, and prints.
+Chooses the source (a cluster, a recording, standard input), calls `explain_cluster` or `explain_recording`, and prints.
 """
 
 import asyncio
 import json
 import logging
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,6 +20,7 @@ from podscaler.cli.explain import explain_recording, explain_request
 from podscaler.cli.explain.explain_request import ExplainRequest, ExplainResult
 from podscaler.cli.options import lease_options
 from podscaler.cli.options import settings as flags
+from podscaler.cli.options.flags import kubeconfig_options
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.explain import comparison, explained, what_if
 
@@ -40,12 +40,6 @@ Examples:
 """
 
 
-def _lease_options(command: Callable[..., None]) -> Callable[..., None]:
-    for option in reversed(lease_options.OPTIONS):
-        command = option(command)
-    return command
-
-
 @click.command(epilog=EXAMPLE)
 @click.argument("name", metavar="[[KIND/]NAME]", required=False)
 @click.option("-A", "--all-namespaces", is_flag=True, help="one line for each autoscaler of the cluster")
@@ -58,15 +52,9 @@ def _lease_options(command: Callable[..., None]) -> Callable[..., None]:
 )
 @click.option("--what-if", "question", metavar="A=B,...", help="decide again with another spec: 'minReplicas=3'")
 @click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
-@click.option(
-    "--kubeconfig",
-    type=click.Path(),
-    metavar="FILE",
-    help="the cluster; default: KUBECONFIG, ~/.kube/config, or the pod's own",
-)
-@click.option("--context", metavar="NAME", help="the context of the kubeconfig; default: its current one")
+@kubeconfig_options
 @flags.decision_options
-@_lease_options
+@lease_options.lease_options
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -82,9 +70,9 @@ def command(
     """Why an autoscaler has, or had, this many replicas.
 
     NAME (or NAMESPACE/NAME) is an autoscaler of the cluster, or of the recording, which needs no NAME where it holds
-    one only. hpa/NAME and podautoscaler/NAME tell a HorizontalPodAutoscaler from a PodAutoscaler of that name. '-'
-    reads standard input: a recording, one line of it, or decisions with a trace. The controller's flags say what a
-    controller of the cluster is started with; recordings have their own.
+    one only. hpa/NAME and podautoscaler/NAME distinguish a HorizontalPodAutoscaler from a PodAutoscaler of that name.
+    '-' reads standard input: a recording, one line of it, or decisions with a trace. The controller's flags are those
+    with which a controller of the cluster is started; recordings have their own.
     """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     recording, everywhere = rest["recording"], rest["all_namespaces"]
@@ -102,13 +90,13 @@ def command(
     )
     if recording is not None:
         of_cluster = ("kubeconfig", "context", lease_options.NAME_FLAG, lease_options.NAMESPACE_FLAG)
-        _refuse_given(ctx, [*(each[0] for each in flags.OPTIONS), *of_cluster])
+        _refuse_given(ctx, [*(each.name for each in flags.OPTIONS), *of_cluster])
         answer = _from_recording(recording, request)
     elif everywhere:
         click.echo(_summaries(_of_all(request, _Cluster(ctx, rest)), output), nl=output != "yaml")
         return
     elif at is not None:
-        raise UsageError("--at needs --recording: a cluster only tells how things are now")
+        raise UsageError("--at needs --recording: a cluster only shows the present")
     else:
         answer = _from_cluster(request, _Cluster(ctx, rest))
     click.echo(_text(answer) if output == "text" else _data(answer, output), nl=output != "yaml")
@@ -132,10 +120,10 @@ def _from_recording(recording: str, request: ExplainRequest) -> ExplainResult:
 
 
 class _Cluster:
-    """The cluster that options name, and what they say of its controller; made for live autoscalers only."""
+    """The cluster that the flags name, and the assumed settings of its controller; made for live autoscalers only."""
 
     def __init__(self, ctx: click.Context, options: dict[str, Any]) -> None:
-        from podscaler.cli.explain import explain_cluster  # what talks to clusters takes a while to import
+        from podscaler.cli.explain import explain_cluster  # the client takes a while to import
         from podscaler.kube.config import locate
 
         settings = flags.parse_settings(options)
@@ -194,7 +182,7 @@ def _text(answer: ExplainResult) -> str:
 
 
 def _data(answer: ExplainResult, form: str) -> str:
-    """The explanation as JSON or YAML, with `settings`, `lookedAfter` and `whatIf` where there is something to say."""
+    """The explanation as JSON or YAML, with `settings`, `lookedAfter` and `whatIf` where they are known."""
     value = json.loads(msgspec.json.encode(answer.explanation))
     if answer.settings is not None:
         value["settings"] = {"origin": answer.settings.origin, "isAssumed": answer.settings.is_assumed}

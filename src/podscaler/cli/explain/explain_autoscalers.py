@@ -1,7 +1,7 @@
-"""The autoscalers of a namespace, of both kinds, and which of them is meant.
+"""Lists the autoscalers of a namespace, of both kinds, and finds the one that the user means.
 
-`podscaler.cli.explain.explain_cluster` looks with it as the controller does that looks after the one that is meant: at
-its neighbours, and for a PodAutoscaler at the HorizontalPodAutoscalers of somebody else too.
+Called by `podscaler.cli.explain.explain_cluster`, which explains with the same autoscalers as the controller decides
+with: those that share pods, and for a PodAutoscaler also the HorizontalPodAutoscalers of other controllers.
 """
 
 import logging
@@ -43,7 +43,7 @@ _OBJECT = msgspec.json.Decoder(_Object)
 
 @dataclass(frozen=True, slots=True)
 class Autoscalers:
-    """What there is in a namespace.
+    """The autoscalers of one namespace, or of several.
 
     Attributes:
         found: the autoscalers by kind; of a kind that the cluster does not serve or show: none.
@@ -53,14 +53,14 @@ class Autoscalers:
     found: Mapping[AutoscalerKind, Sequence[Autoscaler]]
     writes: Mapping[str, StatusWrite] = field(default_factory=dict)
 
-    def the_one(self, request: ExplainRequest, namespace: str) -> Autoscaler:
+    def meant_by(self, request: ExplainRequest, namespace: str) -> Autoscaler:
         """The autoscaler that is meant. Raises UsageError."""
         kinds = KINDS if request.kind is None else (request.kind,)
         there = {"/".join(each.key): each for kind in kinds for each in self.found[kind]}
         meant = [key for key in there if request.matches(key)]
         if len(meant) == 1:
             return there[meant[0]]
-        names = [each.removeprefix(f"{namespace}/") for each in explain_request.told(meant or list(there))]
+        names = [each.removeprefix(f"{namespace}/") for each in explain_request.distinct_names(meant or list(there))]
         if meant:
             count = (
                 f"{len(meant)} autoscalers" if request.name is None else f'{len(meant)} autoscalers "{request.name}"'
@@ -76,34 +76,34 @@ class Autoscalers:
         return [each for found in self.found if kind in (None, found) for each in self.found[found]]
 
     def by_namespace(self) -> "Iterator[Autoscalers]":
-        """What there is in each namespace, where several were read at once."""
+        """The autoscalers of each namespace, in the order of the names."""
         for namespace in sorted({each.key[0] for each in self.all_of(None)}):
             here = {kind: [each for each in found if each.key[0] == namespace] for kind, found in self.found.items()}
             yield Autoscalers(here, self.writes)
 
     def followed_with(self, autoscaler: Autoscaler, kinds: Iterable[AutoscalerKind]) -> list[Autoscaler]:
-        """Those that are looked after with it, itself included.
+        """The autoscalers that the same controller manages, this one included.
 
         Args:
-            autoscaler: the one that is meant.
-            kinds: those that its controller is said to look after; that of the autoscaler is one in any case.
+            autoscaler: the one to explain.
+            kinds: those that its controller manages by its flags; the kind of the autoscaler is added.
         """
         wanted = {autoscaler.kind, *kinds}
         return [each for kind in KINDS if kind in wanted for each in self.found[kind]]
 
-    def rivals(self, autoscaler: Autoscaler, kinds: Iterable[AutoscalerKind]) -> frozenset[Key]:
-        """The HorizontalPodAutoscalers of somebody else that scale the target of a PodAutoscaler."""
+    def conflicting(self, autoscaler: Autoscaler, kinds: Iterable[AutoscalerKind]) -> frozenset[Key]:
+        """The HorizontalPodAutoscalers of other controllers that scale the target of a PodAutoscaler."""
         if autoscaler.kind is HPA or HPA in kinds:
             return frozenset()
         target = autoscaler_informer.target_of(autoscaler)
         return frozenset(each.key for each in self.found[HPA] if autoscaler_informer.target_of(each) == target)
 
-    def obstacle(self, autoscaler: Autoscaler) -> str:
-        """Why its controller leaves a PodAutoscaler alone for now, in its own words; empty where it does not."""
+    def waiting_reason(self, autoscaler: Autoscaler) -> str:
+        """Why the controller does nothing about a PodAutoscaler yet; empty where it works on it."""
         uids = {each.key: each.metadata.uid for each in self.found[HPA]}
         if autoscaler.kind is HPA or not handover.waits(autoscaler.metadata, uids.get):
             return ""
-        return handover.said_of(autoscaler.metadata.annotations or {})
+        return handover.waiting_message(autoscaler.metadata.annotations or {})
 
 
 class _Wanted(NamedTuple):
@@ -116,9 +116,9 @@ async def read(client: Client, namespace: str, wanted: AutoscalerKind | None, ru
 
     Args:
         client: of the cluster.
-        namespace: where to look; empty: in all.
+        namespace: empty for all.
         wanted: the kind that is meant; None: either, if HorizontalPodAutoscalers can be listed at all.
-        rules: those that quantities are read by.
+        rules: the Kubernetes version by which quantities are read.
     """
     writes: dict[str, StatusWrite] = {}
 
@@ -147,5 +147,5 @@ def _absent(error: StatusError, wanted: _Wanted) -> Sequence[Autoscaler]:
     if wanted.is_needed or isinstance(error, TransportError) or (error.code != 403 and not is_unserved):
         raise error
     if not is_unserved:
-        log.warning("%s are not looked at: %s", wanted.kind.plural, error)
+        log.warning("%s are left out: %s", wanted.kind.plural, error)
     return ()

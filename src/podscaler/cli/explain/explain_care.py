@@ -1,8 +1,8 @@
-"""Who looks after an autoscaler, as far as a cluster tells: who writes its status, and who holds the Lease for it.
+"""The controller that manages an autoscaler, as a cluster shows it: the writer of its status, the holder of its Lease.
 
-`podscaler.cli.explain.explain_cluster` fills one in, `podscaler.cli.explain.explain` prints it. A controller without
-leader election, or of another make, has no Lease of ours, and a Lease does not say which kinds of autoscalers its
-holder looks after. So both are told, and nothing is concluded.
+`podscaler.cli.explain.explain_cluster` makes it, `podscaler.cli.explain.explain` prints it. Other controllers, and ours
+without leader election, have no Lease of ours, and a Lease does not name the kinds of autoscalers that its holder
+manages; so both facts are printed without a conclusion.
 """
 
 from collections.abc import Iterator
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from podscaler.controller.informers.other_controllers import StatusWrite
-from podscaler.controller.sharding.holder import Holding
+from podscaler.controller.leaderelection.observed_holder import Holding
 from podscaler.explain import wording
-from podscaler.explain.line import Line, Section
+from podscaler.explain.data import Line, Section
 
 TITLE = "Looked after"
 
@@ -22,12 +22,12 @@ class Care:
     """See the module; what is not known is None.
 
     Attributes:
-        at: the instant of the look.
-        waits: why its controller leaves a PodAutoscaler alone for now; empty where it does not.
+        at: the instant of the observation.
+        waits: why the controller does nothing about a PodAutoscaler yet; empty where it works on it.
         status: the last write of its status.
         lease: that of its shard, or of the lone leader.
-        lease_namespace: where that is.
-        differs: what the latest status says and this computation does not, a phrase each.
+        lease_namespace: its namespace.
+        differs: differences between the latest status and this computation, a phrase each.
     """
 
     at: int
@@ -39,13 +39,13 @@ class Care:
 
     @property
     def section(self) -> Section | None:
-        """For people; None where there is nothing to say."""
+        """The section of the text output; None where nothing is known."""
         lines = tuple(self._lines())
         return Section(TITLE, lines) if lines else None
 
     @property
     def data(self) -> dict[str, Any]:
-        """For programs: what is known, instants in nanoseconds since the epoch."""
+        """The known attributes for JSON; instants in nanoseconds since the epoch."""
         value: dict[str, Any] = {"waits": self.waits} if self.waits else {}
         if self.differs:
             value["differs"] = list(self.differs)

@@ -1,7 +1,7 @@
-"""The explanation of an autoscaler as a cluster shows it now, by the controller's own way of looking. Writes nothing.
+"""Explains an autoscaler as a cluster shows it now, with the controller's own code for observing. Writes nothing.
 
-Called by `podscaler.cli.explain.explain`. What earlier syncs left (recommendations, changes) is the controller's; a
-HistorySource tells it where the controller keeps it in the cluster.
+Called by `podscaler.cli.explain.explain`. The history of earlier syncs (recommendations, scale events) comes from a
+HistorySource, if the controller keeps it in the cluster.
 """
 
 import asyncio
@@ -24,75 +24,77 @@ from podscaler.cli.explain import explain_autoscalers, explain_request
 from podscaler.cli.explain.explain_autoscalers import Autoscalers
 from podscaler.cli.explain.explain_care import Care
 from podscaler.cli.explain.explain_request import DecisionFacts, ExplainRequest, ExplainResult, SettingsOrigin
-from podscaler.controller.history import effective_settings, history_maps
-from podscaler.controller.history.effective_settings import BUILT_IN, EffectiveSettings
+from podscaler.controller import assembly
+from podscaler.controller.history import history_maps
 from podscaler.controller.informers import handover, observed_objects
 from podscaler.controller.informers.observed_objects import Autoscaler, CachedPod
 from podscaler.controller.informers.other_controllers import StatusWrite
-from podscaler.controller.leaderelection import lease
+from podscaler.controller.informers.scale_client import ScaleClient
+from podscaler.controller.leaderelection import lease, observed_holder
 from podscaler.controller.leaderelection.lease import Lease
-from podscaler.controller.options import installation
+from podscaler.controller.options import effective_settings, installation
 from podscaler.controller.options.autoscaler_kinds import AutoscalerKind
+from podscaler.controller.options.effective_settings import BUILT_IN, EffectiveSettings
 from podscaler.controller.options.settings import ControllerSettings
-from podscaler.controller.reconcile.observe import Observer
-from podscaler.controller.reconcile.state import Memory
-from podscaler.controller.reconcile.surroundings import Surroundings
-from podscaler.controller.sharding import holder
+from podscaler.controller.reconcile.observe import Observer, SyncSources
+from podscaler.controller.reconcile.state import AutoscalerStates
 from podscaler.core import decide
 from podscaler.core.model import spec as specs
 from podscaler.core.model.emulation import Emulation
 from podscaler.core.model.history import History, Recommendation
 from podscaler.core.model.model import Observation
-from podscaler.explain import comparison, contradictions, explained, what_if
+from podscaler.explain import comparison, explained, what_if
+from podscaler.explain.data import TraceSource
 from podscaler.explain.explained import Explanation
-from podscaler.explain.source import TraceSource
 from podscaler.kube.client import urls
 from podscaler.kube.client.client import Client
+from podscaler.kube.client.discovery import Discovery
 from podscaler.kube.informers.cache import Cache, Key
 from podscaler.kube.informers.watch import WatchSource as Followed
 from podscaler.kube.transport import http_transport
 from podscaler.kube.transport.config import Config
 from podscaler.kube.transport.transport import TransportError
+from podscaler.metrics.queries import MetricsSource
 
 log = logging.getLogger(__name__)
 
 SCALES_AT_ONCE = 8
 FLAGS_GIVEN = "the flags of this command"
 FORGOTTEN = History(recommendations=(Recommendation(0, instants.ZERO),))
-"""A history that holds nothing back: its only recommendation is older than any window."""
+"""A history without effect: its only recommendation is older than any window."""
 
 
 class HistorySource(Protocol):
-    """Where the controller keeps what it remembers of an autoscaler."""
+    """The store in which the controller keeps histories."""
 
     async def find(self, client: Client, autoscaler: Autoscaler) -> History | None:
-        """What is remembered; None where that cannot be known. Raises StatusError."""
+        """The history of an autoscaler; None where it cannot be known. Raises StatusError."""
         ...
 
 
 class NoHistory:
-    """A controller that remembers in its own memory only."""
+    """The history of a controller that keeps it in memory only."""
 
     async def find(self, client: Client, autoscaler: Autoscaler) -> History | None:
-        """Nothing is known."""
+        """None: it cannot be read."""
         del client, autoscaler
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class KeptHistory:
-    """A controller that keeps its history in the cluster.
+    """The history of a controller that keeps it in ConfigMaps.
 
     Attributes:
-        namespace: where.
-        clock: for the instant of the look.
+        namespace: of the ConfigMaps.
+        clock: for the age of recommendations.
     """
 
     namespace: str
     clock: Clock
 
     async def find(self, client: Client, autoscaler: Autoscaler) -> History | None:
-        """What is kept; None where nothing is, or where we may not look. Raises StatusError."""
+        """The stored history; None where there is none, or reading is forbidden. Raises StatusError."""
         key, now_ns, uid = autoscaler.key, self.clock.now_ns(), autoscaler.metadata.uid
         try:
             kept = await history_maps.load_history(client, key, now=now_ns, uid=uid, namespace=self.namespace)
@@ -107,12 +109,12 @@ class KeptHistory:
 
 @dataclass(frozen=True, slots=True)
 class AssumedController:
-    """What is assumed of the controller: its settings, where it keeps its history, and its Leases.
+    """What is assumed of the controller: its settings, its history store, and its Leases.
 
     Attributes:
         leases: their namespace, and the name of the election.
-        given: the flags of decisions that the user named (values as in recordings), which count whatever the
-            controller says.
+        given: the flags of decisions on the command line (values as in recordings); they replace what the controller
+            published.
     """
 
     settings: ControllerSettings
@@ -130,7 +132,7 @@ class Summary(NamedTuple):
 
 
 async def answer(config: Config, request: ExplainRequest, controller: AssumedController, clock: Clock) -> ExplainResult:
-    """The explanation that is asked for, from the cluster of `config`.
+    """The requested explanation, from the cluster of `config`.
 
     Raises UsageError where the cluster cannot be reached, does not know the user, or has no such autoscaler.
     """
@@ -138,19 +140,19 @@ async def answer(config: Config, request: ExplainRequest, controller: AssumedCon
         namespace = request.namespace or config.namespace
         rules = controller.settings.decision.emulation
         there = await explain_autoscalers.read(client, namespace, request.kind, rules)
-        autoscaler = there.the_one(request, namespace)
+        autoscaler = there.meant_by(request, namespace)
         effective = await SettingsFinder(client, controller).find(there.writes.get(autoscaler.metadata.uid))
         cluster = Cluster.of(client, controller, clock)
-        return await Looker(cluster, Neighbourhood(cluster, there), effective).answer(request, autoscaler)
+        return await AutoscalerExplainer(cluster, Neighbourhood(cluster, there), effective).answer(request, autoscaler)
 
 
 async def all_sentences(
     config: Config, request: ExplainRequest, controller: AssumedController, clock: Clock
 ) -> list[Summary]:
-    """One sentence for each autoscaler that is asked for, in the order of namespaces and names.
+    """One sentence for each requested autoscaler, in the order of namespaces and names.
 
     Raises UsageError where the cluster cannot be reached or does not know the user, StatusError where autoscalers may
-    not be listed. What goes wrong with one autoscaler is its sentence.
+    not be listed. A failure about one autoscaler is its sentence.
     """
     async with _connected(config, clock) as client:
         rules = controller.settings.decision.emulation
@@ -161,9 +163,9 @@ async def all_sentences(
         async def summary(here: Neighbourhood, autoscaler: Autoscaler) -> Summary:
             async with gate:
                 effective = await finder.find(everywhere.writes.get(autoscaler.metadata.uid))
-                looker = Looker(cluster, here, effective)
+                explainer = AutoscalerExplainer(cluster, here, effective)
                 try:
-                    found = await looker.answer(request, autoscaler)
+                    found = await explainer.answer(request, autoscaler)
                 except (StatusError, UsageError) as error:
                     return Summary("/".join(autoscaler.key), f"{'/'.join(autoscaler.key)} cannot be explained: {error}")
                 return Summary(found.explanation.autoscaler, found.explanation.summary, effective.assumption)
@@ -175,7 +177,7 @@ async def all_sentences(
 
 @asynccontextmanager
 async def _connected(config: Config, clock: Clock) -> AsyncIterator[Client]:
-    """A client of the cluster. Raises UsageError where the server cannot be reached or refuses the credentials."""
+    """A client of the cluster. Raises UsageError where the server cannot be reached or rejects the credentials."""
     transport = await http_transport.connect(config, user_agent=f"podscaler/{__version__} explain")
     client = Client(transport, clock)
     try:
@@ -194,7 +196,7 @@ async def _connected(config: Config, clock: Clock) -> AsyncIterator[Client]:
 
 
 class SettingsFinder:
-    """Which settings decisions about an autoscaler are made with, each source asked once.
+    """Finds the settings with which decisions about an autoscaler are made; each source is read once.
 
     In this order: what our controller published, unless the built-in one wrote the status last; the arguments of the
     built-in controller's pod; the defaults, as an assumption unless the user gave flags. Each flag that the user gave
@@ -240,29 +242,33 @@ class SettingsFinder:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What all looks of one command share.
+    """What all explanations of one command share.
 
     Attributes:
         client: of the cluster.
         controller: what is assumed of it.
         clock: now.
-        around: where to ask; each one made observes the client, so that there is one only.
+        scales: of targets.
+        metrics: the metrics APIs, requests shared.
     """
 
     client: Client
     controller: AssumedController
     clock: Clock
-    around: Surroundings
+    scales: ScaleClient
+    metrics: MetricsSource
 
     @classmethod
     def of(cls, client: Client, controller: AssumedController, clock: Clock) -> "Cluster":
         """That of a client."""
-        around = Surroundings.of(client, controller.settings, clock, metrics=None, rng=random.Random())
-        return cls(client, controller, clock, around)
+        discovery, settings = Discovery(client, clock), controller.settings
+        scales = ScaleClient(client, discovery, clock=clock, rng=random.Random())
+        metrics = assembly.shared_metrics(assembly.api_metrics(client, discovery, settings), settings, clock)
+        return cls(client, controller, clock, scales, metrics)
 
 
 class Neighbourhood:
-    """The autoscalers of a namespace, what their targets pick, and the pods: each is read once.
+    """The autoscalers of a namespace with the selectors of their targets, and the pods: each is read once.
 
     Args:
         cluster: where to ask.
@@ -272,7 +278,7 @@ class Neighbourhood:
 
     def __init__(self, cluster: Cluster, autoscalers: Autoscalers, *, are_all_explained: bool = False) -> None:
         self.autoscalers = autoscalers
-        self._targets = cluster.around.targets
+        self._scales = cluster.scales
         self._gate = asyncio.Semaphore(SCALES_AT_ONCE)
         self._read: dict[tuple[AutoscalerKind, Key], asyncio.Future[Selector | None]] = {}
         self._client = cluster.client
@@ -280,7 +286,7 @@ class Neighbourhood:
         self._pods: dict[str, asyncio.Future[list[CachedPod]]] = {}
 
     async def selector(self, autoscaler: Autoscaler) -> Selector | None:
-        """The pods that an autoscaler's target picks; None where that cannot be told (its own explanation says why)."""
+        """The selector of an autoscaler's target; None where it cannot be read (its own explanation has the reason)."""
         known = (autoscaler.kind, autoscaler.key)
         if known not in self._read:
             self._read[known] = asyncio.ensure_future(self._read_selector(autoscaler))
@@ -303,20 +309,20 @@ class Neighbourhood:
         try:
             reference = autoscaler.wire.spec.scale_target_ref
             async with self._gate:
-                target = await self._targets.read(autoscaler.metadata.namespace, reference)
+                target = await self._scales.read(autoscaler.metadata.namespace, reference)
             text = target.scale.status.selector
             return selectors.parse(text) if text else None
         except (StatusError, SelectorError):
             return None
 
 
-class Looker:
-    """One look at one autoscaler.
+class AutoscalerExplainer:
+    """Explains one autoscaler.
 
     Args:
         cluster: where to ask.
         here: the autoscalers of the namespace.
-        effective: what decisions are made with.
+        effective: the settings of decisions.
     """
 
     def __init__(self, cluster: Cluster, here: Neighbourhood, effective: SettingsOrigin) -> None:
@@ -325,17 +331,19 @@ class Looker:
         self._clock = cluster.clock
         self._here = here
         self._there = here.autoscalers
-        self._memory = Memory()
+        self._states = AutoscalerStates()
         self._pods: Cache[CachedPod] = Cache()
         self._effective = effective
         self._flags = effective.decision
         kinds = cluster.controller.settings.kinds
-        around = replace(cluster.around, rivals=lambda autoscaler: here.autoscalers.rivals(autoscaler, kinds))
-        self._observer = Observer(around, self._memory, self._pods, self._flags)
+        sources = SyncSources(
+            cluster.scales, self._pods, cluster.metrics, lambda each: here.autoscalers.conflicting(each, kinds)
+        )
+        self._observer = Observer(sources, self._states, cluster.clock, self._flags)
 
     async def answer(self, request: ExplainRequest, autoscaler: Autoscaler) -> ExplainResult:
         """The explanation, and the comparison. Raises UsageError, StatusError."""
-        await self._learn(autoscaler, self._there.followed_with(autoscaler, self._controller.settings.kinds))
+        await self._fill_caches(autoscaler, self._there.followed_with(autoscaler, self._controller.settings.kinds))
         observation = (await self._observer.observe(autoscaler)).observation
         past = await self._controller.history.find(self._client, autoscaler)
         source = TraceSource.CLUSTER if past is not None else TraceSource.CLUSTER_WITHOUT_HISTORY
@@ -344,7 +352,7 @@ class Looker:
         care = await self._care(autoscaler, now)
         decision = decide.decide(autoscaler.spec, observation, facts.past, now, flags)
         explanation = _left_alone(explained.of_decision(decision, source), care.waits)
-        care = replace(care, differs=contradictions.of(decision, autoscaler.wire.status, explanation.verdict))
+        care = replace(care, differs=comparison.contradictions(decision, autoscaler.wire.status, explanation.verdict))
         if not request.question:
             return ExplainResult(explanation, care=care, settings=self._effective)
         other = await self._with_metrics(request, autoscaler, facts)
@@ -353,17 +361,17 @@ class Looker:
         return ExplainResult(explanation, comparison.of(explanation, again, shown), care, self._effective)
 
     async def _care(self, autoscaler: Autoscaler, now: int) -> Care:
-        """Who looks after it; Leases that may not be read tell nothing. Raises TransportError."""
+        """The controller that manages it; Leases that may not be read are left out. Raises TransportError."""
         namespace, election = self._controller.leases
         held = None
         try:
-            held = holder.find(await self._leases(namespace, election), election, autoscaler.key, now=now)
+            held = observed_holder.find(await self._leases(namespace, election), election, autoscaler.key, now=now)
         except TransportError:
             raise
         except StatusError as error:
-            log.info("who holds the Lease for it is not known: %s", error)
+            log.info("the holder of its Lease is not known: %s", error)
         written = self._there.writes.get(autoscaler.metadata.uid)
-        return Care(now, self._there.obstacle(autoscaler), written, held, namespace)
+        return Care(now, self._there.waiting_reason(autoscaler), written, held, namespace)
 
     async def _leases(self, namespace: str, election: str) -> list[Lease]:
         query = [("labelSelector", f"{lease.ELECTION}={election}")]
@@ -373,7 +381,7 @@ class Looker:
     async def _with_metrics(
         self, request: ExplainRequest, autoscaler: Autoscaler, facts: DecisionFacts
     ) -> DecisionFacts:
-        """The facts, with metrics too where the spec as it is needs none of them."""
+        """The facts, with the metrics that the spec of the what-if needs, where the present spec needs none."""
         if any(answer is not None for answer in facts.observation.metrics):
             return facts
         wire, flags = what_if.apply(request.question, facts.wire, facts.flags)
@@ -382,23 +390,23 @@ class Looker:
         seen: Observation = (await self._observer.observe(other)).observation
         return replace(facts, observation=msgspec.structs.replace(facts.observation, metrics=seen.metrics))
 
-    async def _learn(self, autoscaler: Autoscaler, all_there: Sequence[Autoscaler]) -> None:
-        """What the controller's caches would hold: the pods of the target, the selectors of the neighbours."""
+    async def _fill_caches(self, autoscaler: Autoscaler, all_there: Sequence[Autoscaler]) -> None:
+        """Read what the controller has in its caches: the pods of the target, the selectors of the neighbours."""
         for each in all_there:
-            self._memory.register(each.key)
+            self._states.register(each.key)
         found = await asyncio.gather(*[self._here.selector(each) for each in all_there])
         picked = {each.key: selector for each, selector in zip(all_there, found, strict=True)}
         own = await self._here.selector(autoscaler)
         for key, selector in picked.items():
             if selector is not None and key != autoscaler.key:
-                self._memory.keep_selector(key, selector)
+                self._states.keep_selector(self._states.of(key), selector)
         if own is not None:
             pods = await self._here.pods(autoscaler.metadata.namespace, own, self._flags.emulation)
             self._pods.replace(pods, "")
 
 
 def _left_alone(explanation: Explanation, waits: str) -> Explanation:
-    """The explanation of an autoscaler about which nothing is done for now, where `waits` says why."""
+    """The explanation, whose summary begins with the reason why nothing is done yet, if `waits` has one."""
     if not waits:
         return explanation
     summary = f"{explanation.autoscaler} is left alone for now ({waits}); else: {explanation.summary}"

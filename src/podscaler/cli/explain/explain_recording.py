@@ -1,7 +1,7 @@
-"""Explanations of recorded syncs: from a recording, from a single sync line, or from decisions with a trace.
+"""Explains recorded syncs: of a recording, of a single sync line, or of decisions with a trace.
 
-Called by `podscaler.cli.explain.explain`. History is carried from line to line as in a replay, so that the sync that is
-asked for meets the history that it met then.
+Called by `podscaler.cli.explain.explain`. History is carried from line to line as in a replay, so that the requested
+sync is decided with the history that it had.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,24 +16,24 @@ from podscaler.base.errors import UsageError
 from podscaler.cli.explain import explain_request
 from podscaler.cli.explain.explain_request import DecisionFacts, ExplainRequest, ExplainResult
 from podscaler.core.decision import Decision
-from podscaler.core.replay.replay import RecordedSync, Replay
-from podscaler.explain import comparison, explained, trace_reading, wording
-from podscaler.explain.source import TraceSource
-from podscaler.explain.told import ReportedEvent
+from podscaler.core.model import trace
+from podscaler.core.replay import RecordedSync, Replay
+from podscaler.explain import comparison, explained, wording
+from podscaler.explain.data import ReportedEvent, TraceSource
 
 _SPEC = msgspec.json.Decoder(autoscaling.HorizontalPodAutoscalerSpec)
 _STATUS = autoscaling.HorizontalPodAutoscalerStatus
 
 
 def answer(lines: Iterable[bytes], request: ExplainRequest, *, origin: str) -> ExplainResult:
-    """The explanation that is asked for.
+    """The requested explanation.
 
     Args:
         lines: of a recording, a sync, or decisions with a trace (as `podscaler replay --trace` and `podscaler explain
-            -o json` write them); the first line tells.
-        origin: the file, for messages.
+            -o json` write them); told apart by the first line.
+        origin: the name of the file in messages.
 
-    Raises UsageError naming what is wrong, with the line where one is.
+    Raises UsageError that names the fault, with its line if it has one.
     """
     search = _Search(request, origin)
     try:
@@ -63,7 +63,7 @@ def _read_all(numbered: Iterator[tuple[int, bytes]], search: "_Search") -> None:
 
 
 def _begin(line: bytes, search: "_Search") -> Callable[[bytes], None]:
-    """Take the first line; what reads those after it. Raises RecordingError."""
+    """Read the first line; returns the function that reads the following ones. Raises RecordingError."""
     try:
         value = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -88,11 +88,11 @@ def _reader(value: dict[str, Any], search: "_Search") -> Callable[[bytes], None]
 
 
 class _Search:
-    """The latest answer for each autoscaler that may be meant.
+    """The latest result for each autoscaler that the request may mean.
 
     Args:
-        request: what is asked.
-        origin: the file, for messages.
+        request: which autoscaler, and at which time.
+        origin: the name of the file in messages.
     """
 
     def __init__(self, request: ExplainRequest, origin: str) -> None:
@@ -102,20 +102,20 @@ class _Search:
         self._answers: dict[str, Callable[[], ExplainResult]] = {}
 
     def wants(self, key: str, at: int) -> bool:
-        """Whether a sync may be the one that is asked for."""
+        """Whether a sync may be the requested one."""
         self._first_at.setdefault(key, at)
         return self.request.matches(key) and (self.request.at is None or at <= self.request.at)
 
     def keep(self, key: str, make: Callable[[], ExplainResult]) -> None:
-        """Keep how to answer with a sync, in place of earlier ones of the same autoscaler."""
+        """Keep the function that makes the result of a sync, in place of earlier ones of the same autoscaler."""
         self._answers[key] = make
 
     def result(self) -> ExplainResult:
-        """The answer. Raises UsageError where there is none, or more than one."""
+        """The result. Raises UsageError where no autoscaler matches, or several."""
         if len(self._answers) == 1:
             return next(iter(self._answers.values()))()
         if self._answers:
-            keys = wording.listed(explain_request.told(list(self._answers)), shown=10)
+            keys = wording.listed(explain_request.distinct_names(list(self._answers)), shown=10)
             raise UsageError(f"{self._origin} has {len(self._answers)} autoscalers that may be meant, name one: {keys}")
         raise UsageError(self._absence())
 
@@ -126,7 +126,7 @@ class _Search:
             return f"{self._origin}: the first sync of {key} is at {instants.text(meant[key])}, after the time of --at"
         if not self._first_at:
             return f"{self._origin} has no syncs"
-        keys = wording.listed(explain_request.told(list(self._first_at)), shown=10)
+        keys = wording.listed(explain_request.distinct_names(list(self._first_at)), shown=10)
         return f"{self._origin} has no autoscaler {self.request.shown}; it has {keys}"
 
 
@@ -135,7 +135,7 @@ class _Syncs:
 
     Args:
         replay: carries the history.
-        search: what is looked for.
+        search: takes the results.
     """
 
     def __init__(self, replay: Replay, search: _Search) -> None:
@@ -144,7 +144,7 @@ class _Syncs:
 
     def read(self, line: bytes) -> None:
         """Decide one line. Raises RecordingError."""
-        sync = self._replay.look(line)
+        sync = self._replay.parse(line)
         if sync is None:
             return
         is_wanted = self._search.wants(sync.spec.key, sync.now)
@@ -154,7 +154,7 @@ class _Syncs:
             self._search.keep(sync.spec.key, lambda: _answer(decision, again, self._search.request))
 
     def _again(self, sync: RecordedSync) -> Decision | UsageError:
-        """The other decision, now that the neighbours are what they were; a refusal counts only if it is asked for."""
+        """The decision of the what-if with the neighbours of this sync, or its error, for `_answer` to raise."""
         assert sync.line.hpa is not None, "a sync has an autoscaler"
         wire = _SPEC.decode(sync.line.hpa.spec)
         spec = sync.spec
@@ -180,7 +180,7 @@ def _answer(decision: Decision, again: Decision | UsageError | None, request: Ex
 
 
 class _Decided(msgspec.Struct):
-    """A decision line, or an explanation, as far as it is looked at."""
+    """The fields of a decision line, or of an explanation, that are used."""
 
     trace: dict[str, Any]
     status: _STATUS = _STATUS()
@@ -192,7 +192,7 @@ class _Decisions:
     """Lines that hold traces.
 
     Args:
-        search: what is looked for.
+        search: takes the results.
     """
 
     def __init__(self, search: _Search) -> None:
@@ -201,14 +201,14 @@ class _Decisions:
             raise RecordingError("a trace holds no facts to decide again about: what-if needs the recording")
 
     def read(self, line: bytes) -> None:
-        """Take one line. Raises RecordingError."""
+        """Read one line. Raises RecordingError."""
         try:
             value = msgspec.json.decode(line)
             decided = msgspec.convert(value if "trace" in value else {"trace": value}, _Decided)
-            trace = trace_reading.read(decided.trace)
+            found = trace.read(decided.trace)
         except (ValueError, TypeError, RecursionError) as error:
             raise RecordingError(f"not a decision with a trace: {error}") from None
         conditions = decided.conditions or decided.status.conditions or ()
-        if self._search.wants(trace.autoscaler, trace.now):
-            explanation = explained.explain(trace, conditions=conditions, events=decided.events)
-            self._search.keep(trace.autoscaler, lambda: ExplainResult(explanation))
+        if self._search.wants(found.autoscaler, found.now):
+            explanation = explained.explain(found, conditions=conditions, events=decided.events)
+            self._search.keep(found.autoscaler, lambda: ExplainResult(explanation))

@@ -1,6 +1,6 @@
-"""What `podscaler explain` is asked: which autoscaler, when, and what else it shall decide about.
+"""The request and the result of `podscaler explain`: which autoscaler, at which time, and the what-if.
 
-Made by `podscaler.cli.explain.explain`; `explain_recording` and `explain_cluster` answer it.
+`podscaler.cli.explain.explain` makes the request; `explain_recording` and `explain_cluster` return the result.
 """
 
 import re
@@ -32,7 +32,7 @@ _SECOND = re.compile(rf"({_MINUTE.pattern}:\d\d)(Z|z|[+-]\d\d:\d\d)?")
 
 
 class Name(NamedTuple):
-    """Of an autoscaler, None for what is not given."""
+    """The name of an autoscaler; None for parts that are not given."""
 
     name: str | None = None
     namespace: str | None = None
@@ -45,8 +45,8 @@ class ExplainRequest:
 
     Attributes:
         name, namespace, kind: of the autoscaler; None where they are not given.
-        at: the last instant that matters; None: the latest.
-        question: what to decide again with; empty: nothing.
+        at: the last instant to explain, in nanoseconds since the epoch; None for the latest sync.
+        question: the assignments of the what-if; empty for none.
     """
 
     name: str | None = None
@@ -64,7 +64,7 @@ class ExplainRequest:
 
     @property
     def shown(self) -> str:
-        """The autoscaler that is asked for, as far as it is named."""
+        """The requested autoscaler, as far as it is named."""
         if self.name is None:
             return f"in namespace {self.namespace}" if self.namespace else ""
         named = self.name if self.kind in (None, HPA) else f"{self.kind.flag}/{self.name}"
@@ -73,7 +73,7 @@ class ExplainRequest:
 
 @dataclass(frozen=True, slots=True)
 class SettingsOrigin:
-    """What decisions are made with, and where it was read or what is assumed, for people."""
+    """The settings of decisions, and in words their source or what is assumed."""
 
     decision: Settings
     origin: str
@@ -81,7 +81,7 @@ class SettingsOrigin:
 
     @property
     def assumption(self) -> str:
-        """A sentence that says what is assumed; empty where nothing is."""
+        """A sentence about what is assumed; empty where nothing is."""
         if not self.is_assumed:
             return ""
         return f"Assumes that {self.origin}, as they are not visible: give the flags that it was started with."
@@ -89,10 +89,10 @@ class SettingsOrigin:
 
 @dataclass(frozen=True, slots=True)
 class ExplainResult:
-    """One explanation, the comparison that was asked for, and for an autoscaler of a cluster who looks after it.
+    """One explanation, the requested comparison, and for an autoscaler of a cluster its controller.
 
     Attributes:
-        settings: what it was decided with; None for a recording, which has its own.
+        settings: those of the decision; None for a recording, which has its own.
     """
 
     explanation: Explanation
@@ -103,7 +103,7 @@ class ExplainResult:
 
 @dataclass(frozen=True, slots=True)
 class DecisionFacts:
-    """All that a decision is made from."""
+    """The arguments of a decision."""
 
     wire: HorizontalPodAutoscalerSpec
     namespace: str
@@ -117,20 +117,20 @@ class DecisionFacts:
 def decide_again(question: tuple[Assignment, ...], facts: DecisionFacts) -> Decision:
     """The decision with another spec about the same facts.
 
-    Raises UsageError for assignments that cannot be used, and where the other spec needs a metric that nobody read.
+    Raises UsageError for assignments that cannot be used, and where the other spec needs a metric that was not read.
     """
     wire, flags = what_if.apply(question, facts.wire, facts.flags)
     try:
         spec = specs.read(facts.namespace, facts.name, wire, flags.emulation)
         return decide.decide(spec, facts.observation, facts.past, facts.now, flags)
     except IncompleteObservation as error:
-        raise UsageError(f"what-if: this spec would look at a metric that was not read then: {error}") from None
+        raise UsageError(f"what-if: this spec needs a metric that was not read then: {error}") from None
 
 
 def parse_name(text: str | None, namespace: str | None) -> Name:
     """What NAME, NAMESPACE/NAME, KIND/NAME or NAMESPACE/KIND/NAME means; KIND is `hpa` or `podautoscaler`, say.
 
-    A namespace that is called like a kind is to be given as `namespace`. Raises UsageError for anything else, and where
+    A namespace with the name of a kind must be given as `namespace`. Raises UsageError for anything else, and where
     the two contradict each other.
     """
     if text is None:
@@ -145,11 +145,11 @@ def parse_name(text: str | None, namespace: str | None) -> Name:
     return Name(name, place[0] if place else namespace, kind)
 
 
-def told(keys: Sequence[str]) -> list[str]:
-    """Autoscalers `namespace/name`, in order, so that `parse_name` tells them apart: with their kinds if there are two.
+def distinct_names(keys: Sequence[str]) -> list[str]:
+    """Names of autoscalers that `parse_name` distinguishes, sorted: with their kinds if there are two kinds.
 
     Args:
-        keys: as the controller calls them.
+        keys: `namespace/name` or `namespace/podautoscaler/name`, as the controller's keys.
     """
     pairs = [(namespace, name) for namespace, _, name in (key.partition("/") for key in keys)]
     is_mixed = len({autoscaler_kinds.of_key(pair) for pair in pairs}) > 1

@@ -1,6 +1,6 @@
-"""`podscaler lint`: what is wrong or dangerous in manifests, or live in a cluster.
+"""`podscaler lint`: checks manifests, or the objects of a cluster, by rules.
 
-Collects objects (`lint_files`, `lint_cluster`), asks `podscaler.lint`, prints (`lint_output`, `lint_sarif`).
+Reads objects (`lint_files`, `lint_cluster`), runs `podscaler.lint`, prints (`lint_output`, `lint_sarif`).
 """
 
 import asyncio
@@ -13,10 +13,11 @@ from podscaler.base.clock import SystemClock
 from podscaler.base.errors import UsageError
 from podscaler.cli.lint import lint_files, lint_output, lint_sarif
 from podscaler.cli.lint.lint_output import Report
+from podscaler.cli.options.flags import kubeconfig_options
 from podscaler.lint import linter
 from podscaler.lint.model import reading
 from podscaler.lint.model.items import Item
-from podscaler.lint.model.lint_context import ClusterMaterial, is_autoscaler
+from podscaler.lint.model.lint_context import LintedCluster, is_autoscaler
 
 EXAMPLE = """\b
 Examples:
@@ -29,17 +30,15 @@ Examples:
 
 @click.command(epilog=EXAMPLE)
 @click.argument("files", type=click.Path(), metavar="[FILE]...", nargs=-1)
-@click.option("--live", is_flag=True, help="look at a cluster: at its objects, or with FILE at what surrounds these")
-@click.option("-n", "--namespace", metavar="NAMESPACE", help="of objects that name none, and the one to look at")
-@click.option("-A", "--all-namespaces", is_flag=True, help="look at all namespaces of the cluster")
-@click.option("-o", "--output", type=click.Choice(["text", "json", "yaml", "sarif"]), default="text", show_default=True)
 @click.option(
-    "--kubeconfig",
-    type=click.Path(),
-    metavar="FILE",
-    help="the cluster; default: KUBECONFIG, ~/.kube/config, or the pod's own",
+    "--live", is_flag=True, help="check the objects of a cluster, or FILE with the objects of a cluster as context"
 )
-@click.option("--context", metavar="NAME", help="the context of the kubeconfig; default: its current one")
+@click.option(
+    "-n", "--namespace", metavar="NAMESPACE", help="of objects that name none, and the one to check in a cluster"
+)
+@click.option("-A", "--all-namespaces", is_flag=True, help="check all namespaces of the cluster")
+@click.option("-o", "--output", type=click.Choice(["text", "json", "yaml", "sarif"]), default="text", show_default=True)
+@kubeconfig_options
 @click.pass_context
 def command(ctx: click.Context, /, *, files: Sequence[str], output: str, **options: Any) -> None:
     """Say what is wrong or dangerous in manifests, or live in a cluster.
@@ -61,16 +60,16 @@ def command(ctx: click.Context, /, *, files: Sequence[str], output: str, **optio
 
 
 def _is_live(files: Sequence[str], options: dict[str, Any]) -> bool:
-    """Whether a cluster is meant: a kubeconfig or a context says so too. Raises UsageError."""
+    """Whether a cluster is read: with --live, --kubeconfig, --context or -A. Raises UsageError."""
     is_live = bool(options["live"] or options["kubeconfig"] or options["context"] or options["all_namespaces"])
     if not is_live and not files:
-        raise UsageError("nothing to look at: give files or folders, '-' for standard input, or --live for a cluster")
+        raise UsageError("nothing to check: give files or folders, '-' for standard input, or --live for a cluster")
     if options["all_namespaces"] and options["namespace"]:
         raise UsageError("--namespace and --all-namespaces exclude each other")
     return is_live
 
 
-def _with_cluster(files: Sequence[str], options: dict[str, Any]) -> tuple[list[Item], ClusterMaterial]:
+def _with_cluster(files: Sequence[str], options: dict[str, Any]) -> tuple[list[Item], LintedCluster]:
     """The objects of the files, then those of the cluster that the files do not replace."""
     from podscaler.cli.lint import (
         lint_cluster,  # what talks to clusters is imported for clusters only: it takes a while
@@ -83,7 +82,7 @@ def _with_cluster(files: Sequence[str], options: dict[str, Any]) -> tuple[list[I
     namespaces = sorted({item.namespace for item in given if item.namespace}) if files else [namespace]
     if options["all_namespaces"] or not namespaces:
         namespaces = []
-    seen = asyncio.run(lint_cluster.look(config, namespaces, given, SystemClock()))
+    seen = asyncio.run(lint_cluster.read_cluster(config, namespaces, given, SystemClock()))
     for note in seen.notes:
         click.echo(f"podscaler: {note}", err=True)
     keys = {item.key for item in given}

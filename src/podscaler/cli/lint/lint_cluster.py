@@ -1,10 +1,11 @@
-"""The objects of a cluster that rules look at, and what the cluster serves. Writes nothing.
+"""Reads the objects of a cluster that rules need, and what the cluster serves. Writes nothing.
 
 Called by `podscaler.cli.lint.lint`. Collections are listed page by page, each once: autoscalers, the kinds of their
-targets, quotas, limit ranges, and PodAutoscalers and the autoscalers of other makers where the cluster has them.
+targets, quotas, limit ranges, and PodAutoscalers, VerticalPodAutoscalers and ScaledObjects where the cluster serves
+them.
 
-Invariant: what may not be read is said in `ClusterSnapshot.notes`, and is not known to the rules; it is never taken for
-empty.
+Invariant: a collection that may not be read is reported in `ClusterSnapshot.notes` and is unknown to the rules; it is
+never taken for empty.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,13 +26,13 @@ from podscaler.kube.transport.config import Config
 from podscaler.kube.transport.transport import TransportError
 from podscaler.lint.model import reading
 from podscaler.lint.model.items import DocumentOrigin, Item
-from podscaler.lint.model.lint_context import AUTOSCALER, POD_AUTOSCALER, ClusterMaterial, Material
+from podscaler.lint.model.lint_context import AUTOSCALER, POD_AUTOSCALER, LintContext, LintedCluster
 from podscaler.lint.rules import served
 
 Kind = tuple[str, str]
-"""A group, and a kind as it is written."""
+"""A group, and a kind in its own case."""
 
-_SURROUNDINGS: Sequence[Kind] = (("", "ResourceQuota"), ("", "LimitRange"))
+_ALWAYS_LISTED: Sequence[Kind] = (("", "ResourceQuota"), ("", "LimitRange"))
 _OPTIONAL: Sequence[Kind] = (
     POD_AUTOSCALER,
     ("autoscaling.k8s.io", "VerticalPodAutoscaler"),
@@ -55,7 +56,7 @@ _RESOURCES = msgspec.json.Decoder(_Resources)
 
 @dataclass(slots=True)
 class ClusterSnapshot:
-    """What was seen."""
+    """The objects and the discovery of a cluster; `notes` are sentences about what could not be read."""
 
     items: list[Item] = field(default_factory=list)
     listed: set[Kind] = field(default_factory=set)
@@ -65,18 +66,20 @@ class ClusterSnapshot:
     notes: list[str] = field(default_factory=list)
 
     @property
-    def cluster(self) -> ClusterMaterial:
-        """What the rules are told."""
-        return ClusterMaterial(frozenset(self.listed), self.scalable, frozenset(self.unserved), self.metrics)
+    def cluster(self) -> LintedCluster:
+        """The part that rules read, besides the objects."""
+        return LintedCluster(frozenset(self.listed), self.scalable, frozenset(self.unserved), self.metrics)
 
 
-async def look(config: Config, namespaces: Sequence[str], files: Sequence[Item], clock: Clock) -> ClusterSnapshot:
-    """What there is in these namespaces; in all of them where none is named.
+async def read_cluster(
+    config: Config, namespaces: Sequence[str], files: Sequence[Item], clock: Clock
+) -> ClusterSnapshot:
+    """The objects of these namespaces; of all where none is named.
 
     Args:
         config: the cluster.
-        namespaces: to look into.
-        files: objects of files that are judged with the cluster's; the kinds of their targets are listed too.
+        namespaces: whose objects are listed.
+        files: objects of files that are checked with the cluster's; the kinds of their targets are listed, too.
         clock: for the client.
 
     Raises:
@@ -85,7 +88,7 @@ async def look(config: Config, namespaces: Sequence[str], files: Sequence[Item],
     transport = await http_transport.connect(config, user_agent=f"podscaler/{__version__} lint")
     client = Client(transport, clock)
     try:
-        return await _Looker(client, Discovery(client, clock), namespaces).look(files)
+        return await _ClusterReader(client, Discovery(client, clock), namespaces).read(files)
     except TransportError as error:
         raise UsageError(f"cannot reach the API server {config.server} ({config.origin}): {error.cause}") from None
     except StatusError as error:
@@ -94,43 +97,43 @@ async def look(config: Config, namespaces: Sequence[str], files: Sequence[Item],
         await client.close()
 
 
-class _Looker:
+class _ClusterReader:
     def __init__(self, client: Client, discovery: Discovery, namespaces: Sequence[str]) -> None:
         self._client = client
         self._discovery = discovery
         self._namespaces = namespaces
-        self._seen = ClusterSnapshot()
+        self._snapshot = ClusterSnapshot()
 
-    async def look(self, files: Sequence[Item]) -> ClusterSnapshot:
+    async def read(self, files: Sequence[Item]) -> ClusterSnapshot:
         await self._list("autoscaling", "v2", "horizontalpodautoscalers", AUTOSCALER)
-        for kind in _SURROUNDINGS:
+        for kind in _ALWAYS_LISTED:
             await self._try(kind)
         for kind in _OPTIONAL:
             if await self._versions(kind[0]):
                 await self._try(kind)
-        for kind in _target_kinds([*self._seen.items, *files]):
+        for kind in _target_kinds([*self._snapshot.items, *files]):
             await self._try(kind)
         for group in (served.RESOURCE, served.CUSTOM, served.EXTERNAL):
-            await self._learn_metrics(group)
-        return self._seen
+            await self._read_metrics(group)
+        return self._snapshot
 
     async def _try(self, kind: Kind) -> None:
-        """List a kind; what keeps that from being done is noted. Raises TransportError."""
+        """List a kind; an API error becomes a note. Raises TransportError."""
         key = (kind[0], kind[1].lower())
-        if key in self._seen.listed:
+        if key in self._snapshot.listed:
             return
         try:
             mapping = (await self._discovery.mappings(*kind))[0]
             names = await self._resources(mapping.group, mapping.version)
-            self._seen.scalable[key] = f"{mapping.plural}/scale" in names
+            self._snapshot.scalable[key] = f"{mapping.plural}/scale" in names
             await self._list(mapping.group, mapping.version, mapping.plural, mapping.kind)
         except TransportError:
             raise
         except StatusError as error:
             if error.reason == NO_KIND_MATCH:
-                self._seen.unserved.add(key)
+                self._snapshot.unserved.add(key)
             else:
-                self._seen.notes.append(f"{kind[1]} objects are not known: {error}")
+                self._snapshot.notes.append(f"{kind[1]} objects are not known: {error}")
 
     async def _list(self, group: str, version: str, plural: str, kind: str) -> None:
         prefix = urls.group_version(group, version)
@@ -142,43 +145,43 @@ class _Looker:
             async for text in all_pages.raw(self._client, path, subject=plural):
                 obj = _decoded(text, _OBJECT, plural)
                 found += reading.items({**obj, "apiVersion": api_version, "kind": kind}, DocumentOrigin())
-        self._seen.items += found
-        self._seen.listed.add((group, kind.lower()))
+        self._snapshot.items += found
+        self._snapshot.listed.add((group, kind.lower()))
 
     async def _resources(self, group: str, version: str) -> frozenset[str]:
         body = await self._client.get(urls.group_version(group, version), subject=f"discovery of {group}")
         return frozenset(each.name for each in _decoded(body, _RESOURCES, group).resources)
 
     async def _versions(self, group: str) -> Sequence[str]:
-        """The versions of a group; none where the server does not say."""
+        """The versions of a group; empty where it is not served, or discovery fails."""
         try:
             return await self._discovery.versions(group)
         except TransportError:
             raise
         except StatusError as error:
-            self._seen.notes.append(f"whether {group} is served is not known: {error}")
+            self._snapshot.notes.append(f"whether {group} is served is not known: {error}")
             return ()
 
-    async def _learn_metrics(self, group: str) -> None:
+    async def _read_metrics(self, group: str) -> None:
         try:
             versions = await self._discovery.versions(group)
-            self._seen.metrics[group] = await self._resources(group, versions[0]) if versions else None
+            self._snapshot.metrics[group] = await self._resources(group, versions[0]) if versions else None
         except TransportError:
             raise
         except StatusError as error:
-            self._seen.notes.append(f"the metrics of {group} are not known: {error}")
+            self._snapshot.notes.append(f"the metrics of {group} are not known: {error}")
 
 
 def _decoded(body: bytes | msgspec.Raw, decoder: "msgspec.json.Decoder[_D]", subject: str) -> "_D":
     try:
         return decoder.decode(body)
     except msgspec.DecodeError as error:
-        raise StatusError(f"an answer about {subject} cannot be read: {error}", code=0) from None
+        raise StatusError(f"a response about {subject} cannot be read: {error}", code=0) from None
 
 
 def _target_kinds(items: Iterable[Item]) -> list[Kind]:
     """The kinds that autoscalers refer to, each once."""
     found: dict[Kind, None] = {}
-    for autoscaler in Material(items).autoscalers:
+    for autoscaler in LintContext(items).autoscalers:
         found[autoscaler.target_key.group, autoscaler.reference.get("kind", "")] = None
     return list(found)

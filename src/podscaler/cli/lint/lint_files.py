@@ -1,7 +1,7 @@
-"""The objects in files, folders and standard input, for `podscaler lint`.
+"""Reads the objects of files, folders and standard input for `podscaler lint`.
 
-Called by `podscaler.cli.lint.lint`. A file that is no YAML or JSON gives an object with that fault, so that it is found
-like everything else.
+Called by `podscaler.cli.lint.lint`. A document that is neither YAML nor JSON becomes an item with that fault, so that
+it is reported as a finding.
 """
 
 import re
@@ -24,11 +24,11 @@ _LINE = re.compile(r"\bline (\d+)")
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file that was read.
+    """A file with its content.
 
     Attributes:
         name: in messages.
-        is_named: whether the user named it, rather than a folder around it.
+        is_named: whether the user named it, not a folder that contains it.
     """
 
     name: str
@@ -44,7 +44,7 @@ def read(names: Iterable[str], namespace: str) -> list[Item]:
         namespace: for objects that name none.
 
     Raises:
-        UsageError: something is not there, or cannot be read.
+        UsageError: a file does not exist, or cannot be read.
     """
     files: dict[str, _File] = {}
     for name in names:
@@ -91,7 +91,7 @@ def _items(file: _File, namespace: str) -> Iterator[Item]:
 
 
 def _broken(origin: DocumentOrigin, fault: str) -> Item:
-    """What stands for a document that cannot be parsed, near the line that the fault names.
+    """The item for a document that cannot be parsed, at the line that the fault names.
 
     Lines are counted from below the marker, and in some faults from zero, as upstream's reader counts them.
     """
@@ -102,7 +102,7 @@ def _broken(origin: DocumentOrigin, fault: str) -> Item:
 
 
 def _is_object(value: Any) -> bool:
-    """Whether a document says that it is for Kubernetes: folders hold other files too."""
+    """Whether a document is a Kubernetes object: folders contain other files, too."""
     return isinstance(value, dict) and "apiVersion" in value and "kind" in value
 
 

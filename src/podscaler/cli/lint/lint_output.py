@@ -1,6 +1,6 @@
-"""Findings as text, and as data for other programs.
+"""Formats findings as text, JSON or YAML.
 
-Called by `podscaler.cli.lint.lint`. SARIF is `podscaler.cli.lint.lint_sarif`'s.
+Called by `podscaler.cli.lint.lint`; `podscaler.cli.lint.lint_sarif` formats them as SARIF.
 """
 
 import json
@@ -17,7 +17,7 @@ _PLURALS = {Severity.ERROR: "errors", Severity.WARNING: "warnings", Severity.INF
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was looked at, and what was found."""
+    """The findings, and how many objects and autoscalers were checked."""
 
     findings: Sequence[Finding]
     objects: int
@@ -80,7 +80,7 @@ def data(report: Report, form: str) -> str:
 
 
 def _entry(finding: Finding) -> dict[str, Any]:
-    """One finding; what is not known is left out."""
+    """One finding as data, without empty fields."""
     entry: dict[str, Any] = {
         "rule": finding.rule.id,
         "name": finding.rule.name,

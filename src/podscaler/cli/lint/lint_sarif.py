@@ -1,4 +1,4 @@
-"""Findings as SARIF 2.1.0, which code hosts show beside the lines of a change.
+"""Formats findings as SARIF 2.1.0, which code hosts show beside the lines of a change.
 
 Called by `podscaler.cli.lint.lint`.
 

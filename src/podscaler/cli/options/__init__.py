@@ -1,5 +1,5 @@
-"""`podscaler controller` and the groups of flags that commands share.
+"""Groups of flags: each module puts its flags on commands and turns their values into settings.
 
-Reading order: `settings` has the controller's flags; `controller` is the command.
+Reading order: `flags` has the types of flags; `settings` the flags of the controller.
 May import: everything below `cli`.
 """

@@ -1,56 +1,33 @@
-"""Flags that say which API server to work on, and how hard.
+"""Flags of the connection to an API server: kubeconfig, context and rate limit.
 
-`podscaler controller` puts `connection_options` on its command and opens its client with `open_client`.
+Used by `podscaler controller` and `podscaler migrate`, which open their clients with `ConnectionOptions`.
 
-Differs: kube-controller-manager sends 20 requests a second at most unless told otherwise; here there is no limit unless
-one is given. The server's priority and fairness is what limits a client then.
+Differs: kube-controller-manager sends 20 requests a second at most by default; here there is no limit unless one is
+given. The server's priority and fairness limits clients.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
-
-import click
 
 from podscaler.base.clock import Clock
 from podscaler.base.errors import UsageError
-from podscaler.cli.options.settings import FLOAT64, INT32
+from podscaler.cli.options.flags import FLOAT64, INT32, Option, flag_group, kubeconfig_options
 from podscaler.kube.client import connect
 from podscaler.kube.client.client import Client
 from podscaler.kube.config import locate
 from podscaler.kube.transport.config import Config
 from podscaler.kube.transport.rate_limit import TokenBucket
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-OPTIONS = (
-    click.option(
-        "--kubeconfig",
-        type=click.Path(),
-        metavar="FILE",
-        help="the cluster; default: KUBECONFIG, ~/.kube/config, or the pod's own",
-    ),
-    click.option("--context", metavar="NAME", help="the context of the kubeconfig; default: its current one"),
-    click.option(
-        "--kube-api-qps",
-        type=FLOAT64,
-        default="0",
-        show_default=True,
-        help="requests a second to the API server, on average; 0: no limit",
-    ),
-    click.option(
-        "--kube-api-burst",
-        type=INT32,
-        default="30",
-        show_default=True,
-        help="requests that may go out at once, where --kube-api-qps is given",
-    ),
+connection_options = flag_group(
+    kubeconfig_options,
+    Option("kube-api-qps", FLOAT64, "0", "requests a second to the API server, on average; 0: no limit"),
+    Option("kube-api-burst", INT32, "30", "requests that may go out at once, where --kube-api-qps is given"),
 )
+"""Puts the flags on a command; give what they set to `parse_connection`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
-    """What the flags say; `per_second` 0 means without limit."""
+    """The values of the flags; 0 requests `per_second` means no limit."""
 
     config: Config
     per_second: float
@@ -61,24 +38,17 @@ class ConnectionOptions:
         return await connect.open_client(self.config, clock, user_agent=user_agent, limit=self._limit(clock))
 
     async def open_reader(self, clock: Clock, *, user_agent: str) -> Client:
-        """A client that cannot write, whatever is asked of it; as `open_client` else."""
+        """A client that cannot write; otherwise as `open_client`."""
         return await connect.open_reader(self.config, clock, user_agent=user_agent, limit=self._limit(clock))
 
     def _limit(self, clock: Clock) -> TokenBucket | None:
         return TokenBucket(self.per_second, self.burst, clock) if self.per_second > 0 else None
 
 
-def connection_options(command: F) -> F:
-    """`command` with the flags; give what they set to `parse_connection`."""
-    for option in reversed(OPTIONS):
-        command = option(command)
-    return command
-
-
 def parse_connection(
     *, kubeconfig: str | None, context: str | None, kube_api_qps: float = 0.0, kube_api_burst: int = 30
 ) -> ConnectionOptions:
-    """What the flags mean; reads the kubeconfig. Raises UsageError."""
+    """The connection for values of the flags; reads the kubeconfig. Raises UsageError."""
     if kube_api_qps > 0 and kube_api_burst < 1:
         raise UsageError(f"--kube-api-burst must be greater than 0, but got {kube_api_burst}")
     return ConnectionOptions(locate.find_config(kubeconfig, context), kube_api_qps, kube_api_burst)

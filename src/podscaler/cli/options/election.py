@@ -1,6 +1,6 @@
-"""Flags of `podscaler controller` for more than one of it: leader election and shards.
+"""Leader election and shards of `podscaler controller`: the flags, and the controller that runs under leases.
 
-`podscaler.cli.options.controller` puts `election_options` on its command, and runs its controller through `Elected`.
+`podscaler.cli.commands.controller` puts `election_options` on its command, and runs its controller through `Elected`.
 
 Source: the `--leader-elect-*` flags of kube-controller-manager, with their defaults; `--shards` is our own.
 """
@@ -9,30 +9,27 @@ import asyncio
 import logging
 import random
 import socket
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
 from podscaler.base.clock import NANOSECONDS, Clock
 from podscaler.base.errors import UsageError
 from podscaler.cli.options import lease_options
-from podscaler.cli.options.settings import DURATION, INT32, Flag
+from podscaler.cli.options.flags import DURATION, INT32, Flag, Option, flag_group
 from podscaler.controller.controller import Controller
 from podscaler.controller.leaderelection import timeouts
-from podscaler.controller.leaderelection.election import Election
+from podscaler.controller.leaderelection.election import Election, Timing
 from podscaler.controller.leaderelection.fence import FencedTransport
 from podscaler.controller.leaderelection.leadership import Leadership
+from podscaler.controller.leaderelection.sharding import Sharding
 from podscaler.controller.leaderelection.telemetry import ElectionMetrics, ShardMetrics
-from podscaler.controller.leaderelection.timing import Timing
 from podscaler.controller.options import installation
 from podscaler.controller.server.permissions import Permission, of_leases
-from podscaler.controller.sharding.sharding import Sharding
 from podscaler.kube.client.client import Client
 
 log = logging.getLogger(__name__)
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 PREFIX = "leader-elect"
 SHARDS_MAX = 256
@@ -40,13 +37,13 @@ LOCK = "leases"
 
 
 def parse_lock(text: str) -> str:
-    """The kind of object that is held. Raises ValueError."""
+    """The kind of lock objects, of which there is one. Raises ValueError."""
     if text != LOCK:
         raise ValueError(f'must be "{LOCK}"')
     return text
 
 
-OPTIONS = (
+election_options = flag_group(
     click.option(
         f"--{PREFIX}",
         type=click.BOOL,
@@ -56,51 +53,34 @@ OPTIONS = (
         show_default=True,
         help="work only while holding a Lease, so that of several controllers one works",
     ),
-    click.option(
-        f"--{PREFIX}-lease-duration",
-        type=DURATION,
-        default="15s",
-        show_default=True,
-        help="how long the others wait after the last renewal that they saw",
+    Option(
+        f"{PREFIX}-lease-duration",
+        DURATION,
+        "15s",
+        "how long the others wait after the last renewal that they observed",
     ),
-    click.option(
-        f"--{PREFIX}-renew-deadline",
-        type=DURATION,
-        default="10s",
-        show_default=True,
-        help="how long after its last renewal the holder goes on, and tries to renew",
+    Option(
+        f"{PREFIX}-renew-deadline",
+        DURATION,
+        "10s",
+        "how long after its last renewal the holder writes, and tries to renew",
     ),
-    click.option(
-        f"--{PREFIX}-retry-period", type=DURATION, default="2s", show_default=True, help="the wait between two tries"
-    ),
-    click.option(
-        f"--{PREFIX}-resource-lock",
-        type=Flag("kind", parse_lock),
-        default=LOCK,
-        show_default=True,
-        help="the kind of object that is held",
-    ),
-    *lease_options.OPTIONS,
-    click.option(
-        "--shards",
-        type=INT32,
-        default="0",
-        show_default=True,
-        help="split the namespaces into so many shards, which all controllers that are there divide among them; "
+    Option(f"{PREFIX}-retry-period", DURATION, "2s", "the wait between two attempts"),
+    Option(f"{PREFIX}-resource-lock", Flag("kind", parse_lock), LOCK, "the kind of lock objects"),
+    lease_options.lease_options,
+    Option(
+        "shards",
+        INT32,
+        "0",
+        "split the namespaces into so many shards, which all running controllers divide among them; "
         "0: one controller does everything",
     ),
 )
-
-
-def election_options(command: F) -> F:
-    """`command` with the flags; give what they set to `parse_election`."""
-    for option in reversed(OPTIONS):
-        command = option(command)
-    return command
+"""Puts the flags on a command; give what they set to `parse_election`."""
 
 
 def parse_election(options: Mapping[str, Any]) -> Election | None:
-    """What is elected, by the values of `election_options` (by click's names); None: nothing. Raises UsageError."""
+    """The election that the values of `election_options` (by click's names) mean; None for none. Raises UsageError."""
     shards = options["shards"]
     if not 0 <= shards <= SHARDS_MAX:
         raise UsageError(f"--shards must be from 0 to {SHARDS_MAX}, but got {shards}")
@@ -118,38 +98,10 @@ def parse_election(options: Mapping[str, Any]) -> Election | None:
 
 
 def field_manager(elected: Election | None) -> str:
-    """Of the writes of a controller that elects like that, or takes no Lease."""
+    """The field manager of a controller with that election, or without any."""
     if elected is None:
         return installation.of_host(socket.gethostname())
     return installation.of_lease(elected.namespace, elected.name)
-
-
-class Working(Protocol):
-    """A controller as the command runs it, alone or among others.
-
-    Attributes:
-        client: one that may be used before anything else, and writes reviews.
-        permissions: what is needed besides the controller's own.
-    """
-
-    client: Client
-    permissions: Sequence[Permission]
-
-    def fault(self) -> str:
-        """What /healthz has to say; empty where all is well."""
-        ...
-
-    def stop(self) -> None:
-        """Make `run` end in good order."""
-        ...
-
-    async def stopped(self) -> None:
-        """Return once `stop` was called."""
-        ...
-
-    async def run(self) -> None:
-        """Work until `stop` is called."""
-        ...
 
 
 class NoElection:
@@ -158,6 +110,10 @@ class NoElection:
     Args:
         controller: not started yet.
         client: the controller's.
+
+    Attributes:
+        client: used for requests before the controller runs.
+        permissions: what is needed besides the controller's own permissions.
     """
 
     def __init__(self, controller: Controller, client: Client) -> None:
@@ -166,19 +122,19 @@ class NoElection:
         self.permissions: Sequence[Permission] = ()
 
     def fault(self) -> str:
-        """Nothing can be wrong."""
+        """Why /healthz fails, which never happens here: the empty text."""
         return ""
 
     def stop(self) -> None:
-        """As Working."""
+        """Make `run` end in good order."""
         self._controller.stop()
 
     async def stopped(self) -> None:
-        """As Working."""
+        """Return once `stop` was called."""
         await self._controller.stopped()
 
     async def run(self) -> None:
-        """As Working."""
+        """Work until `stop` is called."""
         await self._controller.run()
 
 
@@ -187,7 +143,7 @@ class Elected:
 
     Args:
         controller: not started yet.
-        client: the controller's, on which nothing is written from now on without a lease.
+        client: the controller's; from now on it writes only under a lease.
         leases: another client of the same server, for the leases.
         elected: what is elected.
         clock: this machine's.
@@ -212,11 +168,11 @@ class Elected:
         else:
             self._share = Leadership(leases, elected, clock=clock, rng=rng, telemetry=telemetry)
         controller.health.observe(leases)
-        client.look_on(lambda transport: FencedTransport(transport, self._share.weakest))
-        controller.parts.share_by(self._share)
+        client.wrap_transport(lambda transport: FencedTransport(transport, self._share.weakest))
+        controller.assignment.set_ownership(self._share)
 
     def stop(self) -> None:
-        """Make `run` end, after a hand-over in good order."""
+        """Make `run` end, after the leases are handed over."""
         self._stopping.set()
         self._share.stop()
 
@@ -225,16 +181,16 @@ class Elected:
         await self._stopping.wait()
 
     def fault(self) -> str:
-        """What is wrong with the election or the controller; empty where nothing is."""
+        """Why the election or the controller failed; the empty text where neither did."""
         return self._failure or self._share.fault()
 
     async def run(self) -> None:
-        """Work until `stop` is called: first what was held is handed over, then the controller ends.
+        """Work until `stop` is called: the leases are handed over, then the controller ends.
 
-        Raises what fails in the election or the controller, which is a bug; leases are given back by then.
+        Raises any exception of the election or the controller, which is a bug; the leases are released by then.
         """
         working = asyncio.ensure_future(self._controller.run())
-        electing = asyncio.ensure_future(self._share.run(self._controller.parts))
+        electing = asyncio.ensure_future(self._share.run(self._controller.assignment))
         try:
             await asyncio.wait((working, electing), return_when=asyncio.FIRST_COMPLETED)
             if working.done() and not working.cancelled() and (error := working.exception()) is not None:
@@ -246,3 +202,7 @@ class Elected:
             electing.result()
         finally:
             await timeouts.end(electing, working)
+
+
+Working = NoElection | Elected
+"""A controller as the command runs it."""

@@ -1,28 +1,27 @@
 """Flags for a controller's own endpoints: where /metrics, /healthz and /readyz are served, and how.
 
-`podscaler.cli.options.controller` puts `endpoint_options` on its command, gives the values to `parse_serving`, and
-serves with what comes back. `podscaler.cli.up.up` has `address_option` alone.
+`podscaler.cli.commands.controller` puts `endpoint_options` on its command, gives the values to `parse_serving`, and
+serves with the result. `podscaler.cli.up.up` has `address_option` alone.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from podscaler.base import supervision
 from podscaler.base.clock import Clock
 from podscaler.base.errors import UsageError
+from podscaler.cli.options.flags import flag_group
 from podscaler.controller.server.serving import Endpoints
 from podscaler.controller.server.serving_certificate import ServingCertificate
 
 log = logging.getLogger(__name__)
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 OFF = "off"
 DELEGATED = "delegated"
@@ -33,7 +32,7 @@ address_option = click.option(
     default="",
     help="serve the controller's /metrics, /healthz and /readyz there (port 0: a free one); default: nowhere",
 )
-_OPTIONS = (
+endpoint_options = flag_group(
     address_option,
     click.option(
         "--tls-cert-file",
@@ -49,19 +48,20 @@ _OPTIONS = (
         type=click.Choice([OFF, DELEGATED]),
         default=OFF,
         show_default=True,
-        help="who may read /metrics: everybody, or whom the API server allows to, by his bearer token (needs HTTPS)",
+        help="who may read /metrics: everybody, or users whom the API server authorizes, by bearer token (needs HTTPS)",
     ),
 )
+"""Puts the flags on a command; give what they set to `parse_serving`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """Where endpoints are served, and how.
+    """The address of the endpoints, and how they are served.
 
     Attributes:
         host, port: where.
         files: the certificate and its key, or None for plain HTTP.
-        is_delegated: whether the API server says who may read /metrics.
+        is_delegated: whether the API server authorizes readers of /metrics.
     """
 
     host: str
@@ -70,15 +70,8 @@ class Serving:
     is_delegated: bool = False
 
 
-def endpoint_options(command: F) -> F:
-    """`command` with the flags; give what they set to `parse_serving`."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
 def parse_serving(options: Mapping[str, Any]) -> Serving | None:
-    """What the values of `endpoint_options` (by click's names) mean; None: nothing is served. Raises UsageError."""
+    """The values of `endpoint_options` (by click's names); None where nothing is served. Raises UsageError."""
     certificate, key = options["tls_cert_file"], options["tls_private_key_file"]
     if (certificate is None) != (key is None):
         raise UsageError("--tls-cert-file and --tls-private-key-file go together")
@@ -97,7 +90,7 @@ def parse_serving(options: Mapping[str, Any]) -> Serving | None:
 
 
 def parse_address_option(text: str) -> Serving | None:
-    """What the value of `address_option` means, over plain HTTP; None: nothing is served. Raises UsageError."""
+    """The value of `address_option`, over plain HTTP; None where nothing is served. Raises UsageError."""
     return Serving(*parse_address(text)) if text else None
 
 
@@ -111,7 +104,7 @@ def parse_address(text: str) -> tuple[str, int]:
 
 @asynccontextmanager
 async def serve(serving: Serving | None, endpoints: Endpoints, clock: Clock) -> AsyncIterator[None]:
-    """Serve until the end; nothing where `serving` is None. Raises UsageError where that cannot be."""
+    """Serve within the context; nothing where `serving` is None. Raises UsageError for an unusable address or file."""
     if serving is None:
         yield
         return

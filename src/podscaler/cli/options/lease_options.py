@@ -1,14 +1,12 @@
-"""Flags that say where the Leases of `podscaler controller` are.
+"""Flags for name and namespace of the Leases of `podscaler controller`.
 
 `podscaler.cli.options.election` and `podscaler.cli.explain.explain` put them on their commands.
 
 Source: `--leader-elect-resource-name` and `-namespace` of kube-controller-manager.
 """
 
-import click
-
 from podscaler.api.machinery import names
-from podscaler.cli.options.settings import NAMESPACE, Flag
+from podscaler.cli.options.flags import NAMESPACE, Flag, Option, flag_group
 from podscaler.controller.leaderelection import lease
 
 NAME_FLAG = "leader-elect-resource-name"
@@ -22,15 +20,10 @@ def parse_name(text: str) -> str:
     return text
 
 
-OPTIONS = (
-    click.option(
-        f"--{NAME_FLAG}",
-        type=Flag("name", parse_name),
-        default=lease.NAME,
-        show_default=True,
-        help="the Lease, and the beginning of the names of those of shards",
+lease_options = flag_group(
+    Option(
+        NAME_FLAG, Flag("name", parse_name), lease.NAME, "the Lease, and the beginning of the names of those of shards"
     ),
-    click.option(
-        f"--{NAMESPACE_FLAG}", type=NAMESPACE, default=lease.NAMESPACE, show_default=True, help="of the Leases"
-    ),
+    Option(NAMESPACE_FLAG, NAMESPACE, lease.NAMESPACE, "of the Leases"),
 )
+"""Puts the flags on a command."""

@@ -1,7 +1,7 @@
-"""What the log of a command looks like on stderr: lines for people, or JSON with fields for programs.
+"""Configures the log on stderr: lines of text, or one JSON object a line.
 
-The commands that run for long put `log_options` on themselves and call `configure` once. Invariants: a record is one
-line of JSON, whatever its text holds; a field that a record brings never hides one of ours.
+`podscaler controller` and `podscaler up` have the flags `log_options` and call `configure` once. Invariants: a record
+is one line of JSON, whatever its text contains; a field of a record never replaces one of the standard fields.
 
 Source: the JSON form of Kubernetes' component-base (`ts`, `msg`, further fields beside them), with the time as text.
 """
@@ -12,18 +12,18 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-F = TypeVar("F", bound=Callable[..., Any])
+from podscaler.cli.options.flags import flag_group
 
 Fields = Callable[[], Mapping[str, object]]
 
 FORMATS = ("text", "json")
 TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
-_OPTIONS = (
+log_options = flag_group(
     click.option(
         "--log-format",
         type=click.Choice(FORMATS),
@@ -31,17 +31,11 @@ _OPTIONS = (
         show_default=True,
         help="of the log on stderr: lines, or JSON with fields",
     ),
-    click.option("-v", "--verbose", count=True, help="say more on stderr; twice: everything"),
+    click.option("-v", "--verbose", count=True, help="log more on stderr; twice: everything"),
 )
+"""Puts the flags `log_format` and `verbose` on a command; give both to `configure`."""
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-"""What every record has; anything else is a field that `extra` brought."""
-
-
-def log_options(command: F) -> F:
-    """`command` with the flags `log_format` and `verbose`; give both to `configure`."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+"""The attributes of every record; all others come from `extra`."""
 
 
 def configure(log_format: str, verbose: int, *, quiet: int = logging.INFO, fields: Fields = dict) -> None:
@@ -51,7 +45,7 @@ def configure(log_format: str, verbose: int, *, quiet: int = logging.INFO, field
         log_format: one of FORMATS.
         verbose: how often `-v` was given: each lowers the level by one, to DEBUG at most.
         quiet: the level without it.
-        fields: what else a record of the code that runs now has, where fields are shown.
+        fields: returns further fields of the running code, which JSON records contain.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JSONFormatter(fields) if log_format == "json" else logging.Formatter(TEXT))
@@ -62,7 +56,7 @@ class JSONFormatter(logging.Formatter):
     """A record as one JSON object: `ts`, `level`, `logger`, `msg`, fields, and for exceptions `error` and `stack`.
 
     Args:
-        fields: as `configure`; those that a record brings itself come first.
+        fields: as in `configure`; fields of the record itself take precedence.
     """
 
     def __init__(self, fields: Fields = dict) -> None:

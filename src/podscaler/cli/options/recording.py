@@ -1,14 +1,14 @@
-"""`--record` and what goes with it: the options, and the recording for as long as a controller works.
+"""The flag `--record` with its options, and the recording while a controller runs.
 
 `podscaler controller` and `podscaler up` put `record_options` on their commands, give the values to `record_file`, and
 work inside `open_recording`.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -16,13 +16,11 @@ from podscaler.api.machinery import quantity
 from podscaler.api.typed import recording
 from podscaler.base.clock import Clock
 from podscaler.base.errors import UsageError
-from podscaler.cli.options.settings import Flag
+from podscaler.cli.options.flags import Flag, Option, flag_group
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.recording.file_recording import FileRecording
 from podscaler.controller.recording.record_file import RecordFile
-from podscaler.controller.recording.recording import NoRecording, Recording
-
-F = TypeVar("F", bound=Callable[..., Any])
+from podscaler.controller.recording.recording import Recording
 
 MIN_SIZE_BYTES = 4096
 
@@ -38,37 +36,27 @@ def parse_size(text: str) -> int:
 SIZE = Flag("size", parse_size)
 
 
-def record_options(command: F) -> F:
-    """`command` with the options."""
-    options = (
-        click.option(
-            "--record",
-            metavar="FILE",
-            type=click.Path(path_type=Path),
-            help="keep what every sync sees, for replay and explain (gzip; only you may read it)",
-        ),
-        click.option(
-            "--record-max-size",
-            type=SIZE,
-            default="64Mi",
-            show_default=True,
-            help="compressed; a full FILE is numbered, and a fresh one is begun",
-        ),
-        click.option(
-            "--record-max-files",
-            type=click.IntRange(1, 1000),
-            default=8,
-            show_default=True,
-            help="how many files are kept",
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+record_options = flag_group(
+    click.option(
+        "--record",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="record the facts of every sync, for replay and explain (gzip; only you may read it)",
+    ),
+    Option("record-max-size", SIZE, "64Mi", "compressed; a full FILE is numbered, and a fresh one is begun"),
+    click.option(
+        "--record-max-files",
+        type=click.IntRange(1, 1000),
+        default=8,
+        show_default=True,
+        help="how many files are kept",
+    ),
+)
+"""Puts the flags on a command; give what they set to `record_file`."""
 
 
 def record_file(options: Mapping[str, Any], settings: ControllerSettings) -> RecordFile | None:
-    """The file that the values of `record_options` mean, not begun; None where nothing is recorded."""
+    """The file for the values of `record_options`, not opened yet; None where nothing is recorded."""
     path: Path | None = options["record"]
     if path is None:
         return None
@@ -83,9 +71,9 @@ def record_file(options: Mapping[str, Any], settings: ControllerSettings) -> Rec
 
 @asynccontextmanager
 async def open_recording(file: RecordFile | None, clock: Clock) -> AsyncIterator[Recording]:
-    """The recording, which is complete when this ends. Raises UsageError where the file cannot be begun."""
+    """The recording, complete at the end of the context. Raises UsageError where the file cannot be written."""
     if file is None:
-        yield NoRecording()
+        yield Recording()
         return
     await asyncio.to_thread(_begin, file)
     made = FileRecording(file, clock)

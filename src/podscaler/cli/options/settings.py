@@ -1,78 +1,31 @@
 """The controller's flags, with kube-controller-manager's names, meanings and defaults.
 
 `podscaler controller` and `podscaler up` put `controller_options` on their click commands and give the values to
-`parse_settings`. A value that cannot be used is one UsageError sentence, in the words of upstream's flag parser.
+`parse_settings`. A wrong value is one UsageError sentence, in the words of upstream's flag parser.
 
 Source: docs/spec/controller.md 7 (Flags); the flags of kube-controller-manager 1.6 to 1.11.
 """
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
-from podscaler.api.machinery import duration, names
+from podscaler.api.machinery import duration
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import UsageError
+from podscaler.cli.options.flags import DURATION, FLOAT64, INT32, NAMESPACE, Flag, Option, flag_group
 from podscaler.controller.options import autoscaler_kinds, gates
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.core.model import settings as core_settings
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-INTEGER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+|[0-9]+)")
 PREFIX = "horizontal-pod-autoscaler-"
 SYNC_PERIOD = f"{PREFIX}sync-period"
 SYNC_PERIODS_NS = {"current": 15 * NANOSECONDS, "v1.1": 30 * NANOSECONDS}
-"""The sync period of each algorithm, where the flag does not say otherwise."""
+"""The sync period of each algorithm, where the flag is not given."""
 CLUSTER = "cluster"
 MEMORY = "memory"
 CONCURRENT = "concurrent-horizontal-pod-autoscaler-syncs"
-
-
-def parse_int32(text: str) -> int:
-    """The number. Raises ValueError in Go's words."""
-    if not INTEGER.fullmatch(text):
-        raise ValueError(f'strconv.ParseInt: parsing "{text}": invalid syntax')
-    digits = text.lstrip("+-")
-    octal = len(digits) > 1 and digits[0] == "0" and digits.isdigit()
-    number = int(digits, 8 if octal else 0) * (-1 if text[0] == "-" else 1)
-    if not -(2**31) <= number < 2**31:
-        raise ValueError(f'strconv.ParseInt: parsing "{text}": value out of range')
-    return number
-
-
-def parse_float64(text: str) -> float:
-    """The number. Raises ValueError in Go's words."""
-    try:
-        if "_" in text or text != text.strip():
-            raise ValueError(text)
-        return float(text)
-    except ValueError as error:
-        raise ValueError(f'strconv.ParseFloat: parsing "{text}": invalid syntax') from error
-
-
-class Flag(click.ParamType[Any]):
-    """A flag whose text a function parses.
-
-    Args:
-        name: for the help (`duration`, `int32`, ...).
-        parse: the function; its ValueError is what the user reads.
-    """
-
-    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
-        self.name = name
-        self._parse = parse
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The parsed value. Raises UsageError."""
-        del ctx
-        flag = param.opts[0] if param is not None else self.name
-        try:
-            return self._parse(str(value))
-        except ValueError as error:
-            raise UsageError(f'invalid argument "{value}" for "{flag}" flag: {error}') from error
 
 
 def parse_history(text: str) -> str:
@@ -82,41 +35,16 @@ def parse_history(text: str) -> str:
     return text
 
 
-def parse_namespace(text: str) -> str:
-    """The name of a namespace. Raises ValueError."""
-    if faults := names.dns_label_faults(text):
-        raise ValueError(faults[0])
-    return text
-
-
-DURATION = Flag("duration", duration.parse)
-INT32 = Flag("int32", parse_int32)
-FLOAT64 = Flag("float64", parse_float64)
 TEXT = Flag("text", str)
 VERSION = Flag("version", lambda text: core_settings.parse_version(text).version)
 KINDS = Flag("kinds", autoscaler_kinds.parse)
 ALGORITHM = Flag("name", core_settings.parse_algorithm)
 HISTORY = Flag("place", parse_history)
-NAMESPACE = Flag("namespace", parse_namespace)
-
-
-class Option(NamedTuple):
-    """A flag: its name, type, default (None: depends, as the help says) and help.
-
-    Given again, a flag that `is_list` is added to; one that `is_switch` takes no value.
-    """
-
-    name: str
-    kind: click.ParamType[Any]
-    default: str | None
-    text: str
-    is_list: bool = False
-    is_switch: bool = False
 
 
 OPTIONS = (
-    Option(CONCURRENT, INT32, "5", "autoscalers that are worked on at the same time"),
-    Option(SYNC_PERIOD, DURATION, None, "how often each autoscaler is looked at [default: 15s; with v1.1 30s]"),
+    Option(CONCURRENT, INT32, "5", "autoscalers that are synced at the same time"),
+    Option(SYNC_PERIOD, DURATION, None, "how often each autoscaler is synced [default: 15s; with v1.1 30s]"),
     Option(
         f"{PREFIX}downscale-stabilization", DURATION, "5m0s", "how long a higher recommendation holds back a scale-down"
     ),
@@ -151,14 +79,14 @@ OPTIONS = (
         "react-to-changes",
         click.BOOL,
         None,
-        "look at the usage of pods every second, and at autoscalers whose load moved before their turn",
+        "read the usage of pods every second, and sync autoscalers whose load moved before their period ends",
         is_switch=True,
     ),
     Option(
         "autoscaler-kinds",
         KINDS,
         "hpa",
-        "which autoscalers are looked after: hpa, podautoscaler (podscaler.dev/v1alpha1), or both with a comma",
+        "which autoscalers are managed: hpa, podautoscaler (podscaler.dev/v1alpha1), or both with a comma",
     ),
     Option("emulate", VERSION, "1.37", "the Kubernetes version whose arithmetic applies: 1.37 or 1.38"),
     Option("algorithm", ALGORITHM, "current", '"v1.1" decides as Kubernetes v1.1 did: CPU only, cooldowns, no windows'),
@@ -172,7 +100,7 @@ OPTIONS = (
         "how long after a rescale nothing is scaled down [default: 0; v1.1 5m]",
     ),
 )
-"""All of them, in the order of the help."""
+"""All flags of the controller, in the order of the help."""
 
 
 DECISION_OPTIONS = tuple(
@@ -180,37 +108,20 @@ DECISION_OPTIONS = tuple(
     for each in OPTIONS
     if each.name not in (CONCURRENT, SYNC_PERIOD, "history", "status-period", "react-to-changes")
 )
-"""Those that change what is decided, and not when."""
+"""The flags that change decisions, not their times."""
 
 
-def controller_options(command: F) -> F:
-    """`command` with the controller's flags; give what they set to `parse_settings`."""
-    return _with_options(command, shown=OPTIONS)
+controller_options = flag_group(*OPTIONS)
+"""Puts the controller's flags on a command; give what they set to `parse_settings`."""
 
-
-def decision_options(command: F) -> F:
-    """As `controller_options`, but its help shows only the flags that change decisions."""
-    return _with_options(command, shown=DECISION_OPTIONS)
-
-
-def _with_options(command: F, *, shown: Sequence[Option]) -> F:
-    for each in reversed(OPTIONS):
-        option = click.option(
-            f"--{each.name}",
-            type=each.kind,
-            default=() if each.is_list else each.default,
-            show_default=bool(each.default),
-            multiple=each.is_list,
-            is_flag=each.is_switch,
-            help=each.text,
-            hidden=each not in shown,
-        )
-        command = option(command)
-    return command
+decision_options = flag_group(
+    *(each if each in DECISION_OPTIONS else each._replace(is_hidden=True) for each in OPTIONS)
+)
+"""As `controller_options`, but the help shows only the flags that change decisions."""
 
 
 def parse_settings(options: Mapping[str, Any]) -> ControllerSettings:
-    """The settings that the values of `controller_options` mean (by click's names; others are not looked at).
+    """The settings that the values of `controller_options` mean (by click's names; others are ignored).
 
     Raises UsageError for values that no controller can work with.
     """

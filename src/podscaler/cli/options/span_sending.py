@@ -1,12 +1,12 @@
-"""Sends spans to an OpenTelemetry collector, says when that stops and starts to work, and ends in time.
+"""Sends spans to an OpenTelemetry collector, logs when that begins to fail or to work, and ends in bounded time.
 
-Made by `podscaler.cli.options.tracing`, and not imported without traces. Rules:
+Made by `podscaler.cli.options.tracing`, which imports it only if traces are sent. Rules:
 
-1. A collector that is down or hangs costs spans, a bounded memory for those that wait, and one line of log.
+1. A collector that is down or hangs costs spans, bounded memory for those that wait, and one line of the log.
 2. `close` returns within CLOSE_TIMEOUT_S, whatever the collector does: what is not sent by then is lost.
 
-Differs: OpenTelemetry's own exporter logs each attempt, and its shutdown waits for all that is queued (half a minute
-and more where nobody answers); a pod has to be gone by then.
+Differs: OpenTelemetry's own exporter logs each attempt, and its shutdown waits for all that is queued (half a
+minute and more without a response), which is longer than the grace period of a pod.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 POST_TIMEOUT_S = 5.0
 CLOSE_TIMEOUT_S = 3.0
-_TALKATIVE = ("opentelemetry.exporter.otlp.proto.http.trace_exporter", "opentelemetry.sdk._shared_internal")
+_VERBOSE_LOGGERS = ("opentelemetry.exporter.otlp.proto.http.trace_exporter", "opentelemetry.sdk._shared_internal")
 
 
 class SpanSending:
@@ -37,9 +37,9 @@ class SpanSending:
     """
 
     def __init__(self, url: str) -> None:
-        for name in _TALKATIVE:
+        for name in _VERBOSE_LOGGERS:
             logging.getLogger(name).setLevel(logging.CRITICAL)
-        self._exporter = TellingExporter(OTLPSpanExporter(endpoint=url, timeout=POST_TIMEOUT_S), url)
+        self._exporter = LoggingExporter(OTLPSpanExporter(endpoint=url, timeout=POST_TIMEOUT_S), url)
         resource = Resource.create({"service.name": "podscaler", "service.version": __version__})
         self.provider = TracerProvider(resource=resource, shutdown_on_exit=False)
         self.provider.add_span_processor(BatchSpanProcessor(self._exporter))
@@ -51,7 +51,7 @@ class SpanSending:
 
         def shut_down() -> None:
             self.provider.shutdown()
-            with suppress(RuntimeError):  # nobody waits any more: the loop is closed
+            with suppress(RuntimeError):  # the loop is closed already
                 loop.call_soon_threadsafe(sent.set)
 
         threading.Thread(target=shut_down, name="the end of traces", daemon=True).start()
@@ -61,7 +61,7 @@ class SpanSending:
             log.warning("the last traces could not be sent within %g s", CLOSE_TIMEOUT_S)
 
 
-class TellingExporter(SpanExporter):
+class LoggingExporter(SpanExporter):
     """Sends by `exporter`, and logs when that begins to fail or to work."""
 
     def __init__(self, exporter: SpanExporter, url: str) -> None:

@@ -1,7 +1,7 @@
 """`--otlp-endpoint`: traces of syncs, sent to an OpenTelemetry collector.
 
-`podscaler controller` puts `tracing_option` on itself. Without the flag nothing of OpenTelemetry is imported, and a
-sync is what it is without traces; the packages come with the extra `tracing`. Spans are sent by a thread of the
+`podscaler controller` puts `tracing_option` on itself. Without the flag nothing of OpenTelemetry is imported,
+and syncs are not wrapped; the packages come with the extra `tracing`. Spans are sent by a thread of the
 exporter's, and dropped where it cannot keep up: traces never hold up syncs. Further settings (headers, sampling,
 attributes) are OpenTelemetry's own environment variables, `OTEL_...`.
 """
@@ -9,7 +9,7 @@ attributes) are OpenTelemetry's own environment variables, `OTEL_...`.
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
@@ -20,26 +20,21 @@ from podscaler.controller.controller import Controller
 from podscaler.controller.telemetry import syncing
 from podscaler.kube.client.client import Client
 
-if TYPE_CHECKING:  # see the module: only who wants traces needs the packages
+if TYPE_CHECKING:  # the packages are needed only for traces
     from opentelemetry.sdk.trace import TracerProvider
 
     from podscaler.cli.options.span_sending import SpanSending
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 FLAG = "--otlp-endpoint"
 PATH = "/v1/traces"
 
 
-def tracing_option(command: F) -> F:
-    """`command` with the flag `otlp_endpoint`."""
-    option = click.option(
-        FLAG,
-        metavar="URL",
-        default="",
-        help="send traces of syncs there (OpenTelemetry over HTTP, as http://localhost:4318); default: nowhere",
-    )
-    return option(command)
+tracing_option = click.option(
+    FLAG,
+    metavar="URL",
+    default="",
+    help="send traces of syncs there (OpenTelemetry over HTTP, as http://localhost:4318); default: nowhere",
+)
 
 
 class Traces:
@@ -52,13 +47,13 @@ class Traces:
     def __init__(self, provider: "TracerProvider") -> None:
         self.tracer = provider.get_tracer("podscaler", __version__)
 
-    def look_on(self, client: Client, controller: Controller) -> None:
-        """Trace the syncs of a controller that has not begun, and what they ask its client for."""
+    def attach(self, client: Client, controller: Controller) -> None:
+        """Trace the syncs of a controller that has not begun, and the requests of its client."""
         from podscaler.controller.telemetry.traced_syncs import TracedSyncs
         from podscaler.kube.transport.traced_transport import TracedTransport
 
-        client.look_on(lambda transport: TracedTransport(transport, self.tracer))
-        controller.look_on(lambda reconciler: TracedSyncs(reconciler, self.tracer))
+        client.wrap_transport(lambda transport: TracedTransport(transport, self.tracer))
+        controller.wrap(lambda reconciler: TracedSyncs(reconciler, self.tracer))
 
 
 @asynccontextmanager
@@ -92,7 +87,7 @@ def traces_url(endpoint: str) -> str:
 
 
 def log_fields(endpoint: str) -> Callable[[], dict[str, str]]:
-    """What gives a log record the fields of the running sync; with an endpoint, those of its trace too.
+    """A function that returns the log fields of the running sync; with an endpoint, those of its trace, too.
 
     Raises:
         UsageError: the packages are not installed.

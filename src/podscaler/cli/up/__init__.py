@@ -1,5 +1,5 @@
 """`podscaler up`: the control plane of one machine, wired together.
 
-Reading order: `up` is the command; `control_plane` wires; `machine` is the node.
+Reading order: `up` is the command; `control_plane` wires the parts; `machine` is the node.
 May import: everything below `cli`.
 """

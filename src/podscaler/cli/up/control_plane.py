@@ -1,7 +1,7 @@
-"""The control plane of one machine, put together: API server, workload controllers, node, metrics and autoscaler.
+"""Wires and runs the control plane of one machine: API server, controllers, node, metrics and autoscaler.
 
-`podscaler up` runs it. Everything that the parts need of each other is given to them here and nowhere else. Parts run
-until the control plane is stopped; one that fails starts again by itself and leaves the others alone.
+`podscaler up` runs it. All dependencies between the parts are passed here. Parts run until the control plane is
+stopped; one that fails is started again without effect on the others.
 """
 
 import asyncio
@@ -21,16 +21,21 @@ from podscaler.base.errors import StatusError, UsageError
 from podscaler.cli.options import endpoints, recording
 from podscaler.cli.options.endpoints import Serving
 from podscaler.cli.up.machine import Machine
-from podscaler.cli.up.own_autoscaler import OwnAutoscaler
+from podscaler.controller import assembly
+from podscaler.controller.controller import Controller
+from podscaler.controller.options import installation
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.recording.record_file import RecordFile
 from podscaler.controller.recording.recording import Recording
 from podscaler.controller.server.serving import Endpoints
+from podscaler.controller.telemetry import request_metrics
+from podscaler.controller.telemetry.telemetry import Telemetry
 from podscaler.controlplane import controller_manager
 from podscaler.controlplane.admission import account_admission, limit_ranges, pod_classes
 from podscaler.controlplane.aggregator.layer import Aggregation
-from podscaler.controlplane.apiserver.app import NOBODY, ApiServer, ServerParts
-from podscaler.controlplane.auth import audit_log, token_file, tokens
+from podscaler.controlplane.apiserver.app import ApiServer
+from podscaler.controlplane.apiserver.http.resource_request import NO_PARTS, ServerParts
+from podscaler.controlplane.auth import audit_log, authenticator, token_file
 from podscaler.controlplane.auth.account_tokens import AccountTokens
 from podscaler.controlplane.auth.audit_log import AuditLog
 from podscaler.controlplane.controller_manager import ClusterFacts, Controllers
@@ -41,26 +46,28 @@ from podscaler.controlplane.credentials.certificates import Certificates, Client
 from podscaler.controlplane.credentials.front_proxy import FrontProxy
 from podscaler.controlplane.credentials.signing_key import SigningKey
 from podscaler.controlplane.kubelet.node_agent import NodeAgent
-from podscaler.controlplane.kubelet.processes.settings import RuntimeSettings
+from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
 from podscaler.controlplane.network import addresses, kubernetes_service
 from podscaler.controlplane.network.cluster_ips import ClusterIPs
 from podscaler.controlplane.network.cluster_names import ClusterNames
 from podscaler.controlplane.registry.known_kinds import KnownKinds
-from podscaler.controlplane.registry.local import CONTROLLERS, LocalRegistry
 from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.registry.registry import CONTROLLERS, Registry
 from podscaler.controlplane.registry.users import ADMIN, User, account_groups, account_name
 from podscaler.controlplane.storage.store import open_store
+from podscaler.kube.client import connect
 from podscaler.kube.config import locate
+from podscaler.kube.transport.config import Config
 
 HOST = "127.0.0.1"
 AUTOSCALER_NAMESPACE = "kube-system"
 AUTOSCALER_ACCOUNT = "horizontal-pod-autoscaler"
-"""For whom the autoscaler works: it may do what it needs and no more."""
+"""The service account of the autoscaler, with the permissions that it needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpSettings:
-    """What the user of `up` decides.
+    """The flags of `up` as values.
 
     Attributes:
         data_dir: where everything is kept.
@@ -68,15 +75,15 @@ class UpSettings:
         kubeconfig: where the kubeconfig is written.
         metric_resolution_s: seconds between readings of CPU and memory.
         autoscaler: the controller's settings; None runs without it.
-        record: where the autoscaler's syncs are recorded, if anywhere.
-        autoscaler_serving: where its /metrics, /healthz and /readyz are served, if anywhere.
+        record: the file to which the autoscaler's syncs are recorded; None for none.
+        autoscaler_serving: the address of its /metrics, /healthz and /readyz; None for none.
         serve_removed_apis: whether versions that upstream no longer serves are served.
         api_only: the API server alone: no node, no controllers, no autoscaler; metrics are objects like others.
         workload_controllers: whether ours run; another controller manager does their work otherwise.
         metrics_api: whether metrics.k8s.io is served.
         token_file: further users and their tokens, if any.
-        anonymous_health: whether everyone may ask for /healthz, /livez and /readyz.
-        audit_log: where requests are accounted for, if anywhere; `-` for standard output.
+        anonymous_health: whether /healthz, /livez and /readyz need no credentials.
+        audit_log: the file of the audit log, `-` for standard output; None for none.
         is_new_cluster: whether an empty cluster may take the place of one whose database is lost.
     """
 
@@ -129,12 +136,51 @@ class _Access:
     front_proxy: FrontProxy
 
 
+class OwnAutoscaler:
+    """The autoscaler of `up`: a controller that connects to the API server of the same process over HTTPS.
+
+    Metrics are those of the latest run: counters begin anew with each, as after a restart of a process.
+
+    Args:
+        settings: the controller's.
+        clock: for all parts.
+        recording: where syncs are reported; the caller ends it.
+    """
+
+    def __init__(self, settings: ControllerSettings, clock: Clock, recording: Recording) -> None:
+        self._settings = replace(settings, field_manager=installation.UP)
+        self._clock = clock
+        self._recording = recording
+        self._telemetry = Telemetry(clock)
+        self._controller: Controller | None = None
+
+    def render(self) -> bytes:
+        """Its metrics in Prometheus' text format; call it in a thread."""
+        return self._telemetry.render()
+
+    def unready(self) -> list[str]:
+        """Why it does not work yet, one reason a line; empty when it does."""
+        return ["the autoscaler has not begun"] if self._controller is None else self._controller.unready()
+
+    async def run(self, config: Config) -> None:
+        """Work on a connection of its own until cancelled. Raises UsageError for unusable certificates."""
+        client = await connect.open_client(config, self._clock, user_agent=installation.user_agent(installation.UP))
+        try:
+            controller = assembly.new_controller(client, self._settings, self._clock, recording=self._recording)
+            request_metrics.count(client, controller.telemetry.registry, self._clock)
+            self._controller, self._telemetry = controller, controller.telemetry
+            await controller.run()
+        finally:
+            self._controller = None
+            await client.close()
+
+
 class ControlPlane:
     """See the module.
 
     Args:
-        settings: what the user decided.
-        clock: everybody's.
+        settings: the flags.
+        clock: for all parts.
     """
 
     def __init__(self, settings: UpSettings, clock: Clock) -> None:
@@ -156,8 +202,8 @@ class ControlPlane:
         except BaseException as error:
             await self._exit.aclose()
             if isinstance(error, OSError | StatusError):  # a full disk, for one
-                said = error.message if isinstance(error, StatusError) else error.strerror or error
-                raise UsageError(f"the data directory {self._settings.data_dir} cannot be used: {said}") from error
+                reason = error.message if isinstance(error, StatusError) else error.strerror or error
+                raise UsageError(f"the data directory {self._settings.data_dir} cannot be used: {reason}") from error
             raise
 
     async def stop(self) -> None:
@@ -172,15 +218,15 @@ class ControlPlane:
         self._exit.callback(block.close)
         kept = await self._exit.enter_async_context(recording.open_recording(self._settings.record, self._clock))
         objects = Objects(store, [resource for resource in self._resources if resource.stored])
-        registry = LocalRegistry(objects, "kube-apiserver")
+        registry = Registry(objects, "kube-apiserver")
         kinds = KnownKinds(objects)
         await make_system_namespaces(registry)
         await bootstrap.ensure_policy(registry)
         await pod_classes.make_system_classes(registry)
         cluster_ips = ClusterIPs(registry, self._clock, block)
         cluster_ips.prime()
-        objects.give("services", cluster_ips.give)
-        objects.listen(cluster_ips.notice)
+        objects.set_allocator("services", cluster_ips.allocate)
+        objects.listen(cluster_ips.on_commit)
         address = await kubernetes_service.make_service(registry)
         access = await asyncio.to_thread(_read_access, self._settings, self._clock.now_ns(), address)
 
@@ -191,13 +237,13 @@ class ControlPlane:
             account_admission.admit_pods(objects, Random())
         kubelet = registry.acting_as("kubelet")
         machine = None if self._settings.api_only else self._make_machine(kubelet, block, accounts, kinds)
-        found = machine.neighbours if machine is not None else NOBODY
+        found = machine.neighbours if machine is not None else NO_PARTS
         audit = await self._open_audit()
         aggregation = Aggregation(objects, self._clock, access.front_proxy.identity)
         self._exit.push_async_callback(aggregation.close)
         neighbours = replace(found, audit_log=audit, aggregation=aggregation)
         server = self._make_server(objects, access, accounts, neighbours)
-        server.custom_kinds.listen(kinds.notice)
+        server.custom_kinds.listen(kinds.notify)
         port = await self._listen(server, access.last_port)
         self._exit.push_async_callback(server.stop)
         self.url = f"https://{HOST}:{port}"
@@ -227,7 +273,7 @@ class ControlPlane:
             self._begin("autoscaler", await self._autoscaler(self._settings.autoscaler, kept))
 
     async def _open_audit(self) -> AuditLog | None:
-        """The audit log, if one is wanted; it takes what requests say until the server has stopped."""
+        """The audit log, None without one; it is written until the server has stopped."""
         if self._settings.audit_log is None:
             return None
         log = await asyncio.to_thread(audit_log.open_log, self._settings.audit_log)
@@ -246,14 +292,14 @@ class ControlPlane:
             return await server.start(HOST, self._settings.port)
         try:
             return await server.start(HOST, last_port)
-        except UsageError:  # somebody else has the port of the last run by now: any other will do
+        except UsageError:  # another process has the port of the last run: any free one
             return await server.start(HOST, 0)
 
     def _make_machine(
-        self, registry: LocalRegistry, block: addresses.AddressBlock, accounts: AccountTokens, kinds: KnownKinds
+        self, registry: Registry, block: addresses.AddressBlock, accounts: AccountTokens, kinds: KnownKinds
     ) -> Machine:
         names = ClusterNames(registry, block)
-        settings = RuntimeSettings(self._settings.data_dir / "node", nameserver=names.address)
+        settings = KubeletSettings(self._settings.data_dir / "node", nameserver=names.address)
         node = NodeAgent(registry, settings, self._clock, addresses=block, issue_token=accounts.issue_for_pod)
         resolution_s = self._settings.metric_resolution_s
         return Machine(node, registry, kinds, self._clock, names=names, metric_resolution_s=resolution_s)
@@ -264,10 +310,10 @@ class ControlPlane:
         return ApiServer(
             objects,
             self._resources,
-            authenticator=tokens.Authenticator({**access.users, access.token: ADMIN}, accounts),
+            authenticator=authenticator.Authenticator({**access.users, access.token: ADMIN}, accounts),
             tls=access.certificates.server_context(),
             clock=self._clock,
-            neighbours=replace(neighbours, accounts=accounts, anonymous_health=self._settings.anonymous_health),
+            parts=replace(neighbours, accounts=accounts, anonymous_health=self._settings.anonymous_health),
         )
 
     async def _autoscaler(self, settings: ControllerSettings, kept: Recording) -> Callable[[], Awaitable[None]]:
@@ -301,7 +347,7 @@ def _read_access(settings: UpSettings, now_ns: int, address: str) -> _Access:
     autoscaler = certificates.ensure_client(path, name, groups, now_ns=now_ns)
     port = _read_port(data_dir / "port")
     proxy = front_proxy.ensure(data_dir / "certificates" / "front-proxy", now_ns=now_ns)
-    return _Access(made, tokens.ensure(data_dir / "token"), port, users, key, autoscaler, proxy)
+    return _Access(made, authenticator.ensure_token(data_dir / "token"), port, users, key, autoscaler, proxy)
 
 
 def _read_port(path: Path) -> int:

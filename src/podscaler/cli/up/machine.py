@@ -1,13 +1,13 @@
-"""The machine as a node: pods as processes, what they use, and the metrics that clients ask for.
+"""The node of `up`: the agent that runs pods, the sampler of their usage, custom metrics, and the name server.
 
-Made by `control_plane` for every `up` but one with the API server alone.
+Made by `control_plane`, except with `--api-only`.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from podscaler.api.resource.resources import Resource
 from podscaler.base.clock import Clock
-from podscaler.controlplane.apiserver.app import ServerParts
+from podscaler.controlplane.apiserver.http.resource_request import ServerParts
 from podscaler.controlplane.kubelet.node_agent import NodeAgent
 from podscaler.controlplane.metrics.custom.apis import MetricValues
 from podscaler.controlplane.metrics.custom.kinds import DescribableKinds
@@ -17,7 +17,7 @@ from podscaler.controlplane.metrics.scraped.association import PodAssociation
 from podscaler.controlplane.metrics.scraped.scrape_client import ScrapeClient
 from podscaler.controlplane.metrics.scraped.scraper import Scraper
 from podscaler.controlplane.network.cluster_names import ClusterNames
-from podscaler.controlplane.registry.local import LocalRegistry
+from podscaler.controlplane.registry.registry import Registry
 
 
 class Machine:
@@ -27,15 +27,15 @@ class Machine:
         node: runs the pods.
         registry: the objects.
         resources: the kinds that are served.
-        clock: everybody's.
-        names: answers for Services and pods.
+        clock: for all parts.
+        names: the name server of Services and pods.
         metric_resolution_s: seconds between readings of CPU and memory, and between scrapes.
     """
 
     def __init__(
         self,
         node: NodeAgent,
-        registry: LocalRegistry,
+        registry: Registry,
         resources: Iterable[Resource],
         clock: Clock,
         *,
@@ -66,7 +66,7 @@ class Machine:
 
     @property
     def neighbours(self) -> ServerParts:
-        """What the API server shows of it."""
+        """The parts of the node that the API server needs."""
         sampler = self._sampler
         return ServerParts(
             virtual={"pods.metrics.k8s.io": sampler.pod_metrics, "nodes.metrics.k8s.io": sampler.node_metrics},
@@ -78,7 +78,7 @@ class Machine:
 
     @property
     def parts(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
-        """What runs until it is cancelled, by name."""
+        """The tasks of the node by name; each runs until it is cancelled."""
         return {
             "names": self._names.run,
             "node": self._node.run,

@@ -1,4 +1,4 @@
-"""`podscaler up`: the whole system on this machine, until it is told to end."""
+"""`podscaler up`: runs the control plane on this machine until a signal ends it."""
 
 import asyncio
 import logging
@@ -12,10 +12,11 @@ import click
 from podscaler.base.clock import NANOSECONDS, SystemClock
 from podscaler.base.errors import UsageError
 from podscaler.cli.commands import data_dir as data_dirs
-from podscaler.cli.garbage import OldGarbage
 from podscaler.cli.options import ending_signals, endpoints, log_output, recording
 from podscaler.cli.options import settings as controller_settings
+from podscaler.cli.options.flags import DURATION
 from podscaler.cli.up.control_plane import ControlPlane, UpSettings
+from podscaler.cli.up.garbage_collection import OldGenerationCollector
 from podscaler.controller.telemetry import syncing
 
 METRIC_RESOLUTION = "metric-resolution"
@@ -38,7 +39,7 @@ METRIC_RESOLUTION = "metric-resolution"
 )
 @click.option(
     f"--{METRIC_RESOLUTION}",
-    type=controller_settings.DURATION,
+    type=DURATION,
     default="15s",
     show_default=True,
     help="how often CPU and memory are read",
@@ -78,8 +79,8 @@ def command(
 ) -> None:
     """Run a whole control plane on this machine, with real processes as pods.
 
-    Prints where it is once it answers, and ends on SIGINT, SIGTERM or SIGHUP; the next start on the same data directory
-    goes on with the same objects.
+    Prints its address once it answers, and ends on SIGINT, SIGTERM or SIGHUP; the next start on the same data directory
+    continues with the same objects.
     """
     log_output.configure(options["log_format"], verbose, quiet=logging.WARNING, fields=syncing.log_fields)
     autoscaler = controller_settings.parse_settings(options)
@@ -113,7 +114,7 @@ def command(
 
 
 def _kubeconfig_file(path: Path) -> Path:
-    """Where the kubeconfig goes. Raises UsageError where the folder does not exist: it is not ours to make."""
+    """The absolute path of the kubeconfig. Raises UsageError where its folder does not exist."""
     file = path.expanduser().absolute()
     if not file.parent.is_dir():
         raise UsageError(f"--kubeconfig-out: the folder {file.parent} does not exist")
@@ -121,7 +122,7 @@ def _kubeconfig_file(path: Path) -> Path:
 
 
 def _serves_removed_apis(options: Mapping[str, Any]) -> bool:
-    """Whether old versions are served. Raises UsageError where the user wants them and wants none."""
+    """Whether old versions are served. Raises UsageError for flags that contradict each other."""
     wanted: bool = options["serve_removed_apis"]
     if wanted and options["strict_upstream"]:
         raise UsageError("--serve-removed-apis serves what upstream does not, which --strict-upstream forbids")
@@ -139,12 +140,12 @@ def _loop_runner() -> Any:
 async def _up(wanted: UpSettings) -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in ending_signals.wanted():
+    for number in ending_signals.handled():
         loop.add_signal_handler(number, ended.set)
     clock = SystemClock()
     plane = ControlPlane(wanted, clock)
     await plane.start()
-    collecting = asyncio.create_task(OldGarbage(clock).run(), name="garbage")
+    collecting = asyncio.create_task(OldGenerationCollector(clock).run(), name="garbage")
     try:
         click.echo(f"podscaler is up at {plane.url}\nexport KUBECONFIG={shlex.quote(str(wanted.kubeconfig))}")
         await ended.wait()

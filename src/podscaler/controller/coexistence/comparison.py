@@ -1,18 +1,18 @@
-"""What another controller writes into the status, held against our own decisions about the same autoscalers.
+"""Compares our decisions with the status that another controller writes about the same autoscalers (`--compare`).
 
-With `--compare` the reconciler shows each decision to `DecisionComparison.judge`; nothing is written. Two controllers
-look at different moments, so that a difference is one only where that explains nothing. Rules, in order:
+The reconciler calls `DecisionComparison.compare` for each decision; nothing is written. Two controllers sync at
+different instants, so that only a difference counts that this does not explain. Rules, in order:
 
-1. A status that does not know the latest spec, or of a target that had other replicas than in any of our last looks,
-   cannot be compared (`unsettled`).
-2. The same replicas, conditions aside: `same`, if the conditions of one of our last looks are the same too.
-3. Replicas between those of our last looks, or what our rules make of the metrics that the other reported
-   (`podscaler.core.replay.resampled`): `sampling`, the other saw another moment.
-4. Until we have watched for as long as the windows that can explain the difference: `history`, the other remembers
-   what we cannot. A count that it holds above ours is explained by its windows for scaling down; a count below ours, or
-   a scale-up beyond ours, by those for scaling up, which are 15 s unless a behavior says otherwise.
-5. What is left is `different`: a rescale at once, anything else when it is still so at our next look. It is logged with
-   our explanation and counted once until it changes.
+1. A status that was not written for the latest spec, or of a target that had other replicas than in any of our last
+   syncs, cannot be compared (`unsettled`).
+2. The same replicas, conditions aside: `same`, if the conditions of one of our last syncs are the same too.
+3. Replicas between those of our last syncs, or what our rules give for the metrics that the other reported
+   (`podscaler.core.resampled`): `sampling`, the other had samples of another instant.
+4. As long as we have run shorter than the windows that can explain the difference: `history`, the other has a history
+   that we do not have. Replicas that it holds above ours are explained by its windows for scaling down; replicas below
+   ours, or a scale-up beyond ours, by those for scaling up, which are 15 s unless a behavior says otherwise.
+5. What is left is `different`: a rescale at once, anything else when it is still so at our next sync. It is logged with
+   our explanation, and counted once until it changes.
 """
 
 import logging
@@ -22,26 +22,25 @@ from typing import NamedTuple
 
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerStatus
 from podscaler.base.clock import NANOSECONDS
-from podscaler.controller.coexistence import standby_messages
+from podscaler.controller.coexistence import standby
 from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.recording.observed import ObservedSync
 from podscaler.controller.telemetry.telemetry import Telemetry
-from podscaler.core import decide
+from podscaler.core import decide, resampled
 from podscaler.core.decision import Decision
 from podscaler.core.model.conditions import ABLE_TO_SCALE, SCALING_ACTIVE, SCALING_LIMITED
 from podscaler.core.model.history import History
 from podscaler.core.model.model import Observation, Scale
 from podscaler.core.model.spec import Spec
-from podscaler.core.replay import resampled
 from podscaler.kube.informers.cache import Key
 
 log = logging.getLogger(__name__)
 
-LOOKS = 4
-"""How many of our last looks count: those of the other's last period, and one to each side."""
+SYNCS = 4
+"""How many of our last syncs count: those of the other's last period, and one before and after."""
 ABLE = frozenset({"SucceededRescale", "ReadyForNewScale", "SucceededGetScale"})
-"""Reasons that only tell whether the last sync rescaled, which a controller that writes nothing never has."""
+"""Reasons that depend only on whether the last sync rescaled, which one in standby never does."""
 SCALE_UP_PERIOD_NS = 15 * NANOSECONDS
 """The period of the policies for scaling up where there is no behavior."""
 COMPARED = (ABLE_TO_SCALE, SCALING_ACTIVE, SCALING_LIMITED)
@@ -49,12 +48,12 @@ COMPARED = (ABLE_TO_SCALE, SCALING_ACTIVE, SCALING_LIMITED)
 SAME, UNSETTLED, SAMPLING, HISTORY, DIFFERENT = "same", "unsettled", "sampling", "history", "different"
 VERDICTS = (SAME, SAMPLING, HISTORY, UNSETTLED, DIFFERENT)
 
-Told = dict[str, tuple[str, str]]
+Conditions = dict[str, tuple[str, str]]
 """Conditions by type: status and reason."""
 
 
-class _Look(NamedTuple):
-    """One of our looks."""
+class _OwnSync(NamedTuple):
+    """One of our syncs."""
 
     at_ns: int
     replicas: int
@@ -68,13 +67,13 @@ class _Look(NamedTuple):
 
 
 class _Compared:
-    """What is known of one autoscaler."""
+    """The comparisons of one autoscaler so far."""
 
     def __init__(self, since_ns: int) -> None:
         self.since_ns = since_ns
-        self.looks: deque[_Look] = deque(maxlen=LOOKS)
+        self.syncs: deque[_OwnSync] = deque(maxlen=SYNCS)
         self.suspected = ""
-        self.said = ""
+        self.logged = ""
         self.has_differed = False
 
 
@@ -82,8 +81,8 @@ class DecisionComparison:
     """See the module's rules.
 
     Args:
-        telemetry: where verdicts are counted.
-        settings: by which decisions are taken.
+        telemetry: counts verdicts.
+        settings: of decisions.
     """
 
     def __init__(self, telemetry: Telemetry, settings: ControllerSettings) -> None:
@@ -94,12 +93,12 @@ class DecisionComparison:
         self._differed = 0
         telemetry.count_comparisons(VERDICTS)
 
-    def judge(self, autoscaler: Autoscaler, seen: ObservedSync, past: History, decision: Decision) -> None:
-        """Hold a decision against the status that the autoscaler has."""
+    def compare(self, autoscaler: Autoscaler, seen: ObservedSync, past: History, decision: Decision) -> None:
+        """Compare a decision with the status that the autoscaler has."""
         now_ns, scale = decision.trace.now, seen.observation.scale
         known = self._compared.setdefault(autoscaler.key, _Compared(now_ns))
         if isinstance(scale, Scale):
-            known.looks.append(_Look(now_ns, scale.replicas, seen.observation, past, decision))
+            known.syncs.append(_OwnSync(now_ns, scale.replicas, seen.observation, past, decision))
         verdict, what = self._verdict(autoscaler, known, decision)
         is_confirmed = verdict == DIFFERENT and (what == known.suspected or _is_rescale(autoscaler.wire.status))
         known.suspected = what
@@ -109,55 +108,54 @@ class DecisionComparison:
         """The autoscaler is gone."""
         self._compared.pop(key, None)
 
-    @property
-    def summary(self) -> str:
-        """All verdicts in one sentence."""
+    def log_summary(self) -> None:
+        """Log all verdicts in one sentence."""
         counts = ", ".join(f"{self._verdicts[verdict]} {verdict}" for verdict in VERDICTS)
-        return (
-            f"compared {sum(self._verdicts.values())} decisions about {len(self._compared)} autoscalers: {counts}; "
-            f"{self._differed} autoscalers differed"
-        )
+        compared = f"compared {self._verdicts.total()} decisions about {len(self._compared)} autoscalers"
+        log.info("%s: %s; %d autoscalers differed", compared, counts, self._differed)
 
     def _verdict(self, autoscaler: Autoscaler, known: _Compared, decision: Decision) -> tuple[str, str]:
         """The verdict, and what differs (empty where nothing does)."""
         theirs = autoscaler.wire.status
-        looks = [look for look in known.looks if look.replicas == theirs.current_replicas]
-        if not theirs.conditions or not _is_up_to_date(autoscaler) or not looks:
+        syncs = [sync for sync in known.syncs if sync.replicas == theirs.current_replicas]
+        if not theirs.conditions or not _is_up_to_date(autoscaler) or not syncs:
             return UNSETTLED, ""
-        desired = {look.desired for look in looks}
+        desired = {sync.desired for sync in syncs}
         if theirs.desired_replicas not in desired:
-            what = f"desiredReplicas {theirs.desired_replicas}, here {looks[-1].desired}"
-            if min(desired) < theirs.desired_replicas < max(desired) or self._follows(autoscaler.spec, looks, theirs):
+            what = f"desiredReplicas {theirs.desired_replicas}, here {syncs[-1].desired}"
+            if min(desired) < theirs.desired_replicas < max(desired) or self._follows(autoscaler.spec, syncs, theirs):
                 return SAMPLING, what
-            is_held = looks[-1].desired < theirs.desired_replicas <= theirs.current_replicas
+            is_held = syncs[-1].desired < theirs.desired_replicas <= theirs.current_replicas
             windows = self._down_windows if is_held else self._up_windows
             return self._unless_remembered(windows(autoscaler.spec), known, decision), what
-        what = "; ".join(_differing_conditions(_told(theirs), [_told(look.decision.status) for look in looks]))
+        what = "; ".join(
+            _differing_conditions(_conditions_of(theirs), [_conditions_of(sync.decision.status) for sync in syncs])
+        )
         windows_ns = [*self._down_windows(autoscaler.spec), *self._up_windows(autoscaler.spec)]
         return (self._unless_remembered(windows_ns, known, decision), what) if what else (SAME, "")
 
-    def _follows(self, spec: Spec, looks: Sequence[_Look], theirs: HorizontalPodAutoscalerStatus) -> bool:
-        """Whether our rules give the other's replicas for the metrics that it reported."""
-        for look in looks:
-            spans = resampled.between(look.observation, look.decision.status, theirs)
+    def _follows(self, spec: Spec, syncs: Sequence[_OwnSync], theirs: HorizontalPodAutoscalerStatus) -> bool:
+        """Whether our rules give the other's replicas for the metrics that it reported (rule 3)."""
+        for sync in syncs:
+            spans = resampled.between(sync.observation, sync.decision.status, theirs)
             if spans is None:
                 continue
             low, high = sorted(
-                decide.decide(spec, each, look.past, look.at_ns, self._flags).status.desired_replicas for each in spans
+                decide.decide(spec, each, sync.past, sync.at_ns, self._flags).status.desired_replicas for each in spans
             )
             if low <= theirs.desired_replicas <= high:
                 return True
         return False
 
     def _down_windows(self, spec: Spec) -> list[int]:
-        """For how long (ns) what was recommended or removed may hold a count up."""
+        """For how long (ns) recommendations and scale-downs may hold replicas up."""
         windows_ns = [self._flags.downscale_stabilization_ns]
         if spec.behavior is not None:
             windows_ns += [spec.behavior.down.window_ns or 0, spec.behavior.down.longest_period_ns]
         return windows_ns
 
     def _up_windows(self, spec: Spec) -> list[int]:
-        """For how long (ns) what was recommended or added may hold a count down."""
+        """For how long (ns) recommendations and scale-ups may hold replicas down."""
         if spec.behavior is None:
             return [SCALE_UP_PERIOD_NS]
         return [spec.behavior.up.window_ns or 0, spec.behavior.up.longest_period_ns]
@@ -169,15 +167,15 @@ class DecisionComparison:
         self._verdicts[verdict] += 1
         self._telemetry.compared(verdict)
         if verdict != DIFFERENT:
-            known.said = "" if verdict == SAME else known.said
+            known.logged = "" if verdict == SAME else known.logged
             return
         self._differed += not known.has_differed
         known.has_differed = True
-        if known.said != what:
-            known.said = what
+        if known.logged != what:
+            known.logged = what
             self._telemetry.differed("desiredReplicas" if what.startswith("desiredReplicas") else "conditions")
-            decision = known.looks[-1].decision
-            log.warning("%s differs: the status says %s; %s", autoscaler.described, what, standby_messages.of(decision))
+            decision = known.syncs[-1].decision
+            log.warning("%s differs: the status says %s; %s", autoscaler.described, what, standby.unwritten(decision))
 
 
 def _is_up_to_date(autoscaler: Autoscaler) -> bool:
@@ -190,7 +188,7 @@ def _is_rescale(status: HorizontalPodAutoscalerStatus) -> bool:
     return status.current_replicas != status.desired_replicas
 
 
-def _told(status: HorizontalPodAutoscalerStatus) -> Told:
+def _conditions_of(status: HorizontalPodAutoscalerStatus) -> Conditions:
     return {
         each.type: (each.status, "able" if each.reason in ABLE else each.reason)
         for each in status.conditions or ()
@@ -198,12 +196,12 @@ def _told(status: HorizontalPodAutoscalerStatus) -> Told:
     }
 
 
-def _differing_conditions(theirs: Told, ours: Sequence[Told]) -> Iterable[str]:
-    """Those that none of our looks had."""
+def _differing_conditions(theirs: Conditions, ours: Sequence[Conditions]) -> Iterable[str]:
+    """The conditions that none of our syncs had, in words."""
     for name in COMPARED:
         if all(each.get(name) != theirs.get(name) for each in ours):
-            yield f"{name} {_words(theirs.get(name))}, here {_words(ours[-1].get(name))}"
+            yield f"{name} {_text(theirs.get(name))}, here {_text(ours[-1].get(name))}"
 
 
-def _words(condition: tuple[str, str] | None) -> str:
+def _text(condition: tuple[str, str] | None) -> str:
     return "absent" if condition is None else " ".join(condition)

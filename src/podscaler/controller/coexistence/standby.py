@@ -1,14 +1,14 @@
-"""Whether the controller writes, or stands by: decides and remembers, and leaves the cluster as it is.
+"""Decides whether the controller writes, or is on standby: then it decides, and leaves the cluster as it is.
 
-The reconciler asks `obstacle` when it has decided, and again after a rescale was stored, right before it writes the
-scale. Rules:
+The reconciler calls `WriteGate.block_reason` after each decision, and again after a rescale was stored, right before it
+writes the scale. Rules:
 
 1. A dry run never writes.
 2. While another controller is at work on a HorizontalPodAutoscaler
-   (`podscaler.controller.informers.other_controllers`), `--other-controller` says what to do about that one: `refuse`
-   stands by until the other has been silent, `warn` says so once and writes, `ignore` does not look. Nobody else looks
-   after PodAutoscalers.
-3. A PodAutoscaler that is gone, or handed over to another, is not carried out any more, even if its sync began before.
+   (`podscaler.controller.informers.other_controllers`), `--other-controller` decides about that one: `refuse` blocks
+   writes until the other has been silent, `warn` logs it once and writes, `ignore` does not check. Other controllers do
+   not manage PodAutoscalers.
+3. A PodAutoscaler that was deleted, or handed over, is not written any more, even if its sync began before.
 """
 
 import logging
@@ -17,6 +17,9 @@ from collections.abc import Callable
 from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.controller.informers.other_controllers import PERIODS, SILENCE_S, OtherControllers
 from podscaler.controller.options.autoscaler_kinds import HPA
+from podscaler.core.decision import Decision
+from podscaler.explain import explained
+from podscaler.explain.data import TraceSource
 from podscaler.kube.informers.cache import Key
 
 log = logging.getLogger(__name__)
@@ -29,14 +32,14 @@ DRY_RUN = "this is a dry run"
 GONE = "the autoscaler is gone or handed over"
 
 
-class Standing:
+class WriteGate:
     """See the module's rules.
 
     Args:
         is_dry_run: rule 1.
-        others: rule 2; None: nobody looks.
+        others: rule 2; None: it is not checked.
         policy: one of POLICIES.
-        is_current: rule 3.
+        is_current: whether a PodAutoscaler may be written (rule 3); None: it may.
     """
 
     def __init__(
@@ -51,10 +54,10 @@ class Standing:
         self._others = others
         self._policy = policy
         self._is_current = is_current
-        self._said = ""
+        self._logged = ""
         self._has_written = others is None or policy != REFUSE
 
-    def obstacle(self, autoscaler: Autoscaler, *, has_change: bool) -> str:
+    def block_reason(self, autoscaler: Autoscaler, *, has_change: bool) -> str:
         """Why nothing may be written about the autoscaler now; empty where it may.
 
         Args:
@@ -68,18 +71,18 @@ class Standing:
         self._has_written = self._has_written or not found
         return found
 
-    def lay_down(self, key: Key) -> None:
-        """The autoscaler is gone, or another process looks after it from now on."""
+    def release(self, key: Key) -> None:
+        """The autoscaler was deleted, or another process manages it from now on."""
         if self._others is not None:
-            self._others.lay_down(key)
+            self._others.release(key)
 
     @property
-    def leaves_all_alone(self) -> bool:
-        """Whether nothing at all has been written yet, so that nothing else is to be written either."""
+    def has_written_nothing(self) -> bool:
+        """Whether no write was ever allowed, so that histories and settings are not written either."""
         return self.is_dry_run or not self._has_written
 
     def unready(self) -> list[str]:
-        """Why nothing is written about any autoscaler because of others, and what to do; empty where it may be."""
+        """Why other controllers block the writes about every autoscaler, and what to do; empty: they do not."""
         if self.is_dry_run or self._others is None or self._policy != REFUSE or not self._others.is_everywhere:
             return []
         return [self._advice(self._others.found)]
@@ -87,14 +90,14 @@ class Standing:
     def _competing(self, autoscaler: Autoscaler, *, has_change: bool) -> str:
         if self._others is None or self._policy == IGNORE:
             return ""
-        active = self._others.at_work(autoscaler.key, has_change=has_change)
+        active = self._others.competing(autoscaler.key, has_change=has_change)
         found = self._others.found
-        if found != self._said:
-            self._say(found)
+        if found != self._logged:
+            self._log_change(found)
         return f"another controller is at work: {active}" if active and self._policy == REFUSE else ""
 
-    def _say(self, active: str) -> None:
-        self._said = active
+    def _log_change(self, active: str) -> None:
+        self._logged = active
         if not active:
             log.info("no other controller writes the status of horizontalpodautoscalers any more: going on")
         elif self._policy == REFUSE:
@@ -110,5 +113,10 @@ class Standing:
         )
 
 
-ALWAYS_WRITES = Standing()
-"""For those that have no other to look at."""
+def unwritten(decision: Decision) -> str:
+    """What a decision that is not carried out would write, and why, in one or two sentences for the log."""
+    why = explained.of_decision(decision, TraceSource.CLUSTER).summary
+    draft = decision.draft
+    if decision.replicas is None or draft is None:
+        return f"nothing would be written to its target. {why}"
+    return f"would be rescaled from {draft.scale.replicas} to {decision.replicas}: {draft.reason}. {why}"

@@ -1,5 +1,5 @@
 """Histories that outlive the process, kept in ConfigMaps.
 
-Reading order: `store` is the protocol, `config_map_store` its implementation; `history_record` is the format.
-May import: `controller.options` and below.
+Reading order: `store` is the interface, `config_map_store` keeps histories; `history_record` is the format.
+May import: `controller.leaderelection`, `kube`, `core`, `api`, `base`.
 """

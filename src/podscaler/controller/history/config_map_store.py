@@ -1,28 +1,28 @@
-"""The archive in ConfigMaps: a restart, or another leader, goes on where this process was.
+"""The history store in ConfigMaps: after a restart, or a change of the leader, decisions continue as without one.
 
-`find` and `keep` work on what is in memory, but for the first look at each ConfigMap; `run` writes beside the work, and
-`store` at once.
+`find` and `keep` work in memory, except for the first read of each ConfigMap; `run` writes in the background, and
+`store` at once. Rules:
 
-1. Nothing is written over what has not been read.
-2. A rescale is written before it is carried out: those of a ConfigMap that come while a request is on its way, or less
+1. An entry is not overwritten before it was read.
+2. A rescale is written before the scale is. Rescales of one ConfigMap that come while a request is on its way, or less
    than STORE_PAUSE_S after the last, are one request. The first record of an autoscaler, a rescale that could not be
-   stored, and a recommendation that holds replicas for a minute longer than the record tells, are written within about
-   10 s, any other change within a minute, and nothing is written while nothing changes but the instants of
-   recommendations that every sync renews. Changes of all autoscalers of a ConfigMap are one request.
-3. What cannot be read or written is said once in the log, and tried again; meanwhile the memory serves, as upstream's,
+   stored, and a recommendation that holds replicas for a minute longer than the record says, are written within about
+   10 s, any other change within a minute, and nothing is written while only the instants of recommendations change that
+   every sync renews. Changes of all autoscalers of a ConfigMap are one request.
+3. A failure to read or write is logged once, and tried again; meanwhile the history in memory serves, as upstream's,
    and no rescale waits for it.
-4. Records that make no sense are ignored with a warning, and those of another object of the same name are not used.
-5. Records of autoscalers that nobody asks for go when no window can reach them any more; they are read again before,
-   as another process may keep them.
+4. Invalid records are ignored with a warning; records of another object of the same name are not used.
+5. Records of autoscalers that do not exist any more are deleted once no window reaches them; they are read again
+   before, as another process may have renewed them.
 6. One write of a ConfigMap at a time, each for the version that was read or written last. Where another process has
-   changed the ConfigMap, it is read again, and only what is of this process's autoscalers is written. So a write that
-   arrives late, after a hand-over, changes nothing.
-7. What another process may have written since is read again: `expect_changes` begins a new generation, and an answer
-   counts only if its request began in the latest one.
-8. What is handed over is written as it is at that instant, under a writer's name that says that this is all
-   (`HANDED_OVER`): another process decides as this one would have.
+   changed the ConfigMap, it is read again, and only records of this process's autoscalers are written. So a write that
+   arrives late, after a handover, changes nothing.
+7. `expect_changes` begins a new generation: what was read before is read again, and a response counts only if its
+   request began in the latest generation.
+8. At a handover records are written as they are at that instant, under a writer's name that says that they are
+   complete (`HANDED_OVER`): another process decides as this one would have.
 
-Differs: upstream forgets its history with the process. `--history=memory` does so too.
+Differs: upstream loses its history with the process. `--history=memory` does so too.
 
 Source: docs/decisions/history.md; docs/spec/controller.md 1 (State).
 """
@@ -31,18 +31,18 @@ import asyncio
 import contextvars
 import functools
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from podscaler.base.clock import NANOSECONDS, Clock
 from podscaler.base.concurrency import Away, stay
 from podscaler.base.errors import StatusError
 from podscaler.controller.history import history_maps, history_record, stored_map
 from podscaler.controller.history.history_maps import HistoryMaps
-from podscaler.controller.history.history_record import HEARTBEAT_S, LAZY_S, Beat, HistoryRecord, RestoredHistory
-from podscaler.controller.history.store import Latest
-from podscaler.controller.history.stored_map import Batch, StoredMap
+from podscaler.controller.history.history_record import HEARTBEAT_S, LAZY_S, Heartbeat, HistoryRecord, RestoredHistory
+from podscaler.controller.history.store import HistorySnapshot, HistoryStore
+from podscaler.controller.history.stored_map import StoredMap, WriteBatch
 from podscaler.controller.leaderelection import timeouts
-from podscaler.controller.leaderelection.fence import Deposed
+from podscaler.controller.leaderelection.fence import LeadershipLost
 from podscaler.kube.informers.cache import Key
 from podscaler.kube.transport.sharing import SingleFlight
 
@@ -50,61 +50,72 @@ log = logging.getLogger(__name__)
 
 TICK_S = 10.0
 RETRY_READ_S = 30.0
+HELD_POLL_S = 1.0
 STORE_PAUSE_S = 0.5
-"""Between two batches of rescales of a ConfigMap: a write costs the API server as much as the ConfigMap is large."""
+"""Between two batches of rescales of a ConfigMap: the cost of a write grows with the size of the ConfigMap."""
 STORE_TIMEOUT_S = 2.0
-"""A rescale waits no longer until it is stored."""
+"""A rescale waits at most so long until it is stored."""
 RECORDS_AT_ONCE = 100
 HANDED_OVER = "-handed-over"
-"""What the name of a writer ends in where nothing follows what it has written."""
+"""The suffix of a writer's name whose records are complete."""
 WINDOW_MAX_NS = 3600 * NANOSECONDS
 """The longest stabilization window and policy period that the API admits."""
 
 
-class ConfigMapArchive:
+class ConfigMapHistoryStore(HistoryStore):
     """See the module's rules.
 
     Args:
         maps: the ConfigMaps.
-        clock: all of the archive's time.
-        writer: a name for this process, another for each.
-        flag_window_ns: the longest window that a flag asks for.
-        away: what to be in while waiting until a rescale is stored.
+        writer: the name of this process, unique.
+        flag_window_ns: the longest window that a flag sets.
+        away: left by a sync while it waits until a rescale is stored.
+        is_held: whether nothing may be written yet (standby); once it is false, writing goes on for good.
     """
 
-    def __init__(self, maps: HistoryMaps, clock: Clock, *, writer: str, flag_window_ns: int, away: Away = stay) -> None:
+    def __init__(
+        self,
+        maps: HistoryMaps,
+        clock: Clock,
+        *,
+        writer: str,
+        flag_window_ns: int,
+        away: Away = stay,
+        is_held: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._maps = maps
         self._clock = clock
         self._writer = writer
         self._away = away
+        self._is_held = is_held
+        self._is_released = not is_held()
         self._reach_ns = max(WINDOW_MAX_NS, flag_window_ns)
         self._loaded: dict[str, StoredMap] = {}
-        self._beats: dict[str, Beat] = {}
+        self._heartbeats: dict[str, Heartbeat] = {}
         self._obsolete_writers: set[str] = set()
         self._generation = 0
         self._read_in: dict[str, int] = {}
         self._flights: SingleFlight[tuple[str, int], None] = SingleFlight()
         self._read_failures: dict[str, tuple[float, StatusError]] = {}
-        self._beaten_at_s: float | None = None
+        self._heartbeat_at_s: float | None = None
         self._failing: dict[str, str] = {}
 
     async def find(self, key: Key, uid: str) -> RestoredHistory | None:
-        """What is kept of an autoscaler. Raises StatusError where that cannot be known now."""
+        """As HistoryStore. Raises StatusError."""
         record = (await self._map(history_maps.map_of(key))).claim(key, uid)
         if record is None:
             return None
-        return history_record.found(record, self._beats.get(record.writer), self._clock.now_ns())
+        return history_record.restored(record, self._heartbeats.get(record.writer), self._clock.now_ns())
 
-    def keep(self, key: Key, latest: Latest) -> None:
-        """Have it written in time; only after `find` told what there was."""
+    def keep(self, key: Key, latest: HistorySnapshot) -> None:
         found = self._loaded.get(history_maps.map_of(key))
         if found is not None:
             found.keep(key, latest)
 
-    async def store(self, key: Key, latest: Latest) -> None:
-        """Return once it is written, or cannot be for now; only after `find` told what there was."""
+    async def store(self, key: Key, latest: HistorySnapshot) -> None:
+        """As HistoryStore; returns after STORE_TIMEOUT_S at the latest."""
         found = self._loaded.get(history_maps.map_of(key))
-        if found is None:
+        if found is None or not self._may_write():
             return
         is_failing = found.name in self._failing
         found.keep(key, latest)
@@ -118,57 +129,64 @@ class ConfigMapArchive:
         found.is_urgent = found.is_urgent or not batch.task.done()
 
     def forget(self, key: Key) -> None:
-        """The autoscaler is gone."""
         found = self._loaded.get(history_maps.map_of(key))
         if found is not None:
             found.forget(key)
 
     def expect_changes(self) -> None:
-        """Another process may have written since: what is asked for from now on is read again."""
         self._generation += 1
         self._read_failures.clear()
 
     async def hand_over(self, keys: Sequence[Key]) -> None:
-        """Write everything about these as it is now: another process goes on from there."""
+        if not self._is_released:
+            return
         by_map: dict[str, set[Key]] = {}
         for key in keys:
             by_map.setdefault(history_maps.map_of(key), set()).add(key)
         maps = [(self._loaded[name], mine) for name, mine in by_map.items() if name in self._loaded]
         writer = f"{self._writer}{HANDED_OVER}"
         if maps and all(await asyncio.gather(*(self._save(each, mine, writer) for each, mine in maps))):
-            await self._beat(writer, ended=True)
+            await self._write_heartbeat(writer, ended=True)
 
     def drop(self, key: Key) -> None:
-        """The autoscaler is another process's: write nothing about it any more."""
         found = self._loaded.get(history_maps.map_of(key))
         if found is not None:
             found.drop(key)
 
     async def run(self) -> None:
         """Write until cancelled."""
+        while not self._may_write():
+            await self._clock.sleep(HELD_POLL_S)
         while True:
             await self._clock.sleep(TICK_S)
             await self._tick()
 
     async def close(self) -> None:
-        """Write everything as it is now, the instants that syncs renewed too, and say that this is all."""
+        """Write everything as it is now, with the instants that syncs renewed, and mark it as complete."""
+        if not self._is_released:
+            return
         maps = list(self._loaded.values())
         await timeouts.end(*(found.batch.task for found in maps if found.batch is not None))
         saved = await asyncio.gather(*(self._save(each, set(each.latest), self._writer) for each in maps))
         if all(saved) and any(found.kept for found in maps):
-            await self._beat(self._writer, ended=True)
+            await self._write_heartbeat(self._writer, ended=True)
+
+    def _may_write(self) -> bool:
+        """Whether writing is allowed now, or was before."""
+        self._is_released = self._is_released or not self._is_held()
+        return self._is_released
 
     async def _tick(self) -> None:
         now_s = self._clock.monotonic_s()
         due = [each for each in self._loaded.values() if each.is_urgent or now_s - each.written_at_s >= LAZY_S]
         await asyncio.gather(*(self._save(each) for each in due))
-        if self._beaten_at_s is None or now_s - self._beaten_at_s >= HEARTBEAT_S:
+        if self._heartbeat_at_s is None or now_s - self._heartbeat_at_s >= HEARTBEAT_S:
             await self._drop_unclaimed()
             if any(found.kept for found in self._loaded.values()):
-                await self._beat(self._writer)
+                await self._write_heartbeat(self._writer)
 
     async def _map(self, name: str) -> StoredMap:
-        """The ConfigMap, read when it is first asked for. Raises StatusError, for a while without asking again."""
+        """The ConfigMap, read at its first use. Raises StatusError; for RETRY_READ_S after a failure at once."""
         while not self._is_current(name):
             failed_at_s, error = self._read_failures.get(name, (0.0, None))
             if error is not None and self._clock.monotonic_s() - failed_at_s < RETRY_READ_S:
@@ -179,34 +197,36 @@ class ConfigMapArchive:
             except StatusError as failure:
                 if generation == self._generation:
                     self._read_failures[name] = self._clock.monotonic_s(), failure
-                self._say(name, failure)
+                self._log_failure(name, failure)
                 raise
         return self._loaded[name]
 
     def _is_current(self, name: str) -> bool:
-        """Whether the ConfigMap was read since another process may last have written."""
+        """Whether the ConfigMap was read in the latest generation (rule 7)."""
         return self._read_in.get(name) == self._generation
 
     async def _load(self, name: str) -> None:
-        """Read a ConfigMap; the answer is dropped where another process may have written since the request began."""
+        """Read a ConfigMap; the response is dropped where a new generation began meanwhile (rule 7)."""
         generation = self._generation
-        contents, beats = await self._maps.read(name), await self._maps.beats()
+        contents, heartbeats = await self._maps.read(name), await self._maps.heartbeats()
         if generation != self._generation:
             return
         now_ns = self._clock.now_ns()
-        self._obsolete_writers |= {each for each, beat in beats.items() if beat.at < now_ns - 2 * self._reach_ns}
-        self._beats |= beats
+        self._obsolete_writers |= {
+            each for each, heartbeat in heartbeats.items() if heartbeat.at < now_ns - 2 * self._reach_ns
+        }
+        self._heartbeats |= heartbeats
         found = self._loaded.get(name) or StoredMap(name, written_at_s=self._clock.monotonic_s())
-        found.take_in(contents, now_ns)
+        found.load(contents, now_ns)
         self._loaded[name] = found
         self._read_in[name] = generation
         self._read_failures.pop(name, None)
-        self._say(name, None)
+        self._log_failure(name, None)
 
-    def _begin_batch(self, found: StoredMap) -> Batch:
-        """A batch that others may join until it is written; by no tenure in particular, as it is not of one sync."""
+    def _begin_batch(self, found: StoredMap) -> WriteBatch:
+        """A batch that other rescales may join until it is written, outside of the write lease of one sync."""
         storing = self._store_batch(found)
-        return Batch(set(), asyncio.get_running_loop().create_task(storing, context=contextvars.Context()))
+        return WriteBatch(set(), asyncio.get_running_loop().create_task(storing, context=contextvars.Context()))
 
     async def _store_batch(self, found: StoredMap) -> None:
         if found.batched_at_s is not None:
@@ -220,7 +240,7 @@ class ConfigMapArchive:
                 found.is_urgent = True
 
     async def _save(self, found: StoredMap, exactly: Collection[Key] = (), writer: str = "") -> bool:
-        """Write what changed in a ConfigMap, some of it `exactly` and by `writer`; whether it says everything now."""
+        """Write what changed in a ConfigMap, some records `exactly` and by `writer`; whether nothing is left."""
         async with found.lock:
             was_urgent, found.is_urgent = found.is_urgent, False
             is_saved = False
@@ -233,21 +253,21 @@ class ConfigMapArchive:
     async def _write(
         self, found: StoredMap, keys: Collection[Key], exactly: Collection[Key] = (), writer: str = ""
     ) -> bool:
-        """Write what changed of these autoscalers, and what is gone; whether it says everything now. Holds the lock."""
+        """Write what changed of these autoscalers, and deletions; whether that succeeded. The caller holds the lock."""
         keys = frozenset(keys)
         found.touched -= keys
         is_written = False
         try:
             is_written = await self._update(found, keys, exactly, writer)
-        except (StatusError, Deposed) as error:
-            self._say(found.name, error)
+        except (StatusError, LeadershipLost) as error:
+            self._log_failure(found.name, error)
         finally:
             if not is_written:
                 found.retry(keys)
         return is_written
 
     async def _update(self, found: StoredMap, keys: Iterable[Key], exactly: Collection[Key], writer: str) -> bool:
-        """True once the ConfigMap has it. Raises StatusError, Deposed."""
+        """Write, again where the ConfigMap has changed; true. Raises StatusError, LeadershipLost."""
         for remaining in reversed(range(history_maps.UPDATE_ATTEMPTS)):
             records = await self._changed(found, keys, exactly, writer)
             entries = found.entries(records)
@@ -259,21 +279,21 @@ class ConfigMapArchive:
             except StatusError as error:
                 if not (remaining and history_maps.is_outdated(error)):
                     raise
-                found.take_in(await self._maps.read(found.name), self._clock.now_ns())
+                found.load(await self._maps.read(found.name), self._clock.now_ns())
                 continue
-            found.note(version, entries, records)
-            self._say(found.name, None)
+            found.note_written(version, entries, records)
+            self._log_failure(found.name, None)
             return True
         raise AssertionError("the last attempt returns or raises")
 
     async def _changed(
         self, found: StoredMap, keys: Iterable[Key], exactly: Collection[Key], writer: str
     ) -> dict[Key, HistoryRecord]:
-        """The records of these autoscalers that have to be written; those that are another process's are left out."""
+        """The records of those of these autoscalers that have to be written and are still synced here."""
         changed: dict[Key, HistoryRecord] = {}
         for number, key in enumerate(keys, 1):
             if number % RECORDS_AT_ONCE == 0:
-                await asyncio.sleep(0)  # others get their turn
+                await asyncio.sleep(0)  # let other tasks run
             latest = found.latest.get(key)
             if latest is None:
                 continue
@@ -285,41 +305,41 @@ class ConfigMapArchive:
         return {key: record for key, record in changed.items() if key in found.latest}
 
     async def _drop_unclaimed(self) -> None:
-        """Have records removed that nobody asked for, and that no window can reach any more."""
+        """Delete records that no sync has claimed and that no window reaches any more (rule 5)."""
         for found in list(self._loaded.values()):
-            if self._too_old(found):
+            if self._unreachable(found):
                 try:
                     await self._load(found.name)
                 except StatusError as error:
-                    self._say(found.name, error)
+                    self._log_failure(found.name, error)
                     continue
                 if self._is_current(found.name):
-                    found.expire(self._too_old(found))
+                    found.expire(self._unreachable(found))
 
-    def _too_old(self, found: StoredMap) -> list[str]:
+    def _unreachable(self, found: StoredMap) -> list[str]:
         now_ns = self._clock.now_ns()
         return [
             data_key
             for data_key, record in found.unclaimed.items()
-            if history_record.alive_until(record, self._beats.get(record.writer), now_ns) < now_ns - self._reach_ns
+            if history_record.alive_until(record, self._heartbeats.get(record.writer), now_ns) < now_ns - self._reach_ns
         ]
 
-    async def _beat(self, writer: str, *, ended: bool = False) -> None:
-        """Say that a writer is alive, or that nothing follows what it has written."""
-        beat = history_record.encode_beat(Beat(self._clock.now_ns(), ended))
-        entries: dict[str, str | None] = {**dict.fromkeys(self._obsolete_writers), writer: beat}
+    async def _write_heartbeat(self, writer: str, *, ended: bool = False) -> None:
+        """Write the heartbeat of a writer, or that its records are complete."""
+        heartbeat = history_record.encode_heartbeat(Heartbeat(self._clock.now_ns(), ended))
+        entries: dict[str, str | None] = {**dict.fromkeys(self._obsolete_writers), writer: heartbeat}
         try:
             await self._maps.change(history_maps.NAME, entries)
-        except (StatusError, Deposed) as error:
-            self._say(history_maps.NAME, error)
+        except (StatusError, LeadershipLost) as error:
+            self._log_failure(history_maps.NAME, error)
             return
-        self._say(history_maps.NAME, None)
+        self._log_failure(history_maps.NAME, None)
         if writer == self._writer:
-            self._beaten_at_s = self._clock.monotonic_s()
+            self._heartbeat_at_s = self._clock.monotonic_s()
         self._obsolete_writers.clear()
 
-    def _say(self, name: str, error: StatusError | Deposed | None) -> None:
-        """Tell the log of the first failure, and when all are over."""
+    def _log_failure(self, name: str, error: StatusError | LeadershipLost | None) -> None:
+        """Log the first failure, and the end of all failures."""
         if error is None:
             if self._failing.pop(name, None) is not None and not self._failing:
                 log.info("histories are kept in the cluster again")

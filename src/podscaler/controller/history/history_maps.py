@@ -1,13 +1,13 @@
-"""The ConfigMaps that hold histories: which one holds whose, reading and changing them.
+"""The ConfigMaps of histories: which one holds which autoscaler, and requests that read and change them.
 
-`podscaler.controller.history.store` keeps them up to date, `load_history` looks into them from outside. There are 16 of
-them, `podscaler-history-00` to `-15`, whatever the number of autoscalers, with one entry for each autoscaler; and one,
-`podscaler-history`, with a heartbeat for each writer and the controller's settings. Rules:
+`podscaler.controller.history.config_map_store` keeps them up to date, `load_history` reads them from outside. There
+are 16, `podscaler-history-00` to `-15`, whatever the number of autoscalers, with one entry for each autoscaler; and
+one, `podscaler-history`, with a heartbeat of each writer and the controller's settings. Rules:
 
-1. Changes are merge patches of single entries, and name the version that they were made for: one that arrives late,
-   when another process may have written the same entries, is refused, and its writer reads again.
-2. A ConfigMap of such a name that does not carry our label is somebody else's: it is neither read nor changed. So each
-   change is made for a version that was read, and whose label was seen.
+1. Changes are merge patches of single entries with the resourceVersion that they were made for: one that arrives late,
+   when another process may have written the same entries, is rejected, and its writer reads again.
+2. A ConfigMap of such a name without our label belongs to somebody else: it is neither read nor changed. So each
+   change is made for a version that was read and has the label.
 
 Source: docs/decisions/history.md.
 """
@@ -21,7 +21,7 @@ import msgspec
 
 from podscaler.base.errors import StatusError
 from podscaler.controller.history import history_record
-from podscaler.controller.history.history_record import Beat
+from podscaler.controller.history.history_record import Heartbeat
 from podscaler.core.model.history import History
 from podscaler.kube.client import urls
 from podscaler.kube.client.client import Client, is_not_found
@@ -33,12 +33,12 @@ NAMESPACE = "kube-system"
 MAPS = 16
 NAME = "podscaler-history"
 SETTINGS = "settings"
-"""The entry of NAME in which the controller publishes its settings; no writer has such a name."""
+"""The entry of NAME with the controller's settings; no writer has that name."""
 LABEL = "podscaler.dev/history"
 FORMAT = "v1"
 TIMEOUT_S = 5.0
 UPDATE_ATTEMPTS = 4
-"""How often a change is made for the latest version before it fails."""
+"""The attempts of a change that meets conflicts."""
 
 
 class _Meta(msgspec.Struct, frozen=True, rename="camel"):
@@ -55,8 +55,8 @@ class _Written(msgspec.Struct):
     metadata: _Meta = _Meta()
 
 
-class Contents(NamedTuple):
-    """What a ConfigMap holds.
+class ConfigMapContents(NamedTuple):
+    """The data of a ConfigMap.
 
     Attributes:
         entries: texts by data key.
@@ -72,8 +72,8 @@ _WRITTEN = msgspec.json.Decoder(_Written)
 _ENCODER = msgspec.json.Encoder()
 
 
-class Foreign(StatusError):
-    """A ConfigMap of our name is not ours."""
+class ForeignConfigMap(StatusError):
+    """A ConfigMap of our name lacks our label; it belongs to somebody else."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the ConfigMap {name} is not podscaler's: it lacks the label {LABEL}={FORMAT}", code=0)
@@ -88,32 +88,31 @@ class HistoryMaps:
     """The ConfigMaps of one API server.
 
     Args:
-        client: where they are.
-        namespace: theirs.
+        namespace: of the ConfigMaps.
     """
 
     def __init__(self, client: Client, namespace: str = NAMESPACE) -> None:
         self._client = client
         self.namespace = namespace
 
-    async def read(self, name: str) -> Contents:
-        """What a ConfigMap holds. Raises StatusError, Foreign among them."""
+    async def read(self, name: str) -> ConfigMapContents:
+        """The data of a ConfigMap, empty where it does not exist. Raises StatusError, ForeignConfigMap among them."""
         try:
             body = await self._client.get(self._path(name), subject=f"configmaps {name}", timeout_s=TIMEOUT_S)
         except StatusError as error:
             if is_not_found(error):
-                return Contents({}, None)
+                return ConfigMapContents({}, None)
             raise
         try:
             found = _CONFIG_MAP.decode(body)
         except msgspec.DecodeError as error:
             raise StatusError(f"the ConfigMap {name} cannot be read: {error}", code=0) from error
         if (found.metadata.labels or {}).get(LABEL) != FORMAT:
-            raise Foreign(name)
-        return Contents(found.data or {}, found.metadata.resource_version)
+            raise ForeignConfigMap(name)
+        return ConfigMapContents(found.data or {}, found.metadata.resource_version)
 
     async def update(self, name: str, entries: Mapping[str, str | None], version: str | None) -> str:
-        """Set entries of a ConfigMap that is as it was read, and remove those that are None; its version then.
+        """Set entries of a ConfigMap that is unchanged, and remove those that are None; its new resourceVersion.
 
         Raises StatusError; `is_outdated` tells whether the ConfigMap has to be read again.
         """
@@ -125,7 +124,8 @@ class HistoryMaps:
     async def change(self, name: str, entries: Mapping[str, str | None]) -> None:
         """Set entries of a ConfigMap as it is now, and remove those that are None.
 
-        Raises Foreign, and StatusError, also where others have changed the ConfigMap at each of UPDATE_ATTEMPTS.
+        Raises ForeignConfigMap, and StatusError, also where others have changed the ConfigMap at each of
+        UPDATE_ATTEMPTS.
         """
         for remaining in reversed(range(UPDATE_ATTEMPTS)):
             version = (await self.read(name)).version
@@ -137,17 +137,17 @@ class HistoryMaps:
             else:
                 return
 
-    async def beats(self) -> dict[str, Beat]:
-        """The latest sign of life of each writer; those that make no sense are left out. Raises StatusError."""
-        beats: dict[str, Beat] = {}
+    async def heartbeats(self) -> dict[str, Heartbeat]:
+        """The heartbeat of each writer; invalid ones are left out. Raises StatusError."""
+        heartbeats: dict[str, Heartbeat] = {}
         for writer, text in (await self.read(NAME)).entries.items():
             if writer == SETTINGS:
                 continue
             try:
-                beats[writer] = history_record.decode_beat(text)
+                heartbeats[writer] = history_record.decode_heartbeat(text)
             except ValueError as error:
-                log.warning("the heartbeat %s in the ConfigMap %s makes no sense: %s", writer, NAME, error)
-        return beats
+                log.warning("the heartbeat %s in the ConfigMap %s is invalid: %s", writer, NAME, error)
+        return heartbeats
 
     async def _create(self, name: str, entries: Mapping[str, str]) -> str:
         metadata = {
@@ -164,12 +164,12 @@ class HistoryMaps:
 
 
 def is_outdated(error: StatusError) -> bool:
-    """Whether an update was refused since the ConfigMap has changed, was made or was deleted since it was read."""
+    """Whether an update failed because the ConfigMap was changed, created or deleted since it was read."""
     return error.code == 409 or is_not_found(error)
 
 
 def _version(answer: bytes, name: str) -> str:
-    """The resourceVersion of a ConfigMap that was written. Raises StatusError where the answer is none."""
+    """The resourceVersion in the response to a write. Raises StatusError where there is none."""
     try:
         return _WRITTEN.decode(answer).metadata.resource_version
     except msgspec.DecodeError as error:
@@ -179,16 +179,15 @@ def _version(answer: bytes, name: str) -> str:
 async def load_history(
     client: Client, key: Key, *, now: int, uid: str | None = None, namespace: str = NAMESPACE
 ) -> History | None:
-    """What the controller of a cluster remembers of an autoscaler, as of its last change that was worth a write.
+    """The history that the controller of a cluster keeps of an autoscaler, as of its last write.
 
     Args:
-        client: of the cluster.
-        key: the autoscaler's.
-        now: the instant of the look.
-        uid: the object's; None for any.
+        key: of the autoscaler.
+        now: this instant, in ns since the epoch.
+        uid: of the object; None: any.
         namespace: where histories are kept.
 
-    Returns None where nothing is kept of that autoscaler, or nothing that makes sense. Raises StatusError.
+    Returns None where there is no valid record of that object. Raises StatusError.
     """
     maps = HistoryMaps(client, namespace)
     text = (await maps.read(map_of(key))).entries.get(history_record.data_key(key))
@@ -197,8 +196,8 @@ async def load_history(
     try:
         record = history_record.decode(text)
     except ValueError as error:
-        log.warning("the history of %s/%s makes no sense and is ignored: %s", *key, error)
+        log.warning("the history of %s/%s is invalid and ignored: %s", *key, error)
         return None
-    if uid not in (None, record.uid) or history_record.is_from_the_future(record, now):
+    if uid not in (None, record.uid) or history_record.is_from_future(record, now):
         return None
-    return history_record.seen(record, (await maps.beats()).get(record.writer), now)
+    return history_record.current(record, (await maps.heartbeats()).get(record.writer), now)

@@ -1,9 +1,9 @@
-"""The record of one autoscaler's history as a text in a ConfigMap, and what it means when it is found.
+"""The record of one autoscaler's history as text in a ConfigMap, and how a later process continues from it.
 
-`podscaler.controller.history.store` writes and reads them. A record holds the essence of the history
+`podscaler.controller.history.config_map_store` writes and reads records. A record holds the compacted history
 (`podscaler.core.model.lasting_history`) as of its last change. A recommendation that every sync renews is no change:
-the record says that it goes on, and the heartbeat of its writer tells until when. So a steady autoscaler costs no
-writes.
+the record marks it as renewed (`goes_on`), and the heartbeat of its writer tells until when. So a steady autoscaler
+costs no writes.
 
 Source: docs/decisions/history.md.
 """
@@ -17,35 +17,35 @@ from podscaler.api.machinery import instants
 from podscaler.api.machinery.meta import Wire
 from podscaler.api.typed import recording
 from podscaler.base.clock import NANOSECONDS
+from podscaler.core import replay
 from podscaler.core.model import lasting_history
 from podscaler.core.model.history import History, Recommendation
-from podscaler.core.replay import recorded_history
 from podscaler.kube.informers.cache import Key
 
 HEARTBEAT_S = 60
-"""How often a writer says that it is alive."""
+"""The period of heartbeats."""
 LAZY_S = 50
-"""How long a change that can wait may wait, but for the ten seconds between two looks."""
+"""How long a change may wait that is not urgent, not counting the ten seconds between two checks."""
 UNSAVED_NS = 60 * NANOSECONDS
-"""By how much an instant in a record may lag behind when its writer was killed; more is no lag that can wait."""
+"""By how much an instant in a record may be behind when its writer is killed."""
 SKEW_MAX_NS = 300 * NANOSECONDS
-"""How far the clocks of two machines may be apart before a record is taken for nonsense."""
+"""How far the clocks of two machines may be apart before a record counts as invalid."""
 
 DATA_KEY_MAX = 253
 
 
 class HistoryRecord(msgspec.Struct, frozen=True):
-    """What is kept of an autoscaler.
+    """The kept history of an autoscaler; instants are ns since the epoch.
 
     Attributes:
         uid: of the object; one of the same name with another uid is another autoscaler.
-        writer: who wrote it.
+        writer: the name of the process that wrote it.
         saved_at: when.
-        history: the essence.
-        replicas: what the target was left with; None where that is not known.
+        history: compacted.
+        replicas: of the target after the sync; None: not known.
         goes_on: whether the newest recommendation is renewed by every sync.
-        rescaled_from: what the target had when a rescale to `replicas` was about to be written; None where the record
-            is of no rescale, or of one that was written.
+        rescaled_from: of the target before a rescale to `replicas` that is about to be written; None: the record is of
+            no rescale, or of one that was written.
     """
 
     uid: str
@@ -57,21 +57,21 @@ class HistoryRecord(msgspec.Struct, frozen=True):
     rescaled_from: int | None = None
 
 
-class Beat(msgspec.Struct, frozen=True):
-    """The latest sign of life of a writer; `ended` if everything was written before it ended."""
+class Heartbeat(msgspec.Struct, frozen=True):
+    """The latest heartbeat of a writer; `ended`: it has stopped, and its records are complete."""
 
     at: int
     ended: bool = False
 
 
 class RestoredHistory(NamedTuple):
-    """A history that was found.
+    """The history that an earlier process left.
 
     Attributes:
-        history: to go on with.
-        replicas: what its target was left with; None: not known.
-        rescaled_from: what its target had before, where nobody knows whether it was left with `replicas`.
-        is_complete: whether its writer ended in good order, so that nothing is missing.
+        history: to continue with.
+        replicas: of its target at the end; None: not known.
+        rescaled_from: of its target before, where it is not certain that `replicas` was written; None: it is.
+        is_complete: whether its writer stopped in order, so that nothing is missing.
     """
 
     history: History
@@ -92,21 +92,21 @@ class _WireRecord(Wire, frozen=True, forbid_unknown_fields=True):
     rescaled_from: int | None = None
 
 
-class _WireBeat(Wire, frozen=True, forbid_unknown_fields=True):
-    """The text of a Beat."""
+class _WireHeartbeat(Wire, frozen=True, forbid_unknown_fields=True):
+    """The text of a Heartbeat."""
 
     at: str
     ended: bool = False
 
 
 _RECORD = msgspec.json.Decoder(_WireRecord)
-_BEAT = msgspec.json.Decoder(_WireBeat)
+_HEARTBEAT = msgspec.json.Decoder(_WireHeartbeat)
 _ENCODER = msgspec.json.Encoder()
 
 
 def encode(record: HistoryRecord) -> str:
     """The text of a record."""
-    history = recorded_history.written(record.history)
+    history = replay.write_history(record.history)
     saved_at = instants.exact(record.saved_at)
     wire = _WireRecord(
         record.uid, record.writer, saved_at, history, record.replicas, record.goes_on, record.rescaled_from
@@ -115,45 +115,46 @@ def encode(record: HistoryRecord) -> str:
 
 
 def decode(text: str) -> HistoryRecord:
-    """The record in a text. Raises ValueError where that is none."""
+    """The record in a text. Raises ValueError for an invalid one."""
     wire = _RECORD.decode(text)
-    history, saved_at = recorded_history.read(wire.history), instants.parse(wire.saved_at)
+    history, saved_at = replay.read_history(wire.history), instants.parse(wire.saved_at)
     return HistoryRecord(wire.uid, wire.writer, saved_at, history, wire.replicas, wire.goes_on, wire.rescaled_from)
 
 
-def encode_beat(beat: Beat) -> str:
-    """The text of a beat."""
-    return _ENCODER.encode(_WireBeat(instants.exact(beat.at), beat.ended)).decode()
+def encode_heartbeat(heartbeat: Heartbeat) -> str:
+    """The text of a heartbeat."""
+    return _ENCODER.encode(_WireHeartbeat(instants.exact(heartbeat.at), heartbeat.ended)).decode()
 
 
-def decode_beat(text: str) -> Beat:
+def decode_heartbeat(text: str) -> Heartbeat:
     """The beat in a text. Raises ValueError where that is none."""
-    wire = _BEAT.decode(text)
-    return Beat(instants.parse(wire.at), wire.ended)
+    wire = _HEARTBEAT.decode(text)
+    return Heartbeat(instants.parse(wire.at), wire.ended)
 
 
 def is_as_good(kept: HistoryRecord, latest: HistoryRecord) -> bool:
     """Whether a kept record need not be replaced by the latest.
 
-    One that tells of a rescale that was about to be written is as good as one of a rescale that was: the target shows.
+    The record of a rescale that was about to be written is as good as the record of one that was: the target has the
+    replicas.
     """
     return (kept.uid, kept.writer, kept.replicas, kept.goes_on) == (
         latest.uid,
         latest.writer,
         latest.replicas,
         latest.goes_on,
-    ) and lasting_history.is_as_good(kept.history, latest.history, goes_on=latest.goes_on)
+    ) and lasting_history.is_equivalent(kept.history, latest.history, goes_on=latest.goes_on)
 
 
 def prolongs(kept: HistoryRecord, history: History, *, replicas: int, at: int) -> bool:
-    """Whether the recommendation of a sync holds the replicas for a minute longer than a kept record tells.
+    """Whether the recommendation of a sync holds the replicas for a minute longer than a kept record does.
 
-    What is above the replicas holds them as they themselves do, and so does what is below.
+    A recommendation above the replicas holds them against a scale-down, one below against a scale-up.
 
     Args:
-        kept: what whoever goes on after a kill finds.
-        history: what the sync left.
-        replicas: what the target has.
+        kept: the record that a later process would read after a kill.
+        history: after the sync.
+        replicas: of the target.
         at: the instant of the sync.
     """
     latest = next((each.replicas for each in history.recommendations if each.at == at), None)
@@ -166,37 +167,37 @@ def prolongs(kept: HistoryRecord, history: History, *, replicas: int, at: int) -
     return max(recent, default=-1) < high or min(recent, default=low + 1) > low
 
 
-def is_from_the_future(record: HistoryRecord, now: int) -> bool:
-    """Whether no sensible clock can have written it."""
+def is_from_future(record: HistoryRecord, now: int) -> bool:
+    """Whether it was saved more than SKEW_MAX_NS later than now, which makes it invalid."""
     return record.saved_at > now + SKEW_MAX_NS
 
 
-def alive_until(record: HistoryRecord, beat: Beat | None, now: int) -> int:
-    """Until when the writer may have gone on without a change that it had to save."""
-    if beat is not None and beat.ended:
+def alive_until(record: HistoryRecord, heartbeat: Heartbeat | None, now: int) -> int:
+    """Until when the writer may have continued without a change that it had to save, in ns since the epoch."""
+    if heartbeat is not None and heartbeat.ended:
         return min(record.saved_at, now)
-    last_at = record.saved_at if beat is None else max(record.saved_at, beat.at)
+    last_at = record.saved_at if heartbeat is None else max(record.saved_at, heartbeat.at)
     return min(last_at + HEARTBEAT_S * NANOSECONDS, now)
 
 
-def found(record: HistoryRecord, beat: Beat | None, now: int) -> RestoredHistory:
-    """What a process that goes on with an autoscaler makes of its record."""
-    is_complete = beat is not None and beat.ended
-    return RestoredHistory(meant(record, beat, now), record.replicas, record.rescaled_from, is_complete)
+def restored(record: HistoryRecord, heartbeat: Heartbeat | None, now: int) -> RestoredHistory:
+    """The history that a process continues with, from a record and the heartbeat of its writer (None: none)."""
+    is_complete = heartbeat is not None and heartbeat.ended
+    return RestoredHistory(continued(record, heartbeat, now), record.replicas, record.rescaled_from, is_complete)
 
 
 def resumed(found: RestoredHistory, present: int, now: int, *, has_behavior: bool) -> History:
-    """The history to go on with, once it is known what the target has.
+    """The history to continue with, once the replicas of the target are known.
 
-    * Where a rescale was stored and never written, it did not happen.
-    * Where the target has other replicas than it was left with, nobody knows why: they count as recommended now, as for
-      an autoscaler that is seen for the first time. Where it has fewer, it was scaled down after the record, when
+    * A rescale that was stored and never written is removed.
+    * Where the target has other replicas than at the end, the cause is unknown: they count as recommended now, as for
+      an autoscaler that is synced for the first time. Where it has fewer, it was scaled down after the record, when
       higher recommendations did not count any more: they do not count now.
-    * After a kill nobody knows how long ago recommendations ended, so they count as younger than they may be: that may
-      hold what the target has, but not scale it up. So higher ones count as what it has.
+    * After a kill it is unknown how long ago recommendations ended, so they count as younger than they may be: that may
+      hold the replicas of the target, but not raise them. So higher ones count as those replicas.
 
     Args:
-        present: the replicas that the target has.
+        present: the replicas of the target.
         has_behavior: whether the spec has a `behavior`, with which no recommendation of the past scales up. Then higher
             ones stay, as they may not hold back a scale-up as lower ones would.
     """
@@ -208,35 +209,35 @@ def resumed(found: RestoredHistory, present: int, now: int, *, has_behavior: boo
         history = lasting_history.at_most(history, present)
     if left_with in (None, present):
         return history
-    return lasting_history.together(history, History(recommendations=(Recommendation(present, now),)))
+    return lasting_history.merged(history, History(recommendations=(Recommendation(present, now),)))
 
 
-def meant(record: HistoryRecord, beat: Beat | None, now: int) -> History:
-    """The history to go on with.
+def continued(record: HistoryRecord, heartbeat: Heartbeat | None, now: int) -> History:
+    """The history of a record to continue with.
 
     After an orderly end it is what was saved. After a kill the last changes may be missing: recommendations count as a
-    minute younger than they were saved, as each may have come again, and what goes on as going on for up to a minute
-    after the last sign of life, which may have been a minute after its end. So no window is cut short, some last up to
+    minute younger than they were saved, as each may have been repeated, and a renewed one as renewed for up to a minute
+    after the last heartbeat, which may have been a minute after its end. So no window is cut short, and some last up to
     two minutes longer.
     """
     history = lasting_history.not_after(record.history, now)
-    if beat is not None and beat.ended:
+    if heartbeat is not None and heartbeat.ended:
         return history
-    until = alive_until(record, beat, now)
+    until = alive_until(record, heartbeat, now)
     history = lasting_history.younger(history, UNSAVED_NS, until)
-    return lasting_history.going_on(history, until) if record.goes_on else history
+    return lasting_history.renewed(history, until) if record.goes_on else history
 
 
-def seen(record: HistoryRecord, beat: Beat | None, now: int) -> History:
-    """The history for a look at a writer that is at work: as saved, and what goes on goes on."""
+def current(record: HistoryRecord, heartbeat: Heartbeat | None, now: int) -> History:
+    """The history of a record whose writer is at work: as saved, with a renewed recommendation up to now."""
     history = lasting_history.not_after(record.history, now)
-    return lasting_history.going_on(history, alive_until(record, beat, now)) if record.goes_on else history
+    return lasting_history.renewed(history, alive_until(record, heartbeat, now)) if record.goes_on else history
 
 
 def data_key(key: Key) -> str:
     """The key in a ConfigMap's data: `namespace.name`, since a namespace has no dot; a hash where that is too long.
 
-    The slash that keys of other kinds have becomes two dots, which no name has.
+    The slash in keys of PodAutoscalers becomes two dots, which no name of an object has.
     """
     namespace, name = key
     text = f"{namespace}.{name.replace('/', '..')}"

@@ -1,27 +1,27 @@
-"""Where histories outlive the process: what syncs ask of it and tell it, and its form that keeps nothing.
+"""The interface of history stores, in which histories outlive the process, and the one that keeps nothing.
 
-The reconciler asks `find` before it decides about an autoscaler for the first time, tells with `keep` what every sync
-left, and has with `store` a rescale written before it is carried out; the loop runs it beside the work.
-`podscaler.controller.history.config_map_store` is the one that keeps.
+The reconciler calls `find` before its first decision about an autoscaler, `keep` after each sync, and `store` before a
+rescale is written; the controller runs it in the background. `podscaler.controller.history.config_map_store` keeps
+histories in the cluster.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from podscaler.controller.history.history_record import RestoredHistory
 from podscaler.core.model.history import History
 from podscaler.kube.informers.cache import Key
 
 
-class Latest(NamedTuple):
-    """What a sync left.
+class HistorySnapshot(NamedTuple):
+    """The history after a sync.
 
     Attributes:
-        uid: the autoscaler's.
+        uid: of the autoscaler.
         history: all of it.
-        replicas: what the target has now; None where that is not known.
+        replicas: of the target; None: not known.
         at_ns: the instant of the decision.
-        rescaled_from: what the target had before, where this is what a rescale will leave that is yet to be written.
+        rescaled_from: of the target before a rescale that is not written yet; None: there is none.
     """
 
     uid: str
@@ -31,74 +31,37 @@ class Latest(NamedTuple):
     rescaled_from: int | None = None
 
 
-class Archive(Protocol):
-    """Where histories outlive the process."""
+class HistoryStore:
+    """See the module. This one keeps nothing, as upstream; `ConfigMapHistoryStore` overrides every method."""
 
     async def find(self, key: Key, uid: str) -> RestoredHistory | None:
-        """What is kept of an autoscaler. Raises StatusError where that cannot be known now."""
-        ...
+        """The history that an earlier process left of the autoscaler with that uid; None: there is none.
 
-    def keep(self, key: Key, latest: Latest) -> None:
-        """Have it written in time; only after `find` told what there was."""
-        ...
-
-    async def store(self, key: Key, latest: Latest) -> None:
-        """Return once it is written, or cannot be for now; only after `find` told what there was."""
-        ...
-
-    def forget(self, key: Key) -> None:
-        """The autoscaler is gone."""
-        ...
-
-    def expect_changes(self) -> None:
-        """Another process may have written since: what is asked for from now on is read again."""
-        ...
-
-    async def hand_over(self, keys: Sequence[Key]) -> None:
-        """Write everything about these as it is now: another process goes on from there."""
-        ...
-
-    def drop(self, key: Key) -> None:
-        """The autoscaler is another process's: write nothing about it any more."""
-        ...
-
-    async def run(self) -> None:
-        """Write until cancelled."""
-        ...
-
-    async def close(self) -> None:
-        """Write everything as it is now."""
-        ...
-
-
-class NoArchive:
-    """Histories end with the process, as upstream's do."""
-
-    async def find(self, key: Key, uid: str) -> RestoredHistory | None:
-        """Nothing."""
+        Raises StatusError where it cannot be read now.
+        """
         del key, uid
         return None
 
-    def keep(self, key: Key, latest: Latest) -> None:
-        """Nothing."""
+    def keep(self, key: Key, latest: HistorySnapshot) -> None:
+        """Have it written within a minute; call it only after `find` returned."""
 
-    async def store(self, key: Key, latest: Latest) -> None:
-        """Nothing."""
+    async def store(self, key: Key, latest: HistorySnapshot) -> None:
+        """Return once it is written, or cannot be for now; call it only after `find` returned."""
 
     def forget(self, key: Key) -> None:
-        """Nothing."""
+        """The autoscaler was deleted: have its record removed."""
 
     def expect_changes(self) -> None:
-        """Nothing."""
+        """Another process may have written since: records are read again."""
 
     async def hand_over(self, keys: Sequence[Key]) -> None:
-        """Nothing."""
+        """Write the records of these as they are now: another process continues from there."""
 
     def drop(self, key: Key) -> None:
-        """Nothing."""
+        """Another process manages the autoscaler: write nothing about it any more."""
 
     async def run(self) -> None:
-        """Nothing."""
+        """Write what was kept, until cancelled."""
 
     async def close(self) -> None:
-        """Nothing."""
+        """Write everything as it is now."""

@@ -1,7 +1,7 @@
-"""One ConfigMap of histories as this process knows it: what it holds, and what has to be written into it.
+"""The state of one ConfigMap of histories in memory: its records, and the changes that are to be written into it.
 
-Bookkeeping without requests: `podscaler.controller.history.config_map_store` reads and writes the ConfigMap, and holds
-`lock` while it writes, so that the writes of a process never overtake each other.
+It makes no requests: `podscaler.controller.history.config_map_store` reads and writes the ConfigMap, and holds `lock`
+while it writes, so that the writes of a process never overtake each other.
 """
 
 import asyncio
@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from podscaler.controller.history import history_record
-from podscaler.controller.history.history_maps import Contents
+from podscaler.controller.history.history_maps import ConfigMapContents
 from podscaler.controller.history.history_record import HistoryRecord
-from podscaler.controller.history.store import Latest
+from podscaler.controller.history.store import HistorySnapshot
 from podscaler.core.model import lasting_history
 from podscaler.kube.informers.cache import Key
 
@@ -23,12 +23,12 @@ MAP_MAX_BYTES = 900_000
 
 
 @dataclass(slots=True)
-class Batch:
-    """Records that are stored by one request.
+class WriteBatch:
+    """Rescales that are stored by one request.
 
     Attributes:
-        keys: of their autoscalers.
-        task: which stores them.
+        keys: of the autoscalers.
+        task: stores them.
     """
 
     keys: set[Key]
@@ -41,19 +41,19 @@ class StoredMap:
 
     Attributes:
         version: the ConfigMap's resourceVersion when it was last read or written; None: it does not exist.
-        kept: the records in it that this process wrote, or has taken over.
+        kept: the records in it that this process wrote or continues.
         sizes_bytes: of all its entries, by data key.
-        unclaimed: the records that nobody asked for yet, by data key.
-        latest: what the last sync of each autoscaler left.
-        touched: the autoscalers that were synced since the last look.
-        gone: data keys of autoscalers that are gone, to be removed.
-        relics: data keys of records that no window reaches any more, to be removed if nobody has claimed them since.
-        is_urgent: whether a change must not wait.
+        unclaimed: the records of other processes that no sync here has asked for, by data key.
+        latest: the snapshot of the last sync of each autoscaler.
+        touched: the autoscalers that were synced since the last write.
+        gone: data keys of deleted autoscalers, to be removed.
+        relics: data keys of records that no window reaches any more, to be removed unless they are claimed before.
+        is_urgent: whether a change has to be written within TICK_S.
         written_at_s: when the last change was written, or failed to be.
         is_full: whether a record ever had no room.
-        lock: held by whoever writes.
-        batch: the one that waits to be stored.
-        batched_at_s: when the last batch was stored.
+        lock: held during a write.
+        batch: the rescales that wait to be stored; None: none.
+        batched_at_s: when the last batch was stored; None: never.
     """
 
     name: str
@@ -61,7 +61,7 @@ class StoredMap:
     kept: dict[Key, HistoryRecord] = field(default_factory=dict)
     sizes_bytes: dict[str, int] = field(default_factory=dict)
     unclaimed: dict[str, HistoryRecord] = field(default_factory=dict)
-    latest: dict[Key, Latest] = field(default_factory=dict)
+    latest: dict[Key, HistorySnapshot] = field(default_factory=dict)
     touched: set[Key] = field(default_factory=set)
     gone: set[str] = field(default_factory=set)
     relics: set[str] = field(default_factory=set)
@@ -69,11 +69,11 @@ class StoredMap:
     written_at_s: float = 0.0
     is_full: bool = False
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    batch: Batch | None = None
+    batch: WriteBatch | None = None
     batched_at_s: float | None = None
 
     def claim(self, key: Key, uid: str) -> HistoryRecord | None:
-        """The record that another process left of an autoscaler; from now on it is this process that renews it."""
+        """Take over the record that another process left of an autoscaler; None: there is none."""
         data_key = history_record.data_key(key)
         record = self.unclaimed.pop(data_key, None)
         if record is None:
@@ -86,8 +86,8 @@ class StoredMap:
         self.kept[key] = record
         return record
 
-    def keep(self, key: Key, latest: Latest) -> None:
-        """Note what a sync left."""
+    def keep(self, key: Key, latest: HistorySnapshot) -> None:
+        """Take the snapshot of a sync."""
         is_new = key not in self.latest
         is_urgent = is_new or self._prolongs(key, latest)
         self.latest[key] = latest
@@ -97,19 +97,19 @@ class StoredMap:
         self.is_urgent = self.is_urgent or is_urgent
 
     def forget(self, key: Key) -> None:
-        """The autoscaler is gone, and its record goes."""
+        """The autoscaler was deleted: have its record removed."""
         self.drop(key)
         self.gone.add(history_record.data_key(key))
 
     def drop(self, key: Key) -> None:
-        """The autoscaler is another process's, and its record stays."""
+        """Another process manages the autoscaler: its record stays."""
         self.touched.discard(key)
         self.latest.pop(key, None)
         self.kept.pop(key, None)
         self.gone.discard(history_record.data_key(key))
 
-    def take_in(self, contents: Contents, now_ns: int) -> None:
-        """The ConfigMap was read: its version and what others wrote; what it lacks of ours counts as not written."""
+    def load(self, contents: ConfigMapContents, now_ns: int) -> None:
+        """Take a ConfigMap that was read. Records of ours that it lacks count as not written."""
         entries = contents.entries
         self.version = contents.version
         self.relics.clear()
@@ -122,13 +122,13 @@ class StoredMap:
         self.unclaimed = {data_key: record for data_key, record in others.items() if record is not None}
 
     def expire(self, data_keys: Iterable[str]) -> None:
-        """Have records removed that nobody asked for, and that no window can reach any more."""
+        """Have unclaimed records removed that no window reaches any more."""
         for data_key in data_keys:
             del self.unclaimed[data_key]
             self.relics.add(data_key)
 
     def entries(self, records: Mapping[Key, HistoryRecord]) -> dict[str, str | None]:
-        """The entries to change; those that would make the ConfigMap too large go, rather than stay as they were."""
+        """The entries to change; None removes one. A record that would make the ConfigMap too large is removed."""
         self.gone &= self.sizes_bytes.keys()
         self.relics &= self.sizes_bytes.keys()
         entries: dict[str, str | None] = dict.fromkeys(self.gone | self.relics)
@@ -141,19 +141,21 @@ class StoredMap:
                 total_bytes += size_bytes
                 entries[data_key] = text
                 continue
-            self._say_full()
+            self._log_full()
             if data_key in self.sizes_bytes:
                 entries[data_key] = None
         return entries
 
     def changed(self, key: Key, record: HistoryRecord, *, exactly: bool) -> bool:
-        """Whether a record says something new, be it, where it is to be kept `exactly`, only another instant."""
+        """Whether a record has to be written; `exactly`: also where only an instant differs."""
         kept = self.kept.get(key)
         if kept is None or not history_record.is_as_good(kept, record):
             return True
         return exactly and kept.history != record.history
 
-    def note(self, version: str, entries: Mapping[str, str | None], records: Mapping[Key, HistoryRecord]) -> None:
+    def note_written(
+        self, version: str, entries: Mapping[str, str | None], records: Mapping[Key, HistoryRecord]
+    ) -> None:
         """The entries are written."""
         self.version = version
         for data_key, text in entries.items():
@@ -171,37 +173,35 @@ class StoredMap:
                 self.kept.pop(key, None)
 
     def retry(self, keys: Iterable[Key]) -> None:
-        """Records of these were not written: they are looked at again, unless they are another process's by now."""
+        """The records of these were not written: they are tried again, except of those that were dropped meanwhile."""
         self.touched.update(key for key in keys if key in self.latest)
 
-    def _prolongs(self, key: Key, latest: Latest) -> bool:
+    def _prolongs(self, key: Key, latest: HistorySnapshot) -> bool:
         kept, replicas = self.kept.get(key), latest.replicas
         if kept is None or replicas is None:
             return False
         return history_record.prolongs(kept, latest.history, replicas=replicas, at=latest.at_ns)
 
     def _read(self, data_key: str, text: str, now_ns: int) -> HistoryRecord | None:
-        """The record in an entry, if it makes sense."""
+        """The record in an entry; None where it is invalid."""
         try:
             record = history_record.decode(text)
         except ValueError as error:
-            log.warning(
-                "the history %s in the ConfigMap %s makes no sense and is ignored: %s", data_key, self.name, error
-            )
+            log.warning("the history %s in the ConfigMap %s is invalid and ignored: %s", data_key, self.name, error)
             return None
-        if history_record.is_from_the_future(record, now_ns):
+        if history_record.is_from_future(record, now_ns):
             log.warning("the history %s in the ConfigMap %s is from the future and ignored", data_key, self.name)
             return None
         return record
 
-    def _say_full(self) -> None:
+    def _log_full(self) -> None:
         if not self.is_full:
             log.warning("the ConfigMap %s is full; the histories of some autoscalers end with the process", self.name)
         self.is_full = True
 
 
-def record_of(latest: Latest, writer: str, *, now_ns: int, reach_ns: int) -> HistoryRecord:
-    """What is kept of what a sync left."""
-    kept = lasting_history.essence(latest.history, now_ns - reach_ns)
+def record_of(latest: HistorySnapshot, writer: str, *, now_ns: int, reach_ns: int) -> HistoryRecord:
+    """The record of a snapshot; instants before `now_ns - reach_ns` are left out."""
+    kept = lasting_history.compacted(latest.history, now_ns - reach_ns)
     goes_on = any(each.at == latest.at_ns for each in kept.recommendations[-1:])
     return HistoryRecord(latest.uid, writer, now_ns, kept, latest.replicas, goes_on, latest.rescaled_from)

@@ -1,5 +1,6 @@
-"""Informers of autoscalers and pods, and what is read from them.
+"""Informers: autoscalers, pods and the scales of targets in memory, from watches; and the client of scales.
 
-Reading order: `observed_objects` turns objects into facts; `autoscaler_informer` follows both kinds.
-May import: `controller.history` and below.
+Entry point: `controller_informers`. Reading order: `autoscaler_informer`, `observed_objects`, `target_informer`,
+`scale_client`.
+May import: `controller.options`, `controller.history`, `kube`, `core`, `api`, `base`.
 """

@@ -1,44 +1,42 @@
-"""The autoscalers that a controller follows: a cache and a watch for each kind.
+"""The informer of autoscalers: a cache and a watch for each kind.
 
-The loop runs the watches and takes objects from here, by the keys of `options.autoscaler_kinds`. Rules:
+Objects are found by the keys of `options.autoscaler_kinds`. Rules:
 
-1. Those of the kinds that the controller looks after (`--autoscaler-kinds`) are its own: it is told of their changes,
-   and they are what iterating gives.
-2. Where PodAutoscalers are looked after, HorizontalPodAutoscalers are followed in any case: one that scales the same
-   target, or hands it over, matters.
-3. PodAutoscalers whose definition is not there hold up nothing else; they are looked after once it is.
+1. Autoscalers of the kinds that the controller manages (`--autoscaler-kinds`) are its own: handlers get their changes,
+   and iteration gives them.
+2. Where PodAutoscalers are managed, HorizontalPodAutoscalers are watched in any case: one that scales the same target,
+   or hands it over, matters.
+3. PodAutoscalers whose definition does not exist delay nothing else; they are managed once it does.
 """
 
 import asyncio
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from podscaler.base.clock import Clock
 from podscaler.controller.informers import handover, observed_objects
 from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.controller.informers.other_controllers import OtherControllers
+from podscaler.controller.options import gates
 from podscaler.controller.options.autoscaler_kinds import HPA, POD_AUTOSCALER, AutoscalerKind, object_key, of_key
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.kube.client.client import Client
 from podscaler.kube.informers.cache import Cache, Key, ResourceEventHandler
 from podscaler.kube.informers.watch import Reflector
 
-LOOK_PERIOD_S = 0.05
+POLL_PERIOD_S = 0.05
 """How often it is checked whether all kinds are listed."""
 
 Reference = tuple[str, str, str, str]
 """A target: namespace, group, kind, name."""
 
 
-class FollowedAutoscalers:
+class AutoscalerInformer:
     """See the module's rules.
 
     Args:
-        client: where to list and watch.
-        settings: whose autoscalers are looked after.
-        clock: for waits.
-        rng: for spread in time.
-        others: who is shown each HorizontalPodAutoscaler; None: nobody.
+        settings: the kinds that are managed.
+        others: observes each HorizontalPodAutoscaler; None: nothing does.
     """
 
     def __init__(
@@ -51,6 +49,7 @@ class FollowedAutoscalers:
         others: OtherControllers | None = None,
     ) -> None:
         self._own = settings.kinds
+        self._follows_generations = settings.gates.enabled(gates.HPA_GENERATION)
         self._clock = clock
         self._others = others
         self._caches: dict[AutoscalerKind, Cache[Autoscaler]] = {}
@@ -65,7 +64,7 @@ class FollowedAutoscalers:
         if HPA in self._caches and HPA not in self._own:
             self._caches[HPA].subscribe(self._foreign)
         if HPA in self._caches and others is not None:
-            self._caches[HPA].subscribe(_Forgetting(others))
+            self._caches[HPA].subscribe(_OnDeletion(lambda obj: others.forget(obj.key)))
 
     def __iter__(self) -> Iterator[Autoscaler]:
         for kind in self._own:
@@ -75,37 +74,42 @@ class FollowedAutoscalers:
         return sum(len(self._caches[kind]) for kind in self._own)
 
     def subscribe(self, handler: ResourceEventHandler[Autoscaler]) -> None:
-        """Tell `handler` of every change of the controller's own, and of what lets one go on that waited."""
+        """Call `handler` with every change of own autoscalers, and with those that no longer wait as added ones."""
         for kind in self._own:
             self._caches[kind].subscribe(handler)
         if HPA in self._caches and POD_AUTOSCALER in self._own:
-            self._caches[HPA].subscribe(_Successors(self._caches[POD_AUTOSCALER], handler))
+            self._caches[HPA].subscribe(_OnDeletion(lambda obj: self._resume_waiting(obj.metadata.uid, handler)))
 
     def find(self, key: Key) -> Autoscaler | None:
-        """The autoscaler of that key, None where there is none."""
+        """The autoscaler of that key; None: there is none."""
         return self._caches[of_key(key)].find(object_key(key))
 
     def version(self, key: Key) -> str:
-        """Up to which version of its kind the cache is complete."""
+        """The resourceVersion up to which the cache of its kind is complete."""
         return self._caches[of_key(key)].version
 
     def waits(self, autoscaler: Autoscaler) -> bool:
-        """Whether nothing is to be done about it now, because another hands its target over or takes it."""
+        """Whether it waits for a handover (`handover`), so that it is not synced."""
         return autoscaler.kind is POD_AUTOSCALER and handover.waits(autoscaler.metadata, self._hpa_uid)
 
+    def is_urgent(self, old: Autoscaler, new: Autoscaler) -> bool:
+        """Whether a new version is to be synced at once: its spec was edited, or its handover begins or ends."""
+        is_edited = old.metadata.generation != new.metadata.generation
+        return (is_edited and self._follows_generations) or self.waits(old) != self.waits(new)
+
     def is_current(self, autoscaler: Autoscaler) -> bool:
-        """Whether a PodAutoscaler is still there, and still to be looked after; the others' decisions see to that."""
+        """Whether a PodAutoscaler still exists and does not wait for a handover; true for other kinds."""
         if autoscaler.kind is not POD_AUTOSCALER:
             return True
         latest = self.find(autoscaler.key)
         return latest is not None and latest.metadata.uid == autoscaler.metadata.uid and not self.waits(latest)
 
-    def rivals(self, autoscaler: Autoscaler) -> Iterable[Key]:
-        """The keys of the HorizontalPodAutoscalers of somebody else that scale the same target."""
+    def conflicting(self, autoscaler: Autoscaler) -> Iterable[Key]:
+        """The keys of the HorizontalPodAutoscalers of another controller that scale the same target."""
         return self._foreign.find(autoscaler)
 
     def unready(self) -> list[str]:
-        """What is not listed yet, one sentence each."""
+        """The kinds that are not listed yet, one sentence each."""
         return [
             f"{kind.plural} are not listed yet: {self._watches[kind].last_error or 'soon'}"
             for kind in self._caches
@@ -113,25 +117,32 @@ class FollowedAutoscalers:
         ]
 
     async def wait_synced(self) -> None:
-        """Return once all are known."""
+        """Return once all kinds are listed."""
         for kind, cache in self._caches.items():
             if kind is HPA or len(self._own) == 1:
                 await cache.wait_synced()
             while not self._is_known(kind):
-                await self._clock.sleep(LOOK_PERIOD_S)
+                await self._clock.sleep(POLL_PERIOD_S)
         if self._others is not None:
             await self._others.listed()
 
     async def run(self) -> None:
-        """Follow until cancelled."""
+        """Watch until cancelled."""
         async with asyncio.TaskGroup() as group:
             for kind, watch in self._watches.items():
                 group.create_task(watch.run(), name=f"the watch of {kind.plural}")
             if self._others is not None:
-                group.create_task(self._others.run(), name="the look at other controllers")
+                group.create_task(self._others.run(), name="the watch of other controllers")
+
+    def _resume_waiting(self, uid: str, handler: ResourceEventHandler[Autoscaler]) -> None:
+        """Have the PodAutoscalers synced that waited for the HorizontalPodAutoscaler with that uid to go."""
+        for each in list(self._caches[POD_AUTOSCALER]):
+            origin = handover.find_origin(each.metadata)
+            if origin is not None and origin.uid == uid:
+                handler.added(each)
 
     def _is_known(self, kind: AutoscalerKind) -> bool:
-        """Whether all of a kind are listed; one whose definition is missing holds up no other."""
+        """Whether a kind is listed, or its definition is missing and there are other kinds (rule 3)."""
         is_absent = not self._watches[kind].is_served and len(self._own) > 1
         return self._caches[kind].synced or (kind is POD_AUTOSCALER and is_absent)
 
@@ -141,73 +152,48 @@ class FollowedAutoscalers:
 
 
 class _ByTarget:
-    """Autoscalers by what they scale."""
+    """Index of autoscalers by target."""
 
     def __init__(self) -> None:
         self._keys: dict[Reference, set[Key]] = {}
 
     def find(self, autoscaler: Autoscaler) -> Iterable[Key]:
-        """Those that scale the same."""
+        """The keys of those that have the target of `autoscaler`."""
         return self._keys.get(target_of(autoscaler), ())
 
     def added(self, obj: Autoscaler) -> None:
-        """It scales something."""
+        """Index it."""
         self._keys.setdefault(target_of(obj), set()).add(obj.key)
 
     def updated(self, old: Autoscaler, new: Autoscaler) -> None:
-        """It may scale something else."""
+        """Index it again if its target changed."""
         if target_of(old) != target_of(new):
             self.deleted(old)
             self.added(new)
 
     def deleted(self, obj: Autoscaler) -> None:
-        """It scales nothing any more."""
+        """Drop it."""
         keys = self._keys.get(target_of(obj), set())
         keys.discard(obj.key)
         if not keys:
             self._keys.pop(target_of(obj), None)
 
 
-class _Forgetting:
-    """Has nothing kept about the writers of autoscalers that are gone."""
+class _OnDeletion:
+    """Calls a function with each autoscaler that is deleted."""
 
-    def __init__(self, others: OtherControllers) -> None:
-        self._others = others
-
-    def added(self, obj: Autoscaler) -> None:
-        """Noted as it was read."""
-
-    def updated(self, old: Autoscaler, new: Autoscaler) -> None:
-        """Noted as it was read."""
-
-    def deleted(self, obj: Autoscaler) -> None:
-        """Nothing is known of it any more."""
-        self._others.forget(obj.key)
-
-
-class _Successors:
-    """Lets PodAutoscalers go on when the HorizontalPodAutoscaler is gone that they were made from."""
-
-    def __init__(self, cache: Cache[Autoscaler], handler: ResourceEventHandler[Autoscaler]) -> None:
-        self._cache = cache
-        self._handler = handler
+    def __init__(self, deleted: Callable[[Autoscaler], None]) -> None:
+        self.deleted = deleted
 
     def added(self, obj: Autoscaler) -> None:
-        """Whoever waits looks for itself."""
+        """Nothing to do."""
 
     def updated(self, old: Autoscaler, new: Autoscaler) -> None:
-        """Whoever waits looks for itself."""
-
-    def deleted(self, obj: Autoscaler) -> None:
-        """Those that waited for it are as good as new."""
-        for each in list(self._cache):
-            origin = handover.find_origin(each.metadata)
-            if origin is not None and origin.uid == obj.metadata.uid:
-                self._handler.added(each)
+        """Nothing to do."""
 
 
 def target_of(autoscaler: Autoscaler) -> Reference:
-    """What an autoscaler scales."""
+    """The target of an autoscaler."""
     reference = autoscaler.wire.spec.scale_target_ref
     group = reference.api_version.rpartition("/")[0]
     return autoscaler.metadata.namespace, group, reference.kind, reference.name

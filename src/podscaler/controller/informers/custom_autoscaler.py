@@ -1,8 +1,8 @@
-"""Reading a PodAutoscaler, whose API server knows less of it than of a HorizontalPodAutoscaler.
+"""Decodes and validates a PodAutoscaler, which its API server checks less than a HorizontalPodAutoscaler.
 
-The watch of PodAutoscalers decodes with it. A custom resource is stored as it was written: a quantity may be a number,
-which the API server makes a text in a HorizontalPodAutoscaler. An API server that evaluates no rules of definitions
-stores what it would refuse in a HorizontalPodAutoscaler.
+A custom resource is stored as it was written: a quantity may be a number, which the API server makes a string in a
+HorizontalPodAutoscaler. An API server without validation rules stores what it would reject in a
+HorizontalPodAutoscaler.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ _AUTOSCALER = msgspec.json.Decoder(HorizontalPodAutoscaler)
 
 
 def decode(raw: msgspec.Raw | bytes) -> HorizontalPodAutoscaler:
-    """The object. Raises ValueError where it cannot be read."""
+    """The object in JSON. Raises ValueError where it cannot be decoded."""
     try:
         return _AUTOSCALER.decode(raw)
     except msgspec.ValidationError:
@@ -26,15 +26,15 @@ def decode(raw: msgspec.Raw | bytes) -> HorizontalPodAutoscaler:
 
 
 def fault(raw: msgspec.Raw | bytes) -> str:
-    """What the API server would refuse in a HorizontalPodAutoscaler, the first of it; empty where nothing is."""
+    """The first error that an API server would find in it as a HorizontalPodAutoscaler; empty: none."""
     obj = with_quantities(msgspec.json.decode(raw))
     hpa_defaults.fill_v2(obj)
-    faults = hpa_validation.faults(obj, None)
+    faults = hpa_validation.validate(obj, None)
     return f"the spec is invalid: {faults[0]}" if faults else ""
 
 
 def with_quantities(obj: Any) -> Any:
-    """The object (JSON-ready data, changed in place) with the quantities of its spec as texts."""
+    """The object (JSON-ready data, changed in place) with the quantities of its spec as strings."""
     spec = (obj.get("spec") or {}) if isinstance(obj, dict) else {}
     for metric in spec.get("metrics") or ():
         for source in SOURCES:

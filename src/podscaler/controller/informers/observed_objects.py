@@ -1,7 +1,7 @@
-"""What the controller follows: autoscalers and pods, read into facts once when they change.
+"""The cached objects of the informers: autoscalers and pods, decoded into facts once when they change.
 
-The loop keeps a cache of each; syncs take objects from there and parse nothing. A cached pod keeps only what decisions
-use (where somebody records, as text too), a cached autoscaler the whole object, because status writes carry it.
+Syncs take objects from the caches and decode nothing. A cached pod keeps only what decisions use (for a recording, its
+JSON too), a cached autoscaler the whole object, because status writes send it.
 
 Source: docs/spec/controller.md 2 (Queueing) and 10 (REST requests).
 """
@@ -30,7 +30,7 @@ _ENCODER = msgspec.json.Encoder()
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Autoscaler:
-    """A cached autoscaler: the object, its spec as facts, its kind, and what is wrong with it that nobody refused."""
+    """A cached autoscaler: the object, its spec as facts, its kind, and why it is invalid (empty: it is valid)."""
 
     metadata: ObjectMeta
     wire: HorizontalPodAutoscaler
@@ -40,7 +40,7 @@ class Autoscaler:
 
     @property
     def key(self) -> Key:
-        """Under which the controller keeps what it knows of it."""
+        """Its key in the controller's state."""
         return self.kind.key(self.metadata.namespace, self.metadata.name)
 
     @property
@@ -51,7 +51,7 @@ class Autoscaler:
 
 @dataclass(frozen=True, slots=True)
 class CachedPod:
-    """A cached pod: what finds it, its facts, and the JSON of its trimmed object (empty where nobody records)."""
+    """A cached pod: its metadata, its facts, and the JSON of its trimmed object (empty without a recording)."""
 
     metadata: PodMeta
     facts: model.Pod
@@ -61,12 +61,12 @@ class CachedPod:
 def autoscalers(
     rules: Emulation, kind: AutoscalerKind = HPA, *, note: Callable[[msgspec.Raw], None] | None = None
 ) -> WatchSource[Autoscaler]:
-    """All autoscalers of a kind; `note` is shown each object as it comes."""
+    """The source of all autoscalers of a kind; `note` is called with each object in JSON."""
     return WatchSource(kind.path(), kind.resource, _autoscaler(rules, kind, note))
 
 
 def pods(rules: Emulation, *, with_text: bool = False) -> WatchSource[CachedPod]:
-    """All pods."""
+    """The source of all pods; `with_text`: with their JSON, for a recording."""
     return WatchSource("/api/v1/pods", "pods", _pod(rules, with_text=with_text))
 
 
@@ -83,7 +83,7 @@ def _autoscaler(
         key = kind.key(wire.metadata.namespace, wire.metadata.name)
         before = alive.get(key)
         if before is not None and before.wire.spec == wire.spec:
-            facts = before.spec  # most events tell of a status
+            facts = before.spec  # most events are of a status
         elif kind is HPA:
             facts = spec.of(wire, rules)
         else:
@@ -108,6 +108,6 @@ def _pod(rules: Emulation, *, with_text: bool) -> Callable[[msgspec.Raw], Cached
 
 
 def _text(wire: Pod) -> bytes:
-    """The pod without what changes although nothing does that a decision looks at."""
+    """The pod in JSON, without fields that change and that no decision reads."""
     metadata = msgspec.structs.replace(wire.metadata, uid="", resource_version="")
     return _ENCODER.encode(msgspec.structs.replace(wire, metadata=metadata))

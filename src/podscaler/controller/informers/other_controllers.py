@@ -1,22 +1,22 @@
-"""Other controllers at work on the same autoscalers, told by the field managers of their status writes.
+"""Detects other controllers that write the status of the same autoscalers, by their field managers.
 
-The watch of autoscalers hands each object that changed to `note`; `Standing` asks `at_work` before anything is written
-about an autoscaler. It costs a look at metadata.managedFields when an object changes. Rules:
+The watch of autoscalers calls `note` with each object that changed; `WriteGate` calls `competing` before anything is
+written about an autoscaler. It costs a reading of metadata.managedFields when an object changes. Rules:
 
-1. Every manager but our own is another controller, unless it is kubectl (a person writes by hand) or a migration.
-   Another installation of podscaler has another manager (`podscaler.controller.options.installation`).
+1. Every manager but our own is another controller, except kubectl (a person writes by hand) and a migration. Another
+   installation of podscaler has another manager (`podscaler.controller.options.installation`).
 2. It competes for the autoscalers whose status it writes repeatedly: twice within RECENT_S. One write of a controller
    that is known by its name, the built-in one or another installation of podscaler, is enough. It does not compete for
    any other autoscaler.
 3. It is gone when it has been silent for SILENCE_S and for PERIODS of its own periods, as they were observed. Silence
-   counts only while there is something to write: a controller whose metrics stand still writes nothing either.
+   counts only while there is something to write: a controller whose metrics do not change writes nothing either.
 4. While kube-controller-manager renews its Lease the built-in controller may be at work: as long as its period is not
    known, its silence must last RECENT_S. Where the Lease has expired or is absent, all of its silence counts.
-5. A write before the first list that is older than RECENT_S and than our own last one counts for nothing: somebody
-   replaced that controller with ours before.
+5. A write before the first list that is older than RECENT_S and than our own last one does not count: that controller
+   was replaced by ours before.
 
-What was written before the first list counts from the server's time stamp, everything later from when we saw it: the
-clocks of two machines need not agree for that.
+Writes before the first list count from the API server's timestamp, later ones from when they were observed: the clocks
+of two machines need not agree for that.
 """
 
 import logging
@@ -72,14 +72,14 @@ _MANAGED = msgspec.json.Decoder(_Managed)
 
 
 class StatusWrite(NamedTuple):
-    """The last write of a status by one field manager, and when the API server took it."""
+    """The last write of a status by one field manager, and the API server's timestamp of it (ns since the epoch)."""
 
     manager: str
     at_ns: int
 
 
 def status_writes(raw: msgspec.Raw | bytes) -> Iterator[StatusWrite]:
-    """Who wrote the status of an object, by its metadata.managedFields. Raises ValueError."""
+    """The writers of an object's status, by its metadata.managedFields. Raises ValueError."""
     return _status_writes(_MANAGED.decode(raw).metadata)
 
 
@@ -105,7 +105,7 @@ async def is_built_in_alive(client: Client, now_ns: int) -> bool:
 
 
 class _Life(Enum):
-    """What the Lease of the built-in controller says."""
+    """Whether the built-in controller is alive, by its Lease."""
 
     UNKNOWN = "unknown"
     ALIVE = "alive"
@@ -117,10 +117,10 @@ class _Competitor:
     """One manager that wrote the status of one autoscaler.
 
     Attributes:
-        stamped_ns: the server's time stamp of its last write.
+        stamped_ns: the API server's timestamp of its last write.
         heard_s: when that was, by the monotonic clock.
         is_repeated: rule 2.
-        unanswered_s: since when there is something to write that it does not write; None: there is nothing.
+        unanswered_s: since when there is something to write that it has not written; None: there is nothing.
     """
 
     stamped_ns: int
@@ -131,7 +131,7 @@ class _Competitor:
 
 @dataclass(slots=True)
 class _Written:
-    """Who else writes one autoscaler's status, by manager."""
+    """The other writers of one autoscaler's status, by manager."""
 
     managers: dict[str, _Competitor] = field(default_factory=dict)
 
@@ -140,8 +140,6 @@ class OtherControllers:
     """See the module's rules.
 
     Args:
-        client: where the Lease of kube-controller-manager is.
-        clock: for how long ago a write was.
         own: the field manager of our own writes.
     """
 
@@ -151,15 +149,15 @@ class OtherControllers:
         self._clock = clock
         self._known: dict[Key, _Written] = {}
         self._intervals_s: dict[str, deque[float]] = {}
-        self._asked: set[Key] = set()
-        self._at_work: dict[Key, tuple[str, ...]] = {}
+        self._managed: set[Key] = set()
+        self._competing_by_key: dict[Key, tuple[str, ...]] = {}
         self._names: Counter[str] = Counter()
         self._built_in = _Life.UNKNOWN
         self._lease_fault = ""
         self._is_listed = False
 
     def note(self, raw: msgspec.Raw) -> None:
-        """An autoscaler as the server has it now. Raises ValueError."""
+        """Take an autoscaler in JSON as the API server has it now. Raises ValueError."""
         meta = _MANAGED.decode(raw).metadata
         written = self._known.setdefault((meta.namespace, meta.name), _Written())
         writes = list(_status_writes(meta))
@@ -171,26 +169,26 @@ class OtherControllers:
     def forget(self, key: Key) -> None:
         """The autoscaler is gone."""
         self._known.pop(key, None)
-        self.lay_down(key)
+        self.release(key)
 
-    def lay_down(self, key: Key) -> None:
-        """Another process looks after the autoscaler from now on: what `at_work` found counts no more."""
-        self._asked.discard(key)
+    def release(self, key: Key) -> None:
+        """Another process manages the autoscaler: the last result of `competing` does not count any more."""
+        self._managed.discard(key)
         self._keep(key, ())
 
     async def listed(self) -> None:
-        """All autoscalers have been noted once: what comes now is news."""
+        """All autoscalers have been listed: later writes count from when they are observed."""
         self._is_listed = True
-        await self._look_at_lease()
+        await self._refresh_lease()
 
     async def run(self) -> None:
-        """Follow the Lease of kube-controller-manager while that matters, until cancelled."""
+        """Read the Lease of kube-controller-manager regularly while it competes, until cancelled."""
         while True:
             await self._clock.sleep(LEASE_PERIOD_S)
-            await self._look_at_lease()
+            await self._refresh_lease()
 
-    def at_work(self, key: Key, *, has_change: bool) -> str:
-        """Who else is at work on the autoscaler, by name; empty where nobody is.
+    def competing(self, key: Key, *, has_change: bool) -> str:
+        """The other controllers of the autoscaler, names joined by commas; empty: none.
 
         Args:
             has_change: whether there is something to write about it now.
@@ -199,25 +197,25 @@ class OtherControllers:
         managers = written.managers if written is not None else {}
         now_s = self._clock.monotonic_s()
         names = sorted(name for name, each in managers.items() if self._is_at_work(name, each, now_s, has_change))
-        self._asked.add(key)
+        self._managed.add(key)
         self._keep(key, tuple(names))
         return ", ".join(names)
 
     @property
     def found(self) -> str:
-        """Who was at work on any autoscaler when that was asked last, by name; empty where nobody was."""
+        """The other controllers of any managed autoscaler, as of the last calls of `competing`; empty: none."""
         return ", ".join(sorted(self._names))
 
     @property
     def is_everywhere(self) -> bool:
-        """Whether others were at work on all autoscalers that were asked about, and one was; not those laid down."""
-        return bool(self._asked) and len(self._at_work) == len(self._asked)
+        """Whether every managed autoscaler has another controller, and there is at least one autoscaler."""
+        return bool(self._managed) and len(self._competing_by_key) == len(self._managed)
 
     def _keep(self, key: Key, names: tuple[str, ...]) -> None:
-        """Remember who is at work on an autoscaler now."""
-        before = self._at_work.pop(key, ())
+        """Keep the other controllers of an autoscaler."""
+        before = self._competing_by_key.pop(key, ())
         if names:
-            self._at_work[key] = names
+            self._competing_by_key[key] = names
         if names != before:
             self._names.update(names)
             self._names.subtract(before)
@@ -255,8 +253,8 @@ class OtherControllers:
             known.is_repeated = _is_known(write.manager) or interval_s <= RECENT_S
             known.stamped_ns, known.heard_s, known.unanswered_s = write.at_ns, now_s, None
 
-    async def _look_at_lease(self) -> None:
-        """Learn whether kube-controller-manager is alive, while it competes for an autoscaler."""
+    async def _refresh_lease(self) -> None:
+        """Read whether kube-controller-manager is alive, while it competes for an autoscaler."""
         if not any(BUILT_IN in each.managers for each in self._known.values()):
             return
         try:
@@ -269,5 +267,5 @@ class OtherControllers:
 
 
 def _is_known(manager: str) -> bool:
-    """Whether the name tells that a manager is a controller of autoscalers."""
+    """Whether the name of a manager is that of a controller of autoscalers."""
     return manager == BUILT_IN or manager.startswith(installation.MANAGER)

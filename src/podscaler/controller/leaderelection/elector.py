@@ -1,16 +1,16 @@
-"""Getting and keeping one lease: client-go's leader election, step by step.
+"""Acquires and renews one lease: client-go's leader election, step by step.
 
-An Office tries (`attempt`), keeps (`hold`) and gives back (`release`). Rules:
+A LeaseHolder acquires (`attempt`), renews (`hold`) and releases the lease (`release`). Rules:
 
-1. Nobody compares clocks of two machines: a lease has expired when its record has not changed for its duration by the
-   local monotonic clock. What a watch tells (`observe`) counts like what a GET shows.
-2. Of several who try, the API server lets one through: an update names the version that was read.
+1. Clocks of two machines are never compared: a lease has expired when its record has not changed for its duration by
+   the local monotonic clock. A record from a watch (`observe`) counts like one from a GET.
+2. Of several candidates, the API server accepts one: an update names the resourceVersion that was read.
 3. The holder's right to write is its `write_lease`, which ends before the lease can expire for anybody else.
-4. A holder whose lease may have expired for others has lost it, even if nobody took it: it must get it anew, as others
-   may have gone to work because it seemed to be gone.
+4. A holder whose lease may have expired for others has lost it, even if nobody acquired it: others may have started to
+   work because it seemed to be expired. It must acquire the lease again.
 
-Differs from client-go: rule 4; a holder that sees another in its place stops at once, and not at its renew deadline;
-a Lease that was deleted while another held it is not created anew before that one's time is over.
+Differs from client-go: rule 4; a holder that sees another holder stops at once, and not at its renew deadline; a Lease
+that was deleted while another process held it is not created again before that lease would have expired.
 
 Source: k8s.io/client-go/tools/leaderelection (documentation and behaviour of v1.37); docs/spec/controller.md 11 (Leader
 election).
@@ -23,20 +23,19 @@ from typing import Protocol
 from podscaler.base.clock import Clock, rfc3339_micro
 from podscaler.base.errors import StatusError
 from podscaler.controller.leaderelection import timeouts, write_lease
-from podscaler.controller.leaderelection.lease import LeaderElectionRecord
-from podscaler.controller.leaderelection.lease_lock import LeaseLock
-from podscaler.controller.leaderelection.timing import Timing
-from podscaler.controller.leaderelection.write_lease import Tenure
+from podscaler.controller.leaderelection.election import Timing
+from podscaler.controller.leaderelection.lease import LeaderElectionRecord, LeaseLock
+from podscaler.controller.leaderelection.write_lease import WriteLease
 from podscaler.kube.transport.transport import TransportError
 
 log = logging.getLogger(__name__)
 
 
 class RenewalObserver(Protocol):
-    """Who wants to know how renewing goes."""
+    """Counts renewals that need more than one request."""
 
     def slow_path(self, name: str) -> None:
-        """A holder had to read its lease before it could renew it."""
+        """A holder had to read its lease before it renewed it."""
         ...
 
 
@@ -44,12 +43,11 @@ class Elector:
     """See the module's rules.
 
     Args:
-        lock: the Lease.
+        lock: reads and writes the Lease.
         timing: the durations.
-        identity: ours, different from everybody else's.
-        clock: this machine's.
-        telemetry: who counts.
-        within: the tenure without which this one's is worth nothing.
+        identity: of this process, unique.
+        telemetry: counts renewals that need more than one request.
+        within: a write lease that bounds this one's; None: there is none.
     """
 
     def __init__(
@@ -60,56 +58,56 @@ class Elector:
         identity: str,
         clock: Clock,
         telemetry: RenewalObserver,
-        within: Tenure | None = None,
+        within: WriteLease | None = None,
     ) -> None:
         self.lock = lock
         self.identity = identity
-        self.tenure = Tenure(clock, within)
-        self._lease = Tenure(clock)
+        self.write_lease = WriteLease(clock, within)
+        self._lease = WriteLease(clock)
         self._timing = timing
         self._clock = clock
         self._telemetry = telemetry
         self._observed: LeaderElectionRecord | None = None
         self._observed_at_s = -math.inf
-        self._reported = ""
-        self._said = ""
+        self._logged_holder = ""
+        self._logged_error = ""
 
     @property
     def is_leader(self) -> bool:
-        """Whether the record that was seen last is ours."""
+        """Whether this process is the holder in the last observed record."""
         return self._observed is not None and self._observed.holder == self.identity
 
     @property
     def holder(self) -> str:
-        """Who holds the lease, as it was seen last; empty: nobody."""
+        """The identity of the holder in the last observed record; empty: nobody."""
         return self._observed.holder if self._observed else ""
 
     @property
     def unrenewed_s(self) -> float:
-        """How long the record that was seen last has stood still."""
+        """Seconds since the last observed record changed."""
         return self._clock.monotonic_s() - self._observed_at_s
 
     def observe(self, record: LeaderElectionRecord, at_s: float) -> None:
-        """Somebody saw this record at that instant of the monotonic clock; what is older news changes nothing."""
+        """Take a record that was observed at that instant of the monotonic clock; an older one is ignored."""
         if record != self._observed and at_s >= self._observed_at_s:
             self._observed, self._observed_at_s = record, at_s
 
     @property
     def expires_in_s(self) -> float:
-        """In how many seconds the lease can be had if nobody renews it; 0 or less: now."""
+        """Seconds until the lease expires if nobody renews it; 0 or less: it can be acquired now."""
         if self._observed is None or not self._observed.holder:
             return 0.0
         return self._observed_at_s + self._observed.duration_s - self._clock.monotonic_s()
 
     async def attempt(self) -> bool:
-        """Try to get the lease; whether it is ours now."""
-        begun = await self._tried(self._timing.attempt_s)
+        """Try to acquire the lease once; whether this process holds it now."""
+        begun = await self._attempt_within(self._timing.attempt_s)
         if begun is not None:
             self._prolong(begun)
         return begun is not None
 
     async def hold(self) -> None:
-        """Renew the lease until that fails for the whole renew deadline, another has it, or it has expired."""
+        """Renew the lease; return when that failed for the renew deadline, another holds it, or it has expired."""
         while True:
             await self._clock.sleep(self._timing.retry_period_s)
             deadline_s = self._clock.monotonic_s() + self._timing.renew_deadline_s
@@ -117,56 +115,56 @@ class Elector:
                 is_late = self._clock.monotonic_s() + self._timing.retry_period_s >= deadline_s
                 if is_late or not self.is_leader or self._lease.remaining_s() <= 0:
                     log.error("failed to renew lease %s", self.lock)
-                    self.tenure.end()
+                    self.write_lease.end()
                     return
                 await self._clock.sleep(self._timing.retry_period_s)
 
     async def _renew(self, limit_s: float) -> bool:
-        """Try to renew; one that is done only when the lease may have expired for others is none (rule 4)."""
-        begun = await self._tried(min(limit_s, self._timing.attempt_s))
+        """Try to renew once; false also where the lease may have expired for others meanwhile (rule 4)."""
+        begun = await self._attempt_within(min(limit_s, self._timing.attempt_s))
         if begun is None or self._lease.remaining_s() <= 0:
             return False
         self._prolong(begun)
         return True
 
-    async def _tried(self, limit_s: float) -> write_lease.Moment | None:
-        """When the try was begun, if it succeeded."""
+    async def _attempt_within(self, limit_s: float) -> write_lease.ClockReading | None:
+        """When the attempt began, if it succeeded; None where it failed or took too long."""
         begun = write_lease.now(self._clock)
         try:
             is_ours = await timeouts.within(self._clock, limit_s, self._try(begun))
-            self._said = self._said if not is_ours else ""
+            self._logged_error = self._logged_error if not is_ours else ""
         except StatusError as error:
-            self._say(error)
+            self._log_error(error)
             is_ours = False
-        self._report()
+        self._log_holder()
         return begun if is_ours else None
 
-    def _prolong(self, begun: write_lease.Moment) -> None:
-        self.tenure.renew(begun, self._timing.renew_deadline_s)
+    def _prolong(self, begun: write_lease.ClockReading) -> None:
+        self.write_lease.renew(begun, self._timing.renew_deadline_s)
         self._lease.renew(begun, int(self._timing.lease_duration_s))
 
     async def release(self) -> bool:
-        """Give the lease back, so that others need not wait; whether it is not ours any more."""
-        self.tenure.end()
+        """Release the lease, so that others need not wait; whether this process certainly holds it no more."""
+        self.write_lease.end()
         try:
             return await timeouts.within(self._clock, self._timing.attempt_s, self._release())
         except StatusError as error:
             log.warning("failed to release lease %s: %s", self.lock, error)
             return False
 
-    async def _try(self, begun: write_lease.Moment) -> bool:
+    async def _try(self, begun: write_lease.ClockReading) -> bool:
         fresh = self._record(begun.wall_ns)
         if self.is_leader and self._is_valid(begun.monotonic_s) and await self._renew_unseen(fresh):
             return True
         known = await self.lock.get()
         if known is None:
-            if self._is_anothers(begun.monotonic_s):
+            if self._is_held_by_other(begun.monotonic_s):
                 return False
             await self.lock.create(fresh)
             self._set(fresh)
             return True
         self.observe(known, self._clock.monotonic_s())
-        if self._is_anothers(begun.monotonic_s):
+        if self._is_held_by_other(begun.monotonic_s):
             return False
         if self.is_leader:
             self._telemetry.slow_path(self.lock.name)
@@ -174,7 +172,7 @@ class Elector:
         return True
 
     async def _renew_unseen(self, fresh: LeaderElectionRecord) -> bool:
-        """Renew in the hope that the lease is as we left it; whether it was."""
+        """Renew without reading the lease first; whether it was unchanged."""
         assert self._observed is not None
         try:
             await self._update(fresh, self._observed, transitions=self._observed.transitions)
@@ -208,20 +206,20 @@ class Elector:
         self._observed, self._observed_at_s = record, self._clock.monotonic_s()
 
     def _is_valid(self, now_s: float) -> bool:
-        """Whether the record that was seen last has not expired."""
+        """Whether the last observed record has not expired."""
         return self._observed is not None and self._observed_at_s + self._observed.duration_s > now_s
 
-    def _is_anothers(self, now_s: float) -> bool:
+    def _is_held_by_other(self, now_s: float) -> bool:
         return bool(self.holder) and self._is_valid(now_s) and not self.is_leader
 
-    def _say(self, error: StatusError) -> None:
-        """Log what is news: not that another was faster, nor what `server_health` reports for all requests."""
+    def _log_error(self, error: StatusError) -> None:
+        """Log a new error; conflicts at INFO, and at DEBUG what `server_health` logs for all requests."""
         level = logging.INFO if error.code == 409 else logging.WARNING
-        is_reported = str(error) == self._said or isinstance(error, TransportError) or error.code == 401
+        is_reported = str(error) == self._logged_error or isinstance(error, TransportError) or error.code == 401
         log.log(logging.DEBUG if is_reported else level, "lease %s: %s", self.lock, error)
-        self._said = str(error)
+        self._logged_error = str(error)
 
-    def _report(self) -> None:
-        if self.holder != self._reported:
-            self._reported = self.holder
+    def _log_holder(self) -> None:
+        if self.holder != self._logged_holder:
+            self._logged_holder = self.holder
             log.info("lease %s: %s", self.lock, f"held by {self.holder}" if self.holder else "held by nobody")

@@ -1,12 +1,12 @@
-"""Nothing is written but by the holder of a lease: a transport that refuses the writes of everybody else.
+"""A transport that sends writes only while the process holds the lease that allows them.
 
-The controller's client is on one wherever controllers are elected; leases themselves are written past it. Each write,
-repeated ones too, is looked at right before it is sent, and gets no more time than its tenure has left. So no write
-begins after a tenure's end, whatever delayed it (a pause of the process, a full queue, a server that asked to wait),
-and none is waited for after it.
+The controller's client has one wherever there is leader election; Leases themselves are written through another client.
+Each write, a retry too, is checked right before it is sent, and its timeout is what its write lease has left. So no
+write begins after the end of a write lease, whatever delayed it (a pause of the process, a full queue, a server that
+asked to wait), and none is awaited after it.
 
-A sync writes by the tenure of the part that its autoscaler belongs to (`enter`), and so do its events later; what is
-written about autoscalers of several parts (histories) goes by the weakest tenure that the process holds.
+A sync writes by the write lease of its autoscaler's shard (`enter`), and so do its events later. Writes about
+autoscalers of several shards (histories) go by the write lease of this process that ends first.
 """
 
 from collections.abc import Callable
@@ -15,54 +15,55 @@ from contextvars import ContextVar
 from dataclasses import replace
 
 from podscaler.base.errors import PodscalerError
-from podscaler.controller.leaderelection.write_lease import Tenure
+from podscaler.controller.leaderelection.write_lease import WriteLease
 from podscaler.kube.transport.transport import Request, Response, ResponseStream, Transport
 
-_entered: ContextVar[Tenure | None] = ContextVar("podscaler_tenure", default=None)
+_current: ContextVar[WriteLease | None] = ContextVar("podscaler_write_lease", default=None)
 
 
-class Deposed(PodscalerError):
-    """A write was refused because its tenure is over; no StatusError, as nothing is to be reported or tried again."""
+class LeadershipLost(PodscalerError):
+    """A write was not sent because its write lease has ended.
+
+    It is no StatusError: it is neither reported in a status nor retried.
+    """
 
     def __init__(self, request: Request) -> None:
         super().__init__(f"{request.method} {request.path} is not sent: the lease that allows it is not held any more")
 
 
-def enter(tenure: Tenure | None) -> None:
-    """Write by this tenure until the running task ends or enters another; None: by the weakest."""
-    _entered.set(tenure)
+def enter(write_lease: WriteLease | None) -> None:
+    """Use this write lease in the running task from now on; None: the one of the process that ends first."""
+    _current.set(write_lease)
 
 
-def entered() -> Tenure | None:
-    """The tenure that the running task entered; None where it entered none."""
-    return _entered.get()
+def current_write_lease() -> WriteLease | None:
+    """The write lease that the running task entered; None: none."""
+    return _current.get()
 
 
 class FencedTransport:
     """See the module.
 
     Args:
-        transport: where requests go.
-        weakest: the tenure of the process that ends first; None: it holds none.
+        weakest: returns the write lease of the process that ends first; None: it holds none.
     """
 
-    def __init__(self, transport: Transport, weakest: Callable[[], Tenure | None]) -> None:
+    def __init__(self, transport: Transport, weakest: Callable[[], WriteLease | None]) -> None:
         self._transport = transport
         self._weakest = weakest
 
     @property
     def server(self) -> str:
-        """As in Transport."""
         return self._transport.server
 
     async def request(self, request: Request) -> Response:
-        """As in Transport. Raises Deposed, without sending anything."""
+        """As in Transport. Raises LeadershipLost, without sending anything."""
         if request.method == "GET":
             return await self._transport.request(request)
-        tenure = _entered.get() or self._weakest()
-        remaining_s = 0.0 if tenure is None else tenure.remaining_s()
+        write_lease = _current.get() or self._weakest()
+        remaining_s = 0.0 if write_lease is None else write_lease.remaining_s()
         if remaining_s <= 0:
-            raise Deposed(request)
+            raise LeadershipLost(request)
         if request.timeout_s is None or request.timeout_s > remaining_s:
             request = replace(request, timeout_s=remaining_s)
         return await self._transport.request(request)
@@ -72,5 +73,4 @@ class FencedTransport:
         return self._transport.stream(request)
 
     async def close(self) -> None:
-        """As in Transport."""
         await self._transport.close()

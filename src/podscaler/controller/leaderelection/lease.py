@@ -1,37 +1,41 @@
-"""A Lease (coordination.k8s.io/v1) as elections use it.
+"""The Lease (coordination.k8s.io/v1) as elections use it, and the lock that reads and writes one.
 
-`lease_lock` reads and writes one, `lease_informer` follows all of an election. Labels tell which Leases belong to an
-election, an annotation for how many shards it is.
+An elector has a LeaseLock, which replaces the Lease only as it was read: the whole object is written back, so that
+fields and labels of others stay, and its resourceVersion makes one of two concurrent updates fail. `lease_informer`
+watches all Leases of an election. A label names the election of a Lease, an annotation its number of shards.
 
-Source: client-go's leaselock (which fields mean what).
+Source: client-go's leaselock (the meaning of fields).
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from podscaler.api.machinery.meta import ObjectMeta, Wire
+from podscaler.base.errors import StatusError
 from podscaler.kube.client import urls
+from podscaler.kube.client.client import Client, is_not_found
 
 GROUP = "coordination.k8s.io"
 RESOURCE = f"leases.{GROUP}"
 NAME = "podscaler-controller"
-"""Of the Lease of a lone leader, and of the election, unless flags say otherwise."""
+"""The default name of the Lease of a single leader, and of the election."""
 NAMESPACE = "kube-system"
-"""Of the Leases, unless flags say otherwise."""
+"""The default namespace of the Leases."""
 ELECTION = "podscaler.dev/election"
-"""The label: the name of the election."""
+"""The label with the name of the election."""
 SHARDS = "podscaler.dev/shards"
-"""The annotation: into how many shards autoscalers are split; 0: not at all."""
+"""The annotation with the number of shards; 0: a single leader."""
 
 
 class LeaderElectionRecord(msgspec.Struct, frozen=True):
-    """Who holds a lease, and since when; equal records mean that nothing was renewed.
+    """The holder of a lease, and since when; equal records mean that nothing was renewed.
 
     Attributes:
-        holder: the identity; empty: nobody, the last one has released it.
+        holder: the identity; empty: the lease was released.
         duration_s: how long others wait after they saw the record change.
-        acquired_at, renewed_at: by the holder's wall clock, as texts; nobody computes with them.
+        acquired_at, renewed_at: RFC 3339, by the holder's wall clock; elections do not compute with them.
         transitions: how often the holder changed.
     """
 
@@ -51,14 +55,14 @@ class _Spec(Wire, frozen=True):
 
 
 class Lease(Wire, frozen=True):
-    """What is read of a Lease."""
+    """The fields of a Lease that are read."""
 
     metadata: ObjectMeta
     spec: _Spec = _Spec()
 
     @property
     def record(self) -> LeaderElectionRecord:
-        """What it says."""
+        """The spec."""
         spec = self.spec
         return LeaderElectionRecord(
             spec.holder_identity or "",
@@ -70,7 +74,7 @@ class Lease(Wire, frozen=True):
 
     @property
     def shards(self) -> str:
-        """For how many shards the election is that it belongs to, as a text."""
+        """The number of shards of its election, as text; empty where it has none."""
         return (self.metadata.annotations or {}).get(SHARDS, "")
 
 
@@ -83,7 +87,7 @@ def read(raw: bytes | msgspec.Raw) -> Lease:
 
 
 def spec_of(record: LeaderElectionRecord) -> dict[str, Any]:
-    """The fields of a record, JSON-ready; nobody is an empty holder, as client-go writes it."""
+    """The spec of a record, JSON-ready; a released lease has an empty holder, as client-go writes it."""
     return {
         "holderIdentity": record.holder,
         "leaseDurationSeconds": record.duration_s,
@@ -94,16 +98,93 @@ def spec_of(record: LeaderElectionRecord) -> dict[str, Any]:
 
 
 def shard_name(election: str, shard: int) -> str:
-    """Of the Lease of a shard."""
+    """The name of the Lease of a shard."""
     return f"{election}-shard-{shard}"
 
 
 def path(namespace: str, *name: str) -> str:
-    """Of the Leases of a namespace, or of one."""
+    """The path of the Leases of a namespace, or of one."""
     return urls.group_version(GROUP, "v1") + urls.path("namespaces", namespace, "leases", *name)
 
 
 def only_if(meta: ObjectMeta) -> bytes:
-    """The options of a DELETE that removes a Lease only as it was seen."""
+    """DeleteOptions that delete a Lease only if it is unchanged."""
     preconditions = {"uid": meta.uid, "resourceVersion": meta.resource_version}
     return msgspec.json.encode({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": preconditions})
+
+
+class LeaseLock:
+    """The lock of one Lease; see the module.
+
+    Args:
+        client: not fenced.
+        namespace: of the Lease.
+        name: of the Lease.
+        election: the value of its election label.
+        shards: the value of its shards annotation.
+    """
+
+    def __init__(self, client: Client, *, namespace: str, name: str, election: str, shards: int) -> None:
+        self._client = client
+        self.namespace = namespace
+        self.name = name
+        self._labels = {ELECTION: election}
+        self._annotations = {SHARDS: str(shards)}
+        self._object: dict[str, Any] | None = None
+
+    def __str__(self) -> str:
+        """Namespace and name, for messages."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """The metadata of the Lease as it was last read or written; empty before that."""
+        found: Mapping[str, Any] = (self._object or {}).get("metadata", {})
+        return found
+
+    async def get(self) -> LeaderElectionRecord | None:
+        """The record of the Lease as it is now; None where there is no Lease. Raises StatusError."""
+        try:
+            body = await self._client.get(path(self.namespace, self.name), subject=self._subject)
+        except StatusError as error:
+            if is_not_found(error):
+                self._object = None
+                return None
+            raise
+        return self._keep(body)
+
+    async def create(self, record: LeaderElectionRecord) -> None:
+        """Create the Lease. Raises StatusError, also where it exists."""
+        metadata = {"name": self.name, "namespace": self.namespace}
+        body = msgspec.json.encode(self._with({"metadata": metadata}, record))
+        self._keep(await self._client.post(path(self.namespace), body, subject=self._subject))
+
+    async def update(self, record: LeaderElectionRecord) -> None:
+        """Replace the record that was read last. Raises StatusError, also where the Lease has changed since."""
+        if self._object is None:
+            raise StatusError("lease not initialized, call get or create first", code=0)
+        body = msgspec.json.encode(self._with(self._object, record))
+        self._keep(await self._client.put(path(self.namespace, self.name), body, subject=self._subject))
+
+    async def delete(self) -> None:
+        """Delete the Lease if it is as it was last read or written. Raises StatusError."""
+        body = only_if(msgspec.convert(self.metadata, ObjectMeta))
+        await self._client.delete(path(self.namespace, self.name), subject=self._subject, body=body)
+
+    @property
+    def _subject(self) -> str:
+        return f"{RESOURCE} {self.name}"
+
+    def _with(self, known: Mapping[str, Any], record: LeaderElectionRecord) -> dict[str, Any]:
+        metadata = dict(known["metadata"])
+        metadata["labels"] = (metadata.get("labels") or {}) | self._labels
+        metadata["annotations"] = (metadata.get("annotations") or {}) | self._annotations
+        spec = (known.get("spec") or {}) | spec_of(record)
+        return {"kind": "Lease", "apiVersion": f"{GROUP}/v1", "metadata": metadata, "spec": spec}
+
+    def _keep(self, body: bytes) -> LeaderElectionRecord:
+        try:
+            self._object = msgspec.json.decode(body, type=dict[str, Any])
+            return read(body).record
+        except ValueError as error:
+            raise StatusError(f"the Lease {self} cannot be read: {error}", code=0) from error

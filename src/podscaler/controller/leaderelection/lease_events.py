@@ -1,20 +1,21 @@
-"""Events on a Lease: who became its leader, who stopped.
+"""Events about Leases: which process became the leader, and which stopped leading.
 
-An Office announces; nothing waits for it, and an event that cannot be written is dropped with a line in the log.
+A LeaseHolder records them. Nothing waits for them, and an event that cannot be written is dropped with a log line.
 
-Source: client-go's leaselock (reason, message), its event recorder (the rest).
+Source: client-go's leaselock (reason, message), its event recorder (the other fields).
 """
 
 import asyncio
 import logging
+from typing import Any
 
 import msgspec
 
-from podscaler.base.clock import Clock, rfc3339
+from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
 from podscaler.controller.leaderelection import timeouts
-from podscaler.controller.leaderelection.lease import GROUP
-from podscaler.controller.leaderelection.lease_lock import LeaseLock
+from podscaler.controller.leaderelection.lease import GROUP, LeaseLock
+from podscaler.event_correlation import EventDraft, core_event
 from podscaler.kube.client import urls
 from podscaler.kube.client.client import Client
 
@@ -25,12 +26,11 @@ REASON = "LeaderElection"
 TIMEOUT_S = 5.0
 
 
-class Announcer:
+class LeaseEventRecorder:
     """See the module.
 
     Args:
-        client: past every fence.
-        clock: for stamps and the time-out.
+        client: not fenced.
     """
 
     def __init__(self, client: Client, clock: Clock) -> None:
@@ -38,14 +38,14 @@ class Announcer:
         self._clock = clock
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def say(self, lock: LeaseLock, identity: str, what: str) -> None:
-        """Have `<identity> <what>` written about a Lease."""
+    def record(self, lock: LeaseLock, identity: str, what: str) -> None:
+        """Have the event `<identity> <what>` written about a Lease."""
         task = asyncio.get_running_loop().create_task(self._write(lock, f"{identity} {what}"))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def finish(self) -> None:
-        """Return when everything that was said is written or dropped."""
+        """Return when every recorded event is written or dropped."""
         await asyncio.gather(*self._tasks)
 
     async def _write(self, lock: LeaseLock, message: str) -> None:
@@ -58,27 +58,15 @@ class Announcer:
             log.info("the event %r about the lease %s is dropped: %s", message, lock, error)
 
 
-def _event(lock: LeaseLock, message: str, now_ns: int) -> dict[str, object]:
-    return {
-        "kind": "Event",
-        "apiVersion": "v1",
-        "metadata": {"name": f"{lock.name}.{now_ns:x}", "namespace": lock.namespace},
-        "involvedObject": {
-            "kind": "Lease",
-            "apiVersion": f"{GROUP}/v1",
-            "namespace": lock.namespace,
-            "name": lock.name,
-            "uid": lock.metadata.get("uid", ""),
-            "resourceVersion": lock.metadata.get("resourceVersion", ""),
-        },
-        "reason": REASON,
-        "message": message,
-        "source": {"component": COMPONENT},
-        "firstTimestamp": rfc3339(now_ns),
-        "lastTimestamp": rfc3339(now_ns),
-        "count": 1,
-        "type": "Normal",
-        "eventTime": None,
-        "reportingComponent": COMPONENT,
-        "reportingInstance": "",
+def _event(lock: LeaseLock, message: str, now_ns: int) -> dict[str, Any]:
+    involved = {
+        "kind": "Lease",
+        "apiVersion": f"{GROUP}/v1",
+        "namespace": lock.namespace,
+        "name": lock.name,
+        "uid": lock.metadata.get("uid", ""),
+        "resourceVersion": lock.metadata.get("resourceVersion", ""),
     }
+    name = f"{lock.name}.{now_ns:x}"
+    event = EventDraft(lock.name, lock.name, "Normal", REASON, message, now_ns, name=name, first_at_ns=now_ns)
+    return core_event(event, involved, component=COMPONENT)

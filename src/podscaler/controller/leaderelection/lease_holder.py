@@ -1,15 +1,14 @@
-"""A lease, and the part of the work that its holder does.
+"""One lease with the callbacks of its holder, in an order that never lets two processes write about one autoscaler.
 
-An election has one Office for everything, a sharded one has one for each shard. What it does in order, so that no two
-processes ever write about one autoscaler:
+A single leader has one LeaseHolder, a sharded controller has one for each shard. Order:
 
-* Having got the lease, it waits SETTLE_S, in which watches tell what the one before wrote last, and takes the work up.
-* Giving it back, it first stops giving out work, then waits for syncs on their way, has events and histories written,
-  and only then releases the lease.
-* Having lost it, it stops and forgets; its tenure has ended before anybody else could get the lease.
-* An exception on this path is a bug (what the world causes is handled where it arises): leading ends. The part is
-  dropped, the lease released once nothing of the part runs any more, `fault` says so, and `serve` raises, so that the
-  process ends.
+* After it acquired the lease, it waits SETTLE_S, in which watches deliver the last writes of the holder before, and
+  calls `on_started_leading`.
+* To release the lease, it first stops new syncs, then calls `on_stopped_leading`, which waits for running syncs and
+  writes events and histories, and releases the lease last.
+* After it lost the lease, it calls `on_lost_lease`; its write lease ended before another process could acquire it.
+* An exception here is a bug (failures of requests are handled where they arise): leading ends. `on_lost_lease` is
+  called, the lease is released, `fault` has the reason, and `serve` raises, so that the process ends.
 
 Differs from client-go: a panic in OnStartedLeading ends the process without a release, and others wait for the lease
 duration.
@@ -24,64 +23,69 @@ from podscaler.base.clock import Clock
 from podscaler.base.errors import PodscalerError
 from podscaler.controller.leaderelection import timeouts
 from podscaler.controller.leaderelection.elector import Elector
-from podscaler.controller.leaderelection.lease_events import Announcer
-from podscaler.controller.leaderelection.shard_ownership import Part, Work
+from podscaler.controller.leaderelection.lease_events import LeaseEventRecorder
+from podscaler.controller.leaderelection.shard_ownership import KeyFilter, LeaderCallbacks
 from podscaler.controller.leaderelection.telemetry import ElectionMetrics
-from podscaler.controller.leaderelection.write_lease import Tenure
+from podscaler.controller.leaderelection.write_lease import WriteLease
 
 log = logging.getLogger(__name__)
 
 SETTLE_S = 0.25
 MAX_UNRENEWED_S = 20.0
-"""How much longer than its duration a lease that we hold may stand still before the process counts as ill."""
+"""A lease that is held and was not renewed for its duration and this much longer makes /healthz fail."""
 
 
-class Office:
+class LeaseHolder:
     """See the module.
 
     Args:
-        elector: of the lease.
-        part: what belongs to it.
-        clock: for waits.
-        announcer: tells of changes, by events.
-        telemetry: tells of changes, by metrics.
+        elector: acquires and renews the lease.
+        belongs: whether an autoscaler is synced by this lease.
+        events: records changes of the holder.
+        telemetry: has the holder as a metric.
     """
 
     def __init__(
-        self, elector: Elector, part: Part, *, clock: Clock, announcer: Announcer, telemetry: ElectionMetrics
+        self,
+        elector: Elector,
+        belongs: KeyFilter,
+        *,
+        clock: Clock,
+        events: LeaseEventRecorder,
+        telemetry: ElectionMetrics,
     ) -> None:
         self.elector = elector
-        self.part = part
+        self.belongs = belongs
         self.is_held = False
         self.is_working = False
         self._clock = clock
-        self._announcer = announcer
+        self._events = events
         self._telemetry = telemetry
-        self._leaving = asyncio.Event()
+        self._resigning = asyncio.Event()
         self._failure = ""
         telemetry.status(elector.lock.name, is_holder=False)
 
     @property
-    def is_leaving(self) -> bool:
-        """Whether the lease is about to be given back."""
-        return self._leaving.is_set()
+    def is_resigning(self) -> bool:
+        """Whether the lease is about to be released."""
+        return self._resigning.is_set()
 
     @property
-    def tenure(self) -> Tenure | None:
-        """By which its work is done; None where it is not ours."""
-        return self.elector.tenure if self.is_working else None
+    def write_lease(self) -> WriteLease | None:
+        """The write lease of syncs; None where nothing is synced by this lease."""
+        return self.elector.write_lease if self.is_working else None
 
     @property
-    def held_tenure(self) -> Tenure | None:
-        """As long as the lease is held: what is being given back is still written."""
-        return self.elector.tenure if self.is_held else None
+    def held_write_lease(self) -> WriteLease | None:
+        """The write lease as long as the lease is held: syncs that end before its release still write."""
+        return self.elector.write_lease if self.is_held else None
 
-    def leave(self) -> None:
-        """Give the lease back soon."""
-        self._leaving.set()
+    def resign(self) -> None:
+        """Release the lease soon."""
+        self._resigning.set()
 
     def fault(self, lease_duration_s: float) -> str:
-        """What is wrong with the process; empty where nothing is.
+        """The reason why /healthz fails; empty where it does not.
 
         Source: client-go's Check, with the 20 s that kube-controller-manager allows.
         """
@@ -91,78 +95,80 @@ class Office:
             return f"failed election to renew leadership on lease {self.elector.lock.name}"
         return ""
 
-    async def serve(self, work: Work, *, prepare: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
-        """Try to get the lease once; having got it, do the work until it is lost or given back.
+    async def serve(
+        self, callbacks: LeaderCallbacks, *, prepare: Callable[[], Coroutine[Any, Any, None]] | None = None
+    ) -> None:
+        """Try to acquire the lease once; if that succeeds, hold it until it is lost or `resign` is called.
 
         Args:
-            work: what is told.
-            prepare: what to do between getting the lease and taking up the work.
+            callbacks: start and stop the syncs.
+            prepare: awaited between the acquisition and `on_started_leading`.
 
-        Raises whatever fails in the work or in renewing, which is a bug; the lease is given back by then.
+        Raises the exception of a bug in the callbacks or in renewing; the lease is released by then.
         """
-        self._leaving.clear()
+        self._resigning.clear()
         if not await self.elector.attempt():
             return
-        self._got()
+        self._on_acquired()
         holding = asyncio.get_running_loop().create_task(self.elector.hold())
         try:
-            await timeouts.first_of(self._begin(work, prepare), holding, self._leaving.wait())
+            await timeouts.first_of(self._begin(callbacks, prepare), holding, self._resigning.wait())
             if not holding.done():
-                await timeouts.first_of(holding, self._leaving.wait())
-            await self._end(work, holding)
+                await timeouts.first_of(holding, self._resigning.wait())
+            await self._end(callbacks, holding)
         except Exception as error:
-            await self._fail(work, holding, error)
+            await self._fail(callbacks, holding, error)
             raise
         finally:
             self.is_working = self.is_held = False
-            self.elector.tenure.end()
+            self.elector.write_lease.end()
             await timeouts.end(holding)
             self._telemetry.status(self.elector.lock.name, is_holder=False)
 
-    async def _begin(self, work: Work, prepare: Callable[[], Coroutine[Any, Any, None]] | None) -> None:
+    async def _begin(self, callbacks: LeaderCallbacks, prepare: Callable[[], Coroutine[Any, Any, None]] | None) -> None:
         await self._clock.sleep(SETTLE_S)
         if prepare is not None:
             await prepare()
         self.is_working = True
-        work.take_up(self.part)
+        callbacks.on_started_leading(self.belongs)
 
-    async def _end(self, work: Work, holding: "asyncio.Task[None]") -> None:
+    async def _end(self, callbacks: LeaderCallbacks, holding: "asyncio.Task[None]") -> None:
         was_working, self.is_working = self.is_working, False
         if was_working and not holding.done():
-            await self._lay_down(work, holding)
-        self.is_held = False  # what is written about other parts does not wait for this lease
+            await self._hand_over(callbacks, holding)
+        self.is_held = False  # writes about other shards do not wait for this lease
         lock = self.elector.lock
         if holding.done():
             log.warning("lease %s is lost", lock)
-            await work.drop(self.part)
+            await callbacks.on_lost_lease(self.belongs)
         else:
             await timeouts.end(holding)
             await self.elector.release()
             log.info("lease %s is released", lock)
-        self._announcer.say(lock, self.elector.identity, "stopped leading")
+        self._events.record(lock, self.elector.identity, "stopped leading")
 
-    async def _lay_down(self, work: Work, holding: "asyncio.Task[None]") -> None:
-        """Hand the part over; what the world prevents is lost, as where the lease is."""
+    async def _hand_over(self, callbacks: LeaderCallbacks, holding: "asyncio.Task[None]") -> None:
+        """Call `on_stopped_leading`; where a request fails, as where the lease is lost, `on_lost_lease`."""
         try:
-            await timeouts.first_of(work.lay_down(self.part), holding)
+            await timeouts.first_of(callbacks.on_stopped_leading(self.belongs), holding)
         except PodscalerError as error:
-            log.warning("the work by the lease %s is not handed over in order: %s", self.elector.lock, error)
-            await work.drop(self.part)
+            log.warning("the autoscalers of the lease %s are not handed over in order: %s", self.elector.lock, error)
+            await callbacks.on_lost_lease(self.belongs)
 
-    async def _fail(self, work: Work, holding: "asyncio.Task[None]", error: Exception) -> None:
-        """End leading after a failure that is a bug. Raises what `drop` raises: the lease then expires by itself."""
+    async def _fail(self, callbacks: LeaderCallbacks, holding: "asyncio.Task[None]", error: Exception) -> None:
+        """End leading after a bug. Where `on_lost_lease` raises too, the lease expires by itself."""
         lock = self.elector.lock
         self.is_working = self.is_held = False
         self._failure = repr(error)
         log.error("leading by the lease %s ends by a failure that is a bug", lock, exc_info=error)
         await timeouts.end(holding)
-        await work.drop(self.part)
+        await callbacks.on_lost_lease(self.belongs)
         await self.elector.release()
-        self._announcer.say(lock, self.elector.identity, "stopped leading")
+        self._events.record(lock, self.elector.identity, "stopped leading")
 
-    def _got(self) -> None:
+    def _on_acquired(self) -> None:
         self.is_held = True
         lock = self.elector.lock
         log.info("successfully acquired lease %s", lock)
         self._telemetry.status(lock.name, is_holder=True)
-        self._announcer.say(lock, self.elector.identity, "became leader")
+        self._events.record(lock, self.elector.identity, "became leader")

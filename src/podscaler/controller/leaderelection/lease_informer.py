@@ -1,8 +1,9 @@
-"""The Leases of an election as this process sees them: who holds what, and since when each has stood still.
+"""The informer of an election's Leases: the holders, and since when each record is unchanged.
 
-Elections look here before they try for a lease, and electors learn from it. It may be late or cut off: nothing is
-decided by it alone, as every try reads the Lease itself. A record counts from the instant at which it was seen first.
-It may have stood still before that for any time: whether its holder lives is certain once it changes, or has expired.
+Elections read it before they try to acquire a lease, and electors observe its records. It may be late or disconnected:
+no decision rests on it alone, as every attempt reads the Lease itself. A record counts from the instant at which it was
+observed first. It may have been unchanged for any time before: whether its holder lives is certain only once the record
+changes or expires.
 """
 
 import asyncio
@@ -24,10 +25,11 @@ from podscaler.kube.informers.watch import Reflector, WatchSource
 
 
 class ObservedLease(NamedTuple):
-    """A Lease, and when its record was first seen, by the monotonic clock.
+    """A Lease, and when its record was observed first.
 
     Attributes:
-        is_renewed: whether it was seen to replace one that lasted, so that its holder wrote it at that time.
+        at_s: that instant, by the monotonic clock.
+        is_renewed: whether the record replaced a live one, so that its holder wrote it at about that instant.
     """
 
     lease: Lease
@@ -35,20 +37,18 @@ class ObservedLease(NamedTuple):
     is_renewed: bool
 
     def is_live(self, now_s: float) -> bool:
-        """Whether somebody holds it."""
+        """Whether it has a holder and has not expired."""
         record = self.lease.record
         return bool(record.holder) and self.at_s + record.duration_s > now_s
 
 
-class Roster:
+class LeaseInformer:
     """See the module.
 
     Args:
-        client: past every fence.
-        namespace: the Leases'.
-        election: their label.
-        clock: when something was seen.
-        rng: for the spread of waits.
+        client: not fenced.
+        namespace: of the Leases.
+        election: the value of their label.
     """
 
     def __init__(self, client: Client, *, namespace: str, election: str, clock: Clock, rng: random.Random) -> None:
@@ -57,46 +57,41 @@ class Roster:
         self._path = lease.path(namespace)
         self._query: Query = [("labelSelector", f"{lease.ELECTION}={election}")]
         self._seen: dict[str, ObservedLease] = {}
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._cache: Cache[Lease] = Cache()
         self._cache.subscribe(self)
-        self._watch = Reflector(
-            client,
-            WatchSource(self._path, lease.RESOURCE, lease.read, self._query),
-            cache=self._cache,
-            clock=clock,
-            rng=rng,
-        )
+        source = WatchSource(self._path, lease.RESOURCE, lease.read, self._query)
+        self._watch = Reflector(client, source, cache=self._cache, clock=clock, rng=rng)
 
     async def run(self) -> None:
-        """Follow until cancelled."""
+        """Watch until cancelled."""
         await self._watch.run()
 
     def find(self, name: str) -> ObservedLease | None:
-        """A Lease; None where none of that name is known."""
+        """The Lease of that name; None: none was observed."""
         return self._seen.get(name)
 
     def __iter__(self) -> Iterator[ObservedLease]:
         return iter(list(self._seen.values()))
 
     def forget(self, name: str) -> None:
-        """A Lease is gone, or of no use; it is there again when something about it changes."""
+        """Drop a Lease; the next event about it adds it again."""
         self._seen.pop(name, None)
 
     def is_certain(self, now_s: float) -> bool:
-        """Whether it is known of every holder that it lives or is gone, as those know that looked on before."""
+        """Whether it is certain of every holder that it is live or has expired."""
         return all(seen.is_renewed or not seen.is_live(now_s) for seen in self._seen.values())
 
-    async def news(self) -> None:
-        """Return when something has changed since the last call returned."""
-        await self._news.wait()
-        self._news.clear()
+    async def wait_changed(self) -> None:
+        """Return when a Lease or a holder has changed since the last call returned."""
+        await self._changed.wait()
+        self._changed.clear()
 
-    async def look(self) -> None:
-        """See the Leases as they are on the server now. Raises StatusError.
+    async def refresh(self) -> None:
+        """Read all Leases from the API server now. Raises StatusError.
 
-        An answer that is older than what the watch has brought meanwhile changes nothing: it would put back holders
-        that have given up since, until their Leases change again.
+        A response that is older than what the watch has delivered meanwhile is dropped: it would restore holders that
+        have released their Leases since, until those Leases change again.
         """
         page = watch_events.page(await self._client.get(self._path, subject=lease.RESOURCE, query=self._query))
         if is_newer_version(self._cache.version, page.metadata.resource_version):
@@ -119,7 +114,7 @@ class Roster:
     def deleted(self, obj: Lease) -> None:
         """The watch says that one is gone."""
         self.forget(obj.metadata.name)
-        self._news.set()
+        self._changed.set()
 
     def _note(self, latest: Lease) -> None:
         name = latest.metadata.name
@@ -127,10 +122,10 @@ class Roster:
         if known is None or known.lease.record != latest.record or known.lease.shards != latest.shards:
             now_s = self._clock.monotonic_s()
             self._seen[name] = ObservedLease(latest, now_s, is_renewed=known is not None and known.is_live(now_s))
-            if known is None or _tells(known.lease.record, latest.record):
-                self._news.set()
+            if known is None or _has_new_holder(known.lease.record, latest.record):
+                self._changed.set()
 
 
-def _tells(old: LeaderElectionRecord, new: LeaderElectionRecord) -> bool:
-    """Whether a change is news: not a renewal."""
+def _has_new_holder(old: LeaderElectionRecord, new: LeaderElectionRecord) -> bool:
+    """Whether a change is more than a renewal."""
     return old.holder != new.holder

@@ -1,63 +1,64 @@
-"""Which autoscalers this process looks after, as the controller's loop sees it, and what it is told when that changes.
+"""The interface between leader election and the controller.
 
-The loop asks a Share before each sync. Elections (`leadership`, `sharding`) are Shares, and tell the loop through the
-protocol Work; a controller that is alone has EVERYTHING.
+The controller asks a ShardOwnership for the write lease of an autoscaler before each sync. Elections (`leadership`,
+`sharding`) are ShardOwnerships, and call the controller's LeaderCallbacks; without an election it has EVERYTHING.
+
+Source: client-go's LeaderCallbacks (OnStartedLeading, OnStoppedLeading).
 """
 
 from collections.abc import Callable
 from typing import Protocol
 
-from podscaler.controller.leaderelection.write_lease import Forever, Tenure
+from podscaler.controller.leaderelection.write_lease import UnlimitedWriteLease, WriteLease
 from podscaler.kube.informers.cache import Key
 
-Part = Callable[[Key], bool]
-"""Whether the autoscaler of a key belongs to the part."""
+KeyFilter = Callable[[Key], bool]
+"""Whether the autoscaler of a key is among those that are meant, for one those of a shard."""
 
 
-class Share(Protocol):
-    """What this process looks after."""
+class ShardOwnership(Protocol):
+    """The autoscalers that this process syncs."""
 
-    def find(self, key: Key) -> Tenure | None:
-        """The tenure by which an autoscaler is looked after here; None where it is not."""
+    def find(self, key: Key) -> WriteLease | None:
+        """The write lease by which an autoscaler is synced here; None: it is not."""
         ...
 
 
-class Work(Protocol):
-    """What is told when the share changes: the controller."""
+class LeaderCallbacks(Protocol):
+    """Called when leases are acquired and lost; implemented by the controller."""
 
     async def wait_listed(self) -> None:
-        """Return once it could work."""
+        """Return once autoscalers and pods are listed."""
         ...
 
-    def take_up(self, part: Part) -> None:
-        """Begin with the autoscalers of a part, which the Share has now."""
+    def on_started_leading(self, belongs: KeyFilter) -> None:
+        """Begin to sync the autoscalers for which `belongs` is true."""
         ...
 
-    async def lay_down(self, part: Part) -> None:
-        """End the work on a part, which the Share has not any more, in good order: everything is written on return."""
+    async def on_stopped_leading(self, belongs: KeyFilter) -> None:
+        """The lease is about to be released: return once running syncs have ended and everything is written."""
         ...
 
-    async def drop(self, part: Part) -> None:
-        """A part is lost: stop at once, and forget."""
+    async def on_lost_lease(self, belongs: KeyFilter) -> None:
+        """The lease is lost: cancel the syncs at once, and drop the state of the autoscalers."""
         ...
 
 
 class _Everything:
-    """All autoscalers, for ever."""
+    """All autoscalers, without an end."""
 
     def __init__(self) -> None:
-        self._tenure = Forever()
+        self._write_lease = UnlimitedWriteLease()
 
-    def find(self, key: Key) -> Tenure | None:
-        """The tenure without an end."""
+    def find(self, key: Key) -> WriteLease | None:
         del key
-        return self._tenure
+        return self._write_lease
 
 
-EVERYTHING: Share = _Everything()
+EVERYTHING: ShardOwnership = _Everything()
 
 
-def all_of_it(key: Key) -> bool:
-    """The part that is everything."""
+def every_key(key: Key) -> bool:
+    """True for all autoscalers."""
     del key
     return True

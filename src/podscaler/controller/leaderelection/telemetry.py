@@ -1,6 +1,4 @@
-"""What elections tell about themselves: client-go's two metrics, and those of shards.
-
-Registered in the registry of the controller's metrics.
+"""Prometheus metrics of leader election: client-go's two metrics, and those of shards.
 
 Source: k8s.io/component-base/metrics/prometheus/clientgo/leaderelection.
 """
@@ -12,11 +10,7 @@ NAME = "'name' is the string used to identify the lease."
 
 
 class ElectionMetrics:
-    """See the module.
-
-    Args:
-        registry: where they are shown.
-    """
+    """See the module."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._status = Gauge(
@@ -35,20 +29,15 @@ class ElectionMetrics:
         self._registry = registry
 
     def status(self, name: str, *, is_holder: bool) -> None:
-        """Whether a lease is held."""
+        """Set whether this process holds a lease."""
         self._status.labels(name).set(1 if is_holder else 0)
 
     def slow_path(self, name: str) -> None:
-        """A holder had to read its lease before it could renew it."""
         self._slow_path.labels(name).inc()
 
 
 class ShardMetrics:
-    """How the work is shared.
-
-    Args:
-        registry: where they are shown.
-    """
+    """Metrics of sharding."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._held = Gauge("podscaler_shards_held", "Shards that this process holds.", registry=registry)
@@ -58,7 +47,7 @@ class ShardMetrics:
         )
 
     def show(self, *, held: int, free: int, members: int) -> None:
-        """The figures as they are now."""
+        """Set the gauges."""
         self._held.set(held)
         self._free.set(free)
         self._members.set(members)

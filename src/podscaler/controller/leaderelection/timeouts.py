@@ -1,6 +1,6 @@
-"""Waiting for one thing, but not for ever, on a Clock (asyncio's time-outs know only the machine's).
+"""Timeouts and the end of tasks, by a Clock (asyncio's timeouts know only the machine's clock).
 
-Called by what keeps leases, and by the loop where parts of the work come and go.
+Source: asyncio.wait_for and asyncio.wait have the same meaning by the event loop's clock.
 """
 
 import asyncio

@@ -1,14 +1,13 @@
-"""Until when the holder of a lease may write.
+"""The time until which the holder of a lease may write.
 
-The elector prolongs a tenure with each renewal; whoever writes asks `remaining_s` right before, and gives the write no
+The elector prolongs a write lease with each renewal; before each write `remaining_s` is read, and the write gets no
 more time than that. Rules:
 
-1. It counts from the instant at which the successful renewal was begun, for the renew deadline. Others wait for the
-   lease duration, which is longer, and begin to count later: what is left between the two is the margin for a write
-   that is on its way.
+1. It counts from the instant at which the successful renewal began, for the renew deadline. Others wait for the lease
+   duration, which is longer, and begin to count later: the difference is the margin for a write that is on its way.
 2. It counts on the monotonic clock, and on the wall clock too, which goes on while a machine is suspended: whichever
-   ends first. A wall clock that jumps ahead costs writes until the next renewal, and nothing else.
-3. A process that was paused finds out from here, before it knows what became of the lease.
+   ends first. A wall clock that is set forward blocks writes until the next renewal, and has no other effect.
+3. A process that was paused finds it ended before it knows whether the lease is lost.
 """
 
 import math
@@ -17,42 +16,41 @@ from typing import NamedTuple
 from podscaler.base.clock import NANOSECONDS, Clock
 
 
-class Moment(NamedTuple):
+class ClockReading(NamedTuple):
     """An instant by both clocks."""
 
     monotonic_s: float
     wall_ns: int
 
 
-def now(clock: Clock) -> Moment:
+def now(clock: Clock) -> ClockReading:
     """This instant."""
-    return Moment(clock.monotonic_s(), clock.now_ns())
+    return ClockReading(clock.monotonic_s(), clock.now_ns())
 
 
-class Tenure:
+class WriteLease:
     """See the module's rules.
 
     Args:
-        clock: this machine's.
-        within: a tenure without which this one is worth nothing.
+        within: a write lease that bounds this one; None: there is none.
     """
 
-    def __init__(self, clock: Clock, within: "Tenure | None" = None) -> None:
+    def __init__(self, clock: Clock, within: "WriteLease | None" = None) -> None:
         self._clock = clock
         self._within = within
-        self._renewed: Moment | None = None
+        self._renewed: ClockReading | None = None
         self._span_s = 0.0
 
-    def renew(self, begun: Moment, span_s: float) -> None:
-        """A renewal that was begun at that moment has succeeded: it holds for `span_s` seconds from there."""
+    def renew(self, begun: ClockReading, span_s: float) -> None:
+        """A renewal that began at that instant has succeeded: writes are allowed for `span_s` seconds from there."""
         self._renewed, self._span_s = begun, span_s
 
     def end(self) -> None:
-        """It is over now."""
+        """End it now."""
         self._renewed = None
 
     def remaining_s(self) -> float:
-        """For how many seconds it still holds; 0 or less: not any more."""
+        """For how many seconds writes are still allowed; 0 or less: not any more."""
         if self._renewed is None:
             return 0.0
         passed_s = self._clock.monotonic_s() - self._renewed.monotonic_s
@@ -61,12 +59,12 @@ class Tenure:
         return remaining_s if self._within is None else min(remaining_s, self._within.remaining_s())
 
 
-class Forever(Tenure):
-    """The tenure of a controller that shares its work with nobody."""
+class UnlimitedWriteLease(WriteLease):
+    """The write lease of a controller without leader election."""
 
     def __init__(self) -> None:
         """It has no clock and no end."""
 
     def remaining_s(self) -> float:
-        """For ever."""
+        """Infinity."""
         return math.inf

@@ -1,8 +1,8 @@
-"""The kinds of autoscalers: the built-in HorizontalPodAutoscaler, and the PodAutoscaler of our own.
+"""The kinds of autoscalers: the built-in HorizontalPodAutoscaler, and our PodAutoscaler.
 
-Both have the spec and the status of autoscaling/v2. What follows, writes or names autoscalers asks the kind where they
-are served and what they are called. A PodAutoscaler may have the name of a HorizontalPodAutoscaler: the keys under
-which the controller keeps what it knows differ by a prefix, which no name of an object can have.
+Both have the spec and the status of autoscaling/v2. An AutoscalerKind has the API path and the names of one kind. A
+PodAutoscaler may have the name of a HorizontalPodAutoscaler: the keys of the controller's state differ by a prefix,
+which no name of an object can have.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ class AutoscalerKind:
     """One kind.
 
     Attributes:
-        flag: how `--autoscaler-kinds` and `podscaler migrate` call it.
+        flag: its name in `--autoscaler-kinds` and `podscaler migrate`.
         prefix: of the name in keys.
     """
 
@@ -35,7 +35,7 @@ class AutoscalerKind:
 
     @property
     def word(self) -> str:
-        """How logs call one: `horizontalpodautoscaler`."""
+        """The singular in logs: `horizontalpodautoscaler`."""
         return self.kind.lower()
 
     @property
@@ -44,11 +44,11 @@ class AutoscalerKind:
         return f"{self.plural}.{self.group}"
 
     def key(self, namespace: str, name: str) -> Key:
-        """Under which the controller keeps what it knows of one."""
+        """The key of an object in the controller's state."""
         return namespace, f"{self.prefix}{name}"
 
     def path(self, namespace: str = "", *rest: str) -> str:
-        """Of the collection in a namespace (empty: in all), or of what `rest` names in it."""
+        """The path of the collection in a namespace (empty: in all), or of the object or subresource `rest` in it."""
         place = ("namespaces", namespace) if namespace else ()
         return urls.group_version(self.group, self.version) + urls.path(*place, self.plural, *rest)
 
@@ -63,11 +63,11 @@ NAMES: Mapping[str, AutoscalerKind] = {
     **{name: kind for kind in KINDS for name in (kind.flag, kind.word, kind.plural)},
     "pa": POD_AUTOSCALER,
 }
-"""By what commands call them."""
+"""The kinds by the names that commands accept."""
 
 
 def parse(text: str) -> tuple[AutoscalerKind, ...]:
-    """The kinds of `hpa,podautoscaler`, each once, in the order of KINDS. Raises ValueError."""
+    """The kinds in a text like `hpa,podautoscaler`, each once, in the order of KINDS. Raises ValueError."""
     wanted = {part.strip() for part in text.split(",")}
     unknown = sorted(wanted - {kind.flag for kind in KINDS})
     if unknown:
@@ -83,3 +83,8 @@ def of_key(key: Key) -> AutoscalerKind:
 def object_key(key: Key) -> Key:
     """Namespace and name of the object that has the key."""
     return key[0], key[1].removeprefix(of_key(key).prefix)
+
+
+def described(key: Key) -> str:
+    """The autoscaler that has the key, for the log: `horizontalpodautoscaler <namespace>/<name>`."""
+    return f"{of_key(key).word} {'/'.join(object_key(key))}"

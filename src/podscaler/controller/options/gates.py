@@ -1,7 +1,7 @@
-"""The feature gates that change what the autoscaler does, with their states in Kubernetes v1.37.
+"""The feature gates of the autoscaler, with their states in Kubernetes v1.37.
 
-`--feature-gates` sets them. A gate that upstream has locked cannot be changed; a name that is not here is refused, so
-that a typing mistake never passes as "switched off".
+`--feature-gates` sets them. A gate that upstream has locked cannot be changed; an unknown name is an error, so that a
+typing mistake never passes as "switched off".
 
 Source: docs/spec/decision.md 1.2 (Feature gates); the messages of k8s.io/component-base/featuregate.
 """
@@ -10,15 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from podscaler.base.errors import UsageError
+from podscaler.core.model import settings as core_settings
 
-TRUE_WORDS = frozenset({"1", "t", "T", "true", "TRUE", "True"})
-FALSE_WORDS = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 ALL_BETA = "AllBeta"
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One gate: what it is when nobody sets it, and whether anybody may."""
+    """The default of a gate, its stage, and whether it cannot be changed."""
 
     default: bool
     stage: str
@@ -44,7 +43,7 @@ KNOWN: Mapping[str, Gate] = {
 
 @dataclass(frozen=True, slots=True)
 class FeatureGates:
-    """Which gates are on; `parse` makes it from a flag."""
+    """The gates that a flag sets; the others have their defaults."""
 
     chosen: Mapping[str, bool] = field(default_factory=dict)
 
@@ -53,20 +52,18 @@ class FeatureGates:
         return self.chosen.get(name, KNOWN[name].default)
 
     def __str__(self) -> str:
-        """What was chosen, as the flag says it."""
+        """The gates that are set, as the flag has them."""
         return ",".join(f"{name}={str(on).lower()}" for name, on in sorted(self.chosen.items()))
 
 
 def parse(text: str) -> FeatureGates:
     """The gates of `Name=true,Other=false`, the last entry of a name counting. Raises UsageError."""
     chosen: dict[str, bool] = {}
-    for entry in filter(None, (part.strip() for part in text.split(","))):
-        name, separator, word = (part.strip() for part in entry.partition("="))
-        if not separator:
-            raise UsageError(f"--feature-gates: missing bool value for {name}")
-        if word not in TRUE_WORDS | FALSE_WORDS:
-            raise UsageError(f'--feature-gates: invalid value of {name}={word}: "{word}" is neither true nor false')
-        chosen |= _meant(name, word in TRUE_WORDS)
+    try:
+        for name, on in core_settings.gate_values(text):
+            chosen |= _meant(name, on)
+    except ValueError as error:
+        raise UsageError(f"--feature-gates: {error}") from error
     return FeatureGates(chosen)
 
 
@@ -75,10 +72,8 @@ def _meant(name: str, on: bool) -> dict[str, bool]:
         return {known: on for known, gate in KNOWN.items() if gate.stage == "BETA"}
     gate = KNOWN.get(name)
     if gate is None:
-        raise UsageError(f"--feature-gates: unrecognized feature gate: {name} (known: {', '.join(sorted(KNOWN))})")
+        raise ValueError(f"unrecognized feature gate: {name} (known: {', '.join(sorted(KNOWN))})")
     if gate.locked and on != gate.default:
         locked_to = str(gate.default).lower()
-        raise UsageError(
-            f"--feature-gates: cannot set feature gate {name} to {str(on).lower()}, feature is locked to {locked_to}"
-        )
+        raise ValueError(f"cannot set feature gate {name} to {str(on).lower()}, feature is locked to {locked_to}")
     return {name: on}

@@ -1,13 +1,13 @@
-"""Which installation of podscaler a controller belongs to, as its writes tell others: by their field manager.
+"""The identity of an installation of podscaler: the field manager of its controllers' writes.
 
-The command names its client by `user_agent`, whose first word the API server notes in metadata.managedFields;
-`podscaler.controller.informers.other_controllers` takes every other manager to be another controller. Rules:
+The command names its client by `user_agent`, whose first word the API server stores in metadata.managedFields;
+`podscaler.controller.informers.other_controllers` takes every other manager for another controller. Rules:
 
-1. Controllers that elect by the same Lease are one installation: the Lease says which of them writes. By the default
-   Lease, which the command, the chart and the manifests share, it is called `podscaler`.
-2. By another Lease it is another installation, and its manager has a hash of the Lease's namespace and name.
-3. A controller without a Lease (`--leader-elect=false`) is an installation of its own, told by the name of its host: it
-   is the same again after a restart. The autoscaler of `podscaler up` is called `podscaler-up`.
+1. Controllers that elect by the same Lease are one installation: the Lease decides which of them writes. With the
+   default Lease, which the command, the chart and the manifests share, its manager is `podscaler`.
+2. Another Lease makes another installation; its manager has a hash of the Lease's namespace and name.
+3. A controller without a Lease (`--leader-elect=false`) is an installation of its own, by the name of its host: it is
+   the same after a restart. The autoscaler of `podscaler up` is `podscaler-up`.
 
 Source: docs/decisions/installations.md.
 """
@@ -19,11 +19,11 @@ from podscaler.base.version import __version__
 from podscaler.controller.leaderelection import lease
 
 MANAGER = "podscaler"
-"""Of the installation that elects by the default Lease."""
+"""The field manager with the default Lease."""
 MIGRATION = f"{MANAGER}-migrate"
-"""Of `podscaler migrate`, which is no controller."""
+"""The field manager of `podscaler migrate`, which is no controller."""
 UP = f"{MANAGER}-up"
-"""Of the autoscaler of `podscaler up`."""
+"""The field manager of the autoscaler of `podscaler up`."""
 
 
 def of_lease(namespace: str, name: str) -> str:
@@ -39,7 +39,7 @@ def of_host(host: str) -> str:
 
 
 def user_agent(manager: str) -> str:
-    """The User-Agent by which API servers call a controller's field manager so."""
+    """The User-Agent from which API servers take that field manager."""
     return f"{manager}/{__version__} ({sys.platform}) horizontal-pod-autoscaler"
 
 

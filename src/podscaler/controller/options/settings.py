@@ -1,6 +1,6 @@
-"""The controller's settings: what its flags set, checked.
+"""The settings of the controller: the checked values of its flags.
 
-`podscaler.cli.options.settings` makes them from flags; `podscaler.controller.controller` and what it calls read them.
+`podscaler.cli.options.settings` makes them from flags.
 
 Source: docs/spec/controller.md 7 (Flags).
 """
@@ -17,7 +17,7 @@ from podscaler.core.model import emulation
 from podscaler.core.model import settings as core_settings
 
 TURNS_PER_WORKER = 20
-"""A sync waits for the answer to a write most of its time; five in flight would be held up by a server that is slow."""
+"""A sync mostly waits for the response to a write; five at once would be too few with a slow API server."""
 MAX_TICK_S = 2.0
 REACTING_TICK_S = 1.0
 
@@ -43,7 +43,7 @@ class ControllerSettings:
         status_period_ns: `--status-period`, how often a status is written in which only values of metrics changed, at
             most; 0: at every change, as upstream.
         reacts: `--react-to-changes`, whether a change of usage brings a sync before its turn.
-        kinds: `--autoscaler-kinds`, which kinds of autoscalers are looked after.
+        kinds: `--autoscaler-kinds`, which kinds of autoscalers are managed.
         dry_run: `--dry-run`, whether nothing at all is written.
         compares: `--compare`, whether decisions are compared with what another controller wrote; only with `dry_run`.
         other_controller: `--other-controller`, one of `podscaler.controller.coexistence.standby.POLICIES`.
@@ -73,14 +73,14 @@ class ControllerSettings:
 
     @property
     def turns(self) -> int:
-        """How many syncs run at once, not counting those that wait for metrics: what is left is mostly waiting too."""
+        """The concurrency slots: how many syncs run at once, not counting those that wait for metrics."""
         return TURNS_PER_WORKER * self.concurrent_syncs
 
     @property
     def tick_s(self) -> float:
-        """How old an answer about metrics may be that a sync is given, in seconds.
+        """How old metrics may be that a sync uses, in seconds.
 
-        A tenth of the period, and no more than two seconds; who reacts to changes looks every second.
+        A tenth of the period, and at most two seconds; with `--react-to-changes` at most one.
         """
         return min(self.sync_period_s / 10, REACTING_TICK_S if self.reacts else MAX_TICK_S)
 
@@ -113,7 +113,7 @@ class ControllerSettings:
 
     @property
     def _own_flags(self) -> dict[str, Any]:
-        """Those that no release has and that are in use."""
+        """The flags that no Kubernetes release has, where they are set."""
         period = {"status-period": duration.text(self.status_period_ns)} if self.status_period_ns else {}
         kinds = {} if self.kinds == (autoscaler_kinds.HPA,) else {"autoscaler-kinds": self._kinds_text}
         return period | ({"react-to-changes": True} if self.reacts else {}) | kinds
@@ -124,7 +124,7 @@ class ControllerSettings:
 
     @property
     def _older_flags(self) -> dict[str, str]:
-        """Those of other releases that are in use; `--emulate` is not among them: it is the recording's version."""
+        """The flags of other releases, where they are set; not `--emulate`, which is the version of a recording."""
         delays = {"upscale-delay": self.upscale_delay_ns, "downscale-delay": self.downscale_delay_ns}
         flags = {
             f"horizontal-pod-autoscaler-{name}": duration.text(ns) for name, ns in delays.items() if ns is not None
@@ -133,7 +133,7 @@ class ControllerSettings:
 
     @property
     def decision(self) -> core_settings.Settings:
-        """The part of the settings that decisions look at."""
+        """The settings of decisions."""
         enabled = self.gates.enabled
         return core_settings.Settings(
             tolerance=self.tolerance,

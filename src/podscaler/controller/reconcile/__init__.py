@@ -1,5 +1,6 @@
-"""One sync of one autoscaler: observe, decide, write scale, status and events.
+"""One sync of one autoscaler: facts, decision, writes, reports.
 
-Reading order: `reconcile` is the entry point; `observe` collects facts; `state` is what is remembered.
-May import: `controller.coexistence` and below.
+Entry point: `reconcile`. Reading order: `observe` collects facts, `status` writes, `reporting` and `events` report;
+`state` is what is kept between syncs.
+May import: `controller.coexistence` and below, `metrics`, `core`.
 """

@@ -1,10 +1,11 @@
-"""Events about autoscalers, written beside the work: a sync never waits for them.
+"""The event recorder of autoscalers: events are written in the background, and no sync waits for them.
 
-Syncs call `Recorder.record`; one task (`run`) correlates and writes in order. When 1000 events wait, more are dropped.
-What the server rejects is logged and dropped; what does not reach it is tried 12 times, 10 s apart.
+Syncs call `AutoscalerEventRecorder.record`; one task (`run`) correlates and writes in order. When 1000 events wait,
+more are dropped. An event that the API server rejects is logged and dropped; one that does not reach it is tried 12
+times, 10 s apart.
 
-An event is written by the tenure of the sync that recorded it (`podscaler.controller.leaderelection.fence`): the
-hand-over of one shard neither holds up nor drops the events of others.
+An event is written by the write lease of the sync that recorded it (`podscaler.controller.leaderelection.fence`): the
+handover of one shard neither delays nor drops the events of others.
 
 Source: docs/spec/controller.md 6 (Events).
 """
@@ -13,18 +14,18 @@ import asyncio
 import logging
 import random
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from podscaler.base.clock import Clock, rfc3339
 from podscaler.base.errors import StatusError
 from podscaler.controller.leaderelection import fence
-from podscaler.controller.leaderelection.fence import Deposed
-from podscaler.controller.leaderelection.shard_ownership import Part, all_of_it
-from podscaler.controller.leaderelection.write_lease import Tenure
+from podscaler.controller.leaderelection.fence import LeadershipLost
+from podscaler.controller.leaderelection.shard_ownership import KeyFilter, every_key
+from podscaler.controller.leaderelection.write_lease import WriteLease
 from podscaler.controller.options.autoscaler_kinds import HPA, AutoscalerKind
-from podscaler.events.event_correlation import Correlator, EventDraft
+from podscaler.event_correlation import Correlator, EventDraft, core_event
 from podscaler.kube.client import urls
 from podscaler.kube.client.client import STRATEGIC_MERGE_PATCH, Client, is_not_found
 
@@ -46,27 +47,37 @@ class Subject:
     resource_version: str
     kind: AutoscalerKind = HPA
 
+    def event(self, event: EventDraft) -> dict[str, Any]:
+        """The core/v1 Event as JSON-ready data."""
+        involved = {
+            "kind": self.kind.kind,
+            "namespace": self.namespace,
+            "name": self.name,
+            "uid": self.uid,
+            "apiVersion": self.kind.api_version,
+            "resourceVersion": self.resource_version,
+        }
+        return core_event(event, involved, component=COMPONENT, reporter="" if event.combined else COMPONENT)
+
 
 class _Waiting(NamedTuple):
     """An event that is not written yet.
 
     Attributes:
-        tenure: of the sync that recorded it; None: it had none.
-        over: set when the event is written or given up.
+        write_lease: of the sync that recorded it; None: it had none.
+        over: set when the event is written or dropped.
     """
 
     subject: Subject
     event: EventDraft
-    tenure: Tenure | None
+    write_lease: WriteLease | None
     over: asyncio.Event
 
 
-class Recorder:
+class AutoscalerEventRecorder:
     """See the module.
 
     Args:
-        client: where events are written.
-        clock: for stamps and waits.
         rng: for the first wait and for the correlation.
     """
 
@@ -86,7 +97,7 @@ class Recorder:
         self._last_at_ns = max(self._clock.now_ns(), self._last_at_ns + 1)  # names must differ within an instant
         identity = (subject.namespace, subject.name, subject.uid)
         event = EventDraft(identity, subject.name, type_, reason, message, self._last_at_ns)
-        waiting = _Waiting(subject, event, fence.entered(), asyncio.Event())
+        waiting = _Waiting(subject, event, fence.current_write_lease(), asyncio.Event())
         try:
             self._queue.put_nowait(waiting)
             self._unwritten[event.at_ns] = waiting
@@ -99,7 +110,7 @@ class Recorder:
         """Write events until cancelled."""
         while True:
             waiting = await self._queue.get()
-            fence.enter(waiting.tenure)
+            fence.enter(waiting.write_lease)
             try:
                 event = self._correlator.correlate(waiting.event)
                 if event is not None:
@@ -108,11 +119,11 @@ class Recorder:
                 del self._unwritten[waiting.event.at_ns]
                 waiting.over.set()
 
-    async def flush(self, part: Part = all_of_it) -> None:
-        """Return once everything recorded so far about the autoscalers of a part was written or given up."""
+    async def flush(self, belongs: KeyFilter = every_key) -> None:
+        """Return once every event about such autoscalers that was recorded so far is written or dropped."""
         for waiting in list(self._unwritten.values()):
             subject = waiting.subject
-            if part(subject.kind.key(subject.namespace, subject.name)):
+            if belongs(subject.kind.key(subject.namespace, subject.name)):
                 await waiting.over.wait()
 
     async def _deliver(self, subject: Subject, event: EventDraft) -> None:
@@ -120,8 +131,8 @@ class Recorder:
             try:
                 await self._write(subject, event)
                 return
-            except Deposed as error:
-                log.debug("event %s is dropped: %s", event.name, error)  # the lost lease is reported once for all
+            except LeadershipLost as error:
+                log.debug("event %s is dropped: %s", event.name, error)  # the lost lease is logged once for all
                 return
             except StatusError as error:
                 if error.code != 0:
@@ -131,7 +142,7 @@ class Recorder:
                 log.debug("event %s could not be written (try %d of %d): %s", event.name, attempt, TRIES, error)
             if attempt < TRIES:
                 await self._clock.sleep(RETRY_DELAY_S * (self._rng.random() if attempt == 1 else 1))
-        log.warning("event %s was given up after %d tries", event.name, TRIES)
+        log.warning("event %s is dropped after %d tries", event.name, TRIES)
 
     async def _write(self, subject: Subject, event: EventDraft) -> None:
         path = urls.path("api", "v1", "namespaces", subject.namespace, "events")
@@ -144,31 +155,4 @@ class Recorder:
             except StatusError as error:
                 if not is_not_found(error):
                     raise
-        await self._client.post(path, msgspec.json.encode(to_object(subject, event)), subject="events")
-
-
-def to_object(subject: Subject, event: EventDraft) -> dict[str, object]:
-    """The core/v1 Event as JSON-ready data."""
-    return {
-        "kind": "Event",
-        "apiVersion": "v1",
-        "metadata": {"name": event.name, "namespace": subject.namespace},
-        "involvedObject": {
-            "kind": subject.kind.kind,
-            "namespace": subject.namespace,
-            "name": subject.name,
-            "uid": subject.uid,
-            "apiVersion": subject.kind.api_version,
-            "resourceVersion": subject.resource_version,
-        },
-        "reason": event.reason,
-        "message": event.message,
-        "source": {"component": COMPONENT},
-        "firstTimestamp": rfc3339(event.first_at_ns),
-        "lastTimestamp": rfc3339(event.at_ns),
-        "count": event.count,
-        "type": event.type,
-        "eventTime": None,
-        "reportingComponent": "" if event.combined else COMPONENT,
-        "reportingInstance": "",
-    }
+        await self._client.post(path, msgspec.json.encode(subject.event(event)), subject="events")

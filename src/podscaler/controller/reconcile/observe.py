@@ -1,65 +1,86 @@
-"""The facts for one sync: the target's scale, its pods, and metrics where the decision will look at them.
+"""Collects the facts of one sync: the target's scale, its pods, and the metrics that the decision reads.
 
-The reconciler calls it first. Pods come from the cache; the scale and metrics cost a request each. Metrics of one
-autoscaler are asked for at the same time.
+Pods come from the cache; the scale and each metric may cost a request. The metrics of one autoscaler are queried
+concurrently.
 
 Source: docs/spec/decision.md 2 (Reconcile in order, steps 1 to 10), 3.1 (Selector checks), 7 (Metrics client).
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from podscaler.api.machinery import selectors
 from podscaler.api.machinery.selectors import Selector, SelectorError
+from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
 from podscaler.controller.informers.observed_objects import Autoscaler, CachedPod
-from podscaler.controller.reconcile.state import Memory
-from podscaler.controller.reconcile.surroundings import Surroundings
+from podscaler.controller.informers.scale_client import ScaleClient, ScaleTarget
+from podscaler.controller.reconcile.state import AutoscalerStates
 from podscaler.controller.recording.observed import ObservedSync
-from podscaler.controller.scales.target import ScaleTarget
-from podscaler.core import demand
-from podscaler.core.demand import Demand
+from podscaler.core import decide
+from podscaler.core.decide import Demand
 from podscaler.core.model import model
 from podscaler.core.model.metric_spec import Metric
 from podscaler.core.model.model import Failure, Observation, Scale
 from podscaler.core.model.settings import Settings
-from podscaler.kube.informers.cache import Cache
-from podscaler.metrics import queries
-from podscaler.metrics.queries import Answered
+from podscaler.kube.informers.cache import Cache, Key
+from podscaler.metrics import fetched
+from podscaler.metrics.fetched import FetchedMetric
+from podscaler.metrics.queries import MetricsSource
+
+
+@dataclass(frozen=True, slots=True)
+class SyncSources:
+    """Where the facts of a sync come from.
+
+    Attributes:
+        targets: the scales of targets.
+        pods: all pods, from the watch.
+        metrics: the metrics APIs.
+        find_conflicting: the keys of the autoscalers of other controllers that scale the same target.
+    """
+
+    targets: ScaleClient
+    pods: Cache[CachedPod]
+    metrics: MetricsSource
+    find_conflicting: Callable[[Autoscaler], Iterable[Key]]
 
 
 class Observer:
     """See the module.
 
     Args:
-        around: where to ask.
-        memory: the other autoscalers' selectors.
-        pods: all pods.
-        flags: the decision's settings.
+        sources: of the facts.
+        states: the selectors of the other autoscalers.
+        flags: the settings of decisions.
     """
 
-    def __init__(self, around: Surroundings, memory: Memory, pods: Cache[CachedPod], flags: Settings) -> None:
-        self._around = around
-        self._memory = memory
-        self._pods = pods
+    def __init__(self, sources: SyncSources, states: AutoscalerStates, clock: Clock, flags: Settings) -> None:
+        self._targets = sources.targets
+        self._pods = sources.pods
+        self._metrics = sources.metrics
+        self._find_conflicting = sources.find_conflicting
+        self._states = states
+        self._clock = clock
         self._flags = flags
 
     async def observe(self, autoscaler: Autoscaler) -> ObservedSync:
-        """The facts. Raises nothing that the world may cause: failures are facts."""
+        """The facts; a request that fails is a fact too."""
         target, scale = await self._read_target(autoscaler)
-        rivals = frozenset(self._around.rivals(autoscaler))
-        self._memory.drop_rivals(autoscaler.key, besides=rivals)
+        state = self._states.of(autoscaler.key)
+        conflicting = frozenset(self._find_conflicting(autoscaler))
+        self._states.drop_conflicting(state, besides=conflicting)
         pods, pods_version = self._target_pods(autoscaler, scale), self._pods.version
         observation = self._observation(autoscaler, scale, pods)
-        needed = demand.of_sync(autoscaler.spec, observation, self._flags)
+        needed = decide.needed_metrics(autoscaler.spec, observation, self._flags)
         if needed.selector is None:
             return ObservedSync(observation, target, pods)
-        self._memory.keep_selector(autoscaler.key, needed.selector)
-        self._memory.keep_rivals(autoscaler.key, rivals, needed.selector)
+        self._states.keep_conflicting(state, conflicting, needed.selector)
         answers, durations_s = await self._answers(autoscaler.metadata.namespace, needed)
         if self._pods.version != pods_version:
-            pods = self._target_pods(autoscaler, scale)  # as they are when the samples have come
-        facts = tuple([answer.facts if answer else None for answer in answers])
+            pods = self._target_pods(autoscaler, scale)  # as they are when the samples arrive
+        facts = tuple([answer.measurement if answer else None for answer in answers])
         observation = self._observation(autoscaler, scale, pods, facts)
         return ObservedSync(observation, target, pods, answers, durations_s)
 
@@ -68,7 +89,7 @@ class Observer:
             return None, Failure(fault)
         reference = autoscaler.wire.spec.scale_target_ref
         try:
-            target = await self._around.targets.read(autoscaler.metadata.namespace, reference)
+            target = await self._targets.read(autoscaler.metadata.namespace, reference)
         except StatusError as error:
             return None, Failure(error.message, error.reason, error.code)
         wire = target.scale
@@ -79,7 +100,7 @@ class Observer:
         autoscaler: Autoscaler,
         scale: Scale | Failure,
         pods: Sequence[CachedPod],
-        metrics: Sequence[model.Answer | None] = (),
+        metrics: Sequence[model.Measurement | None] = (),
     ) -> Observation:
         key = autoscaler.key
         return Observation(
@@ -88,8 +109,8 @@ class Observer:
             generation=autoscaler.metadata.generation,
             pods=[pod.facts for pod in pods],
             metrics=metrics,
-            neighbours=self._memory.neighbours(key[0]),
-            is_registered=self._memory.is_registered(key),
+            neighbours=self._states.neighbours(key[0]),
+            is_registered=self._states.of(key).is_registered,
         )
 
     def _target_pods(self, autoscaler: Autoscaler, scale: Scale | Failure) -> Sequence[CachedPod]:
@@ -101,17 +122,21 @@ class Observer:
             return ()  # the decision reports it
         return self._pods.select(autoscaler.metadata.namespace, selector)
 
-    async def _answers(self, namespace: str, needed: Demand) -> tuple[tuple[Answered | None, ...], tuple[float, ...]]:
+    async def _answers(
+        self, namespace: str, needed: Demand
+    ) -> tuple[tuple[FetchedMetric | None, ...], tuple[float, ...]]:
         selector = needed.selector or selectors.NOTHING
         timed = [self._timed(namespace, metric, selector) for metric in needed.metrics]
         results = [await timed[0]] if len(timed) == 1 else await asyncio.gather(*timed)
         return tuple([answer for answer, _ in results]), tuple([duration_s for _, duration_s in results])
 
-    async def _timed(self, namespace: str, metric: Metric | None, selector: Selector) -> tuple[Answered | None, float]:
+    async def _timed(
+        self, namespace: str, metric: Metric | None, selector: Selector
+    ) -> tuple[FetchedMetric | None, float]:
         if metric is None:
             return None, 0.0
-        started_s = self._around.clock.monotonic_s()
-        answer = await queries.answer(
-            self._around.metrics, metric, namespace=namespace, selector=selector, rules=self._flags.emulation
+        started_s = self._clock.monotonic_s()
+        answer = await fetched.fetch(
+            self._metrics, metric, namespace=namespace, selector=selector, rules=self._flags.emulation
         )
-        return answer, self._around.clock.monotonic_s() - started_s
+        return answer, self._clock.monotonic_s() - started_s

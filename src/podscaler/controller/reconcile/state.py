@@ -1,229 +1,251 @@
-"""What the controller remembers between syncs.
+"""The controller's state of each autoscaler between syncs: one record for each key, in memory.
 
-The loop registers and forgets autoscalers; the reconciler reads and changes what belongs to one. Lifetimes:
+The controller registers and forgets autoscalers; a sync reads and changes the record of its own. Lifetimes:
 
-* histories (recommendations, scale events): from the first sync that reads a scale until a sync finds the autoscaler
-  gone. An autoscaler that is deleted and made again before that keeps them. What an earlier process left
-  (`podscaler.controller.history.store`) is added when a scale is read.
-* registrations and selectors: from the watch's addition until its deletion.
-* the last error, to log it once: as the history.
-* status versions: see `podscaler.controller.scales.consistency`.
-* turns that came to nothing: see `podscaler.controller.reconcile.retries`.
+* The history (recommendations, scale events) and the last error: from the first sync that reads a scale until a sync
+  finds the autoscaler gone. An autoscaler that is deleted and created again before that keeps them. What an earlier
+  process left (`podscaler.controller.history.store`) is added when a scale is read.
+* The registration, the selector and what concerns the target: from the watch's addition until its deletion.
+* The version of the last status write: until the cache has it (`podscaler.controller.informers.consistency`).
+* The failures in a row: until a sync succeeds. A status write without a response, and a sync that was skipped because
+  of a stale cache, are no result of the autoscaler: it is synced again after FIRST_RETRY_S, doubled each time, instead
+  of a whole period later. A delay of a period or more is none: a server that stays away gets no more requests than
+  otherwise. A conflict counts as such a failure only after one: the write without a response may have been carried out.
 
-Source: docs/spec/controller.md 1 (State).
+Source: docs/spec/controller.md 1 (State). Differs: upstream retries after a period.
 """
 
 import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from podscaler.api.machinery.selectors import Selector
 from podscaler.base.clock import NANOSECONDS
+from podscaler.base.errors import StatusError
 from podscaler.controller.history import history_record
 from podscaler.controller.history.history_record import RestoredHistory
-from podscaler.controller.reconcile.retries import EarlyTurns
-from podscaler.controller.scales.consistency import ConsistencyStore
+from podscaler.controller.informers import consistency
+from podscaler.controller.informers.consistency import WrittenVersion
 from podscaler.core.model import history, lasting_history
 from podscaler.core.model.history import History
 from podscaler.core.model.neighbours import Namespace, SelectorStore
+from podscaler.kube.client.client import is_conflict
 from podscaler.kube.informers.cache import Key
 
 STEP_MAX_NS = 2 * NANOSECONDS
-"""A clock that is set by less is followed."""
+"""A smaller step of the wall clock leaves histories as they are."""
+FIRST_RETRY_S = 1.0
 
 
-class Memory:
-    """See the module."""
+@dataclass(slots=True)
+class AutoscalerState:
+    """The record of one autoscaler.
 
-    def __init__(self) -> None:
-        self._histories: dict[Key, History] = {}
-        self._recalled: set[Key] = set()
-        self._found: dict[Key, RestoredHistory] = {}
-        self._clock_offset_ns: int | None = None
-        self._registered: set[Key] = set()
-        self._selectors = SelectorStore()
-        self._targets: dict[Key, Selector] = {}
-        self._reported_s: dict[Key, float] = {}
-        self._rivals: dict[Key, frozenset[Key]] = {}
-        self._stood_at: dict[Key, int] = {}
-        self._wishes: dict[Key, int | None] = {}
-        self._waiting: set[Key] = set()
-        self._errors: dict[Key, str] = {}
-        self.versions = ConsistencyStore()
-        self.early = EarlyTurns()
+    Attributes:
+        is_registered: whether the watch has the autoscaler.
+        history: what earlier syncs left.
+        is_restored: whether it is known what an earlier process left.
+        restored: what an earlier process left and no sync has added to `history` yet; None: nothing.
+        selector: of the target's pods; None where no sync has read it.
+        conflicting: the autoscalers that another controller manages and that scale the same target.
+        is_waiting: whether it waits for a handover (`podscaler.controller.informers.handover`).
+        standby_replicas: the target's replicas at the last sync that wrote nothing because of standby; None: no such.
+        standby_desired: the replicas that this sync would have written; None: none.
+        error: of the last sync; empty where it succeeded.
+        written: the last status write that the cache does not have yet.
+        status_written_s: from when the status period counts, by the monotonic clock; None: no status was written.
+        is_synced: whether a sync was ever begun; then the record stays until a sync finds the autoscaler gone.
+        failures: syncs in a row that ended without a result.
+        may_retry: whether the last sync did.
+    """
 
-    def register(self, key: Key) -> bool:
-        """The autoscaler is there; whether that is news."""
-        is_new = key not in self._registered
-        self._registered.add(key)
-        return is_new
+    key: Key
+    is_registered: bool = False
+    history: History = history.EMPTY
+    is_restored: bool = False
+    restored: RestoredHistory | None = None
+    selector: Selector | None = None
+    conflicting: frozenset[Key] = frozenset()
+    is_waiting: bool = False
+    standby_replicas: int | None = None
+    standby_desired: int | None = None
+    error: str = ""
+    written: WrittenVersion | None = None
+    status_written_s: float | None = None
+    is_synced: bool = False
+    failures: int = 0
+    may_retry: bool = False
 
-    def unregister(self, key: Key, uid: str) -> None:
-        """The autoscaler was deleted; its history stays until a sync finds it gone."""
-        self._registered.discard(key)
-        self._let_go(key)
-        self.versions.forget(key, uid)
+    def restore(self, found: RestoredHistory | None) -> None:
+        """Record what an earlier process left; None: nothing."""
+        self.is_restored, self.restored = True, found
 
-    @property
-    def registered(self) -> frozenset[Key]:
-        """The autoscalers that are there."""
-        return frozenset(self._registered)
-
-    @property
-    def known(self) -> frozenset[Key]:
-        """Those that are there, and those that a sync has yet to find gone."""
-        return frozenset(self._registered | self._histories.keys() | self._recalled | self._errors.keys())
-
-    def is_registered(self, key: Key) -> bool:
-        """Whether the watch says that the autoscaler is there."""
-        return key in self._registered
-
-    def history(self, key: Key) -> History:
-        """What earlier syncs left."""
-        return self._histories.get(key, history.EMPTY)
-
-    def is_recalled(self, key: Key) -> bool:
-        """Whether it is known what an earlier process left."""
-        return key in self._recalled
-
-    def recall(self, key: Key, found: RestoredHistory | None) -> None:
-        """An earlier process left this, or nothing."""
-        self._recalled.add(key)
-        if found is not None:
-            self._found[key] = found
-
-    def resume(self, key: Key, replicas: int, now: int, *, has_behavior: bool) -> None:
-        """A scale was read: with the first one after a recall, what was found is part of the history.
+    def resume(self, replicas: int, now_ns: int, *, has_behavior: bool) -> None:
+        """Add what an earlier process left to the history, once a scale was read.
 
         Args:
-            replicas: what the target has.
+            replicas: of the scale.
+            now_ns: of the sync.
             has_behavior: whether the spec has a `behavior`.
         """
-        found = self._found.pop(key, None)
-        if found is not None:
-            earlier = history_record.resumed(found, replicas, now, has_behavior=has_behavior)
-            self._histories[key] = lasting_history.together(earlier, self.history(key))
+        if self.restored is not None:
+            earlier = history_record.resumed(self.restored, replicas, now_ns, has_behavior=has_behavior)
+            self.history, self.restored = lasting_history.merged(earlier, self.history), None
+
+    def standby_change(self, replicas: int) -> int:
+        """By how many replicas another writer changed the target since the last sync in standby."""
+        change = replicas - (replicas if self.standby_replicas is None else self.standby_replicas)
+        self.standby_replicas = replicas
+        return change
+
+    def is_new_desired(self, replicas: int | None) -> bool:
+        """Whether a sync in standby would write another count (None: none) than the one before."""
+        is_new, self.standby_desired = self.standby_desired != replicas, replicas
+        return is_new
+
+    def leave_standby(self) -> None:
+        """From now on the replicas of the target are written here."""
+        self.standby_replicas = self.standby_desired = None
+
+    def is_new_error(self, error: str) -> bool:
+        """Whether a sync ended otherwise than the one before (`error` is empty where it succeeded)."""
+        is_new, self.error = self.error != error, error
+        return is_new
+
+    def note_status_write(self, written: WrittenVersion, at_s: float, period_s: float) -> None:
+        """The status was written at that instant of the monotonic clock.
+
+        The first write of each autoscaler counts from up to `period_s` later: soon after the start all statuses are
+        written, and are not to be written together ever after.
+        """
+        self.written = consistency.latest(self.written, written)
+        if self.is_registered and period_s:
+            is_first = self.status_written_s is None
+            spread_s = zlib.crc32("/".join(self.key).encode()) / 2**32 * period_s if is_first else 0.0
+            self.status_written_s = at_s + spread_s
+
+    def find_lag(self, cache_version: str) -> str | None:
+        """The message if a cache, complete up to that version, lacks our last status write; else None."""
+        lag = consistency.find_lag(self.written, cache_version)
+        if lag is None:
+            self.written = None
+        return lag
+
+    def begin_sync(self) -> None:
+        """A sync begins."""
+        self.is_synced, self.may_retry = True, False
+
+    def note_failed_write(self, error: StatusError) -> None:
+        """A write of this sync failed: without a response, or with a conflict after such a sync, it has no result."""
+        if error.code == 0 or (is_conflict(error) and self.failures > 0):
+            self.may_retry = True
+
+    def retry_delay_s(self, period_s: float) -> float | None:
+        """After how many seconds to sync again before the next period; None: not before."""
+        if not self.may_retry:
+            self.failures = 0
+            return None
+        delay_s = FIRST_RETRY_S * (1 << self.failures)
+        if delay_s >= period_s:
+            return None
+        self.failures += 1
+        return delay_s
+
+
+class AutoscalerStates:
+    """The records of all autoscalers, and the selectors of their targets; see the module."""
+
+    def __init__(self) -> None:
+        self._states: dict[Key, AutoscalerState] = {}
+        self._selectors = SelectorStore()
+        self._clock_offset_ns: int | None = None
+
+    def of(self, key: Key) -> AutoscalerState:
+        """The record of an autoscaler, a new one where there is none."""
+        state = self._states.get(key)
+        if state is None:
+            state = self._states[key] = AutoscalerState(key)
+        return state
+
+    def register(self, key: Key) -> None:
+        """The watch has a new autoscaler."""
+        self.of(key).is_registered = True
+
+    def unregister(self, key: Key, uid: str) -> None:
+        """The watch had a deletion; the history and the error stay until a sync finds the autoscaler gone."""
+        state = self.of(key)
+        state.is_registered = False
+        self._drop_target(state)
+        if state.written is not None and state.written.uid == uid:
+            state.written = None
+        if not state.is_synced:
+            del self._states[key]
+
+    def registered(self, belongs: Callable[[Key], bool]) -> list[Key]:
+        """The keys of the autoscalers that the watch has and for which `belongs` is true."""
+        return [key for key, state in self._states.items() if state.is_registered and belongs(key)]
+
+    def known(self, belongs: Callable[[Key], bool]) -> list[Key]:
+        """As `registered`, with those that a sync has yet to find gone."""
+        return [key for key in self._states if belongs(key)]
 
     def follow_clock(self, now_ns: int, monotonic_s: float) -> None:
-        """Keep what was long ago as long ago where the wall clock was set by more than STEP_MAX_NS.
+        """Shift the instants of all histories where the wall clock was set by more than STEP_MAX_NS.
 
-        Source: the instants that Go's time.Now gives carry a monotonic reading, by which upstream compares them.
+        Source: the instants that Go's time.Now returns carry a monotonic reading, by which upstream compares them.
         """
         offset_ns = now_ns - round(monotonic_s * NANOSECONDS)
         if self._clock_offset_ns is None:
             self._clock_offset_ns = offset_ns
         step_ns = offset_ns - self._clock_offset_ns
-        if abs(step_ns) <= STEP_MAX_NS:
-            return
-        self._clock_offset_ns = offset_ns
-        for key, kept in self._histories.items():
-            self._histories[key] = lasting_history.moved(kept, step_ns)
+        if abs(step_ns) > STEP_MAX_NS:
+            self._clock_offset_ns = offset_ns
+            for state in self._states.values():
+                state.history = lasting_history.moved(state.history, step_ns)
 
-    def keep_history(self, key: Key, latest: History) -> None:
-        """What this sync leaves."""
-        self._histories[key] = latest
+    def keep_selector(self, state: AutoscalerState, selector: Selector) -> None:
+        """Keep the selector of an autoscaler's target, if the watch still has the autoscaler."""
+        if state.is_registered and state.selector is not selector:
+            state.selector = selector
+            self._selectors.store("/".join(state.key), selector)
 
-    def keep_selector(self, key: Key, selector: Selector) -> None:
-        """The selector of the autoscaler's target, if the autoscaler is still there."""
-        if key in self._registered and self._targets.get(key) is not selector:
-            self._targets[key] = selector
-            self._selectors.store("/".join(key), selector)
-
-    def find_selector(self, key: Key) -> Selector | None:
-        """The selector of the autoscaler's target; None where no sync has seen it."""
-        return self._targets.get(key)
-
-    def withdraw(self, key: Key) -> None:
-        """The autoscaler's target is not looked after here for now."""
-        self._selectors.forget("/".join(key))
-        self._targets.pop(key, None)
-
-    def wait(self, key: Key) -> bool:
-        """The autoscaler waits, since its target is another's for now; whether that is news."""
-        self.withdraw(key)
-        is_news = key not in self._waiting
-        self._waiting.add(key)
-        return is_news
-
-    def go_on(self, key: Key) -> None:
-        """The autoscaler does not wait (any more)."""
-        self._waiting.discard(key)
-
-    def keep_rivals(self, key: Key, rivals: frozenset[Key], selector: Selector) -> None:
-        """Autoscalers that nobody here looks after scale the target of this one, which has the selector."""
-        for rival in rivals:
-            self._selectors.store("/".join(rival), selector)
-        if rivals:
-            self._rivals[key] = rivals
-
-    def drop_rivals(self, key: Key, *, besides: frozenset[Key] = frozenset()) -> None:
-        """Those of this autoscaler are gone, but for the ones that are given."""
-        for gone in self._rivals.pop(key, besides) - besides:
-            self._selectors.forget("/".join(gone))
-        if besides:
-            self._rivals[key] = besides
-
-    def stand_at(self, key: Key, replicas: int) -> int:
-        """The target has so many replicas, which somebody else may have set; by how many it changed since last time."""
-        before = self._stood_at.get(key, replicas)
-        self._stood_at[key] = replicas
-        return replicas - before
-
-    def is_new_wish(self, key: Key, replicas: int | None) -> bool:
-        """Whether what would be written (None: nothing) while standing by is another count than last time."""
-        is_new = self._wishes.get(key) != replicas
-        self._wishes[key] = replicas
+    def wait(self, state: AutoscalerState) -> bool:
+        """An autoscaler waits for a handover, and its selector counts no more; whether it did not wait before."""
+        self._drop_selector(state)
+        is_new, state.is_waiting = not state.is_waiting, True
         return is_new
 
-    def act(self, key: Key) -> None:
-        """What becomes of the target is our own doing."""
-        self._stood_at.pop(key, None)
-        self._wishes.pop(key, None)
+    def keep_conflicting(self, state: AutoscalerState, conflicting: frozenset[Key], selector: Selector) -> None:
+        """Keep the selector for the autoscalers of other controllers that scale the same target."""
+        for each in conflicting:
+            self._selectors.store("/".join(each), selector)
+        state.conflicting = conflicting
 
-    def keep_report(self, key: Key, at_s: float, period_s: float) -> None:
-        """The status was written at that instant of the monotonic clock.
-
-        The first write of each counts as up to `period_s` later: all statuses are written soon after the start, and are
-        not to be written together ever after.
-        """
-        if key in self._registered and period_s:
-            later_s = 0.0 if key in self._reported_s else zlib.crc32("/".join(key).encode()) / 2**32 * period_s
-            self._reported_s[key] = at_s + later_s
-
-    def find_report(self, key: Key) -> float | None:
-        """When the last write of the status counts from, by the monotonic clock; None where we have written none."""
-        return self._reported_s.get(key)
+    def drop_conflicting(self, state: AutoscalerState, besides: frozenset[Key] = frozenset()) -> None:
+        """Drop the autoscalers that scale the same target no more, all but `besides`."""
+        for gone in state.conflicting - besides:
+            self._selectors.forget("/".join(gone))
+        state.conflicting = besides
 
     def neighbours(self, namespace: str) -> Namespace:
         """The selectors of the autoscalers of a namespace."""
         return self._selectors.namespace(namespace)
 
-    def is_news(self, key: Key, error: str) -> bool:
-        """Whether a sync ended otherwise than the one before (`error` is empty for a good end)."""
-        if self._errors.get(key, "") == error:
-            return False
-        if error:
-            self._errors[key] = error
-        else:
-            del self._errors[key]
-        return True
-
     def forget(self, key: Key) -> None:
-        """A sync found the autoscaler gone."""
-        self._histories.pop(key, None)
-        self._recalled.discard(key)
-        self._found.pop(key, None)
-        self._errors.pop(key, None)
-        self.versions.forget(key)
-        self.early.forget(key)
-        self._let_go(key)
+        """A sync found the autoscaler gone, or another process manages it now: only its registration stays."""
+        state = self._states.pop(key, None)
+        if state is not None:
+            self._drop_target(state)
+            if state.is_registered:
+                self.register(key)
 
-    def lay_down(self, key: Key) -> None:
-        """Another process looks after the autoscaler from now on: only that it is there is remembered."""
-        self.forget(key)
+    def _drop_target(self, state: AutoscalerState) -> None:
+        """Drop what syncs found out about the target."""
+        self._drop_selector(state)
+        self.drop_conflicting(state)
+        state.leave_standby()
+        state.is_waiting, state.status_written_s = False, None
 
-    def _let_go(self, key: Key) -> None:
-        """Forget what syncs found out about the target, and what they said."""
-        self.withdraw(key)
-        self.go_on(key)
-        self.act(key)
-        self._reported_s.pop(key, None)
-        self.drop_rivals(key)
+    def _drop_selector(self, state: AutoscalerState) -> None:
+        self._selectors.forget("/".join(state.key))
+        state.selector = None

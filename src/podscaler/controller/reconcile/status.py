@@ -1,6 +1,6 @@
-"""Writing an autoscaler's status: only when it says something new, and always as the whole object.
+"""Writes the status of an autoscaler: only when it says something new, and always as the whole object.
 
-The reconciler calls `is_same` with what the autoscaler had, and `write` where that is not so.
+The reconciler has one `StatusWriter`.
 
 Source: docs/spec/decision.md 11.2 (Writing).
 """
@@ -12,7 +12,11 @@ import msgspec
 
 from podscaler.api.machinery import instants, quantity
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerStatus
+from podscaler.base.clock import Clock
+from podscaler.base.errors import StatusError
+from podscaler.controller.informers.consistency import WrittenVersion
 from podscaler.controller.informers.observed_objects import Autoscaler
+from podscaler.controller.reconcile.state import AutoscalerState
 from podscaler.kube.client.client import Client
 
 QUANTITIES = frozenset({"value", "averageValue"})
@@ -32,8 +36,43 @@ class _Written(msgspec.Struct):
 _WRITTEN = msgspec.json.Decoder(_Written)
 
 
+class StatusWriter:
+    """See the module.
+
+    Args:
+        period_s: how often a status is written in which only values of metrics changed, at most; 0: at every change.
+    """
+
+    def __init__(self, client: Client, clock: Clock, period_s: float) -> None:
+        self._client = client
+        self._clock = clock
+        self._period_s = period_s
+
+    async def write(
+        self, autoscaler: Autoscaler, latest: HorizontalPodAutoscalerStatus, state: AutoscalerState
+    ) -> StatusError | None:
+        """Write a status that says something new; the error of a write that failed, None where none did."""
+        if is_same(autoscaler.wire.status, latest) or self._can_wait(autoscaler, latest, state):
+            return None
+        try:
+            version = await write(self._client, autoscaler, latest)
+        except StatusError as error:
+            state.note_failed_write(error)
+            return error
+        written = WrittenVersion(autoscaler.metadata.uid, version)
+        state.note_status_write(written, self._clock.monotonic_s(), self._period_s)
+        return None
+
+    def _can_wait(self, autoscaler: Autoscaler, latest: HorizontalPodAutoscalerStatus, state: AutoscalerState) -> bool:
+        """Whether only values of metrics changed, and the status was written less than a status period ago."""
+        written_s = state.status_written_s if self._period_s else None
+        if written_s is None or self._clock.monotonic_s() - written_s >= self._period_s:
+            return False
+        return differs_in_values(autoscaler.wire.status, latest)
+
+
 def is_same(before: HorizontalPodAutoscalerStatus, after: HorizontalPodAutoscalerStatus) -> bool:
-    """Whether two statuses mean the same: quantities by value, times as instants, nothing as an empty list or map."""
+    """Whether two statuses are equal: quantities by value, times as instants, an absent list as an empty one."""
     return before == after or (
         before.current_replicas == after.current_replicas
         and before.desired_replicas == after.desired_replicas
@@ -45,7 +84,7 @@ def is_same(before: HorizontalPodAutoscalerStatus, after: HorizontalPodAutoscale
 
 
 def differs_in_values(before: HorizontalPodAutoscalerStatus, after: HorizontalPodAutoscalerStatus) -> bool:
-    """Whether two statuses that are not the same differ in the values of metrics alone: same metrics, all else same."""
+    """Whether two statuses that are not equal differ in the values of metrics alone."""
     old, new = before.current_metrics or (), after.current_metrics or ()
     return list(map(_subject, old)) == list(map(_subject, new)) and is_same(
         msgspec.structs.replace(before, current_metrics=None), msgspec.structs.replace(after, current_metrics=None)
@@ -53,7 +92,7 @@ def differs_in_values(before: HorizontalPodAutoscalerStatus, after: HorizontalPo
 
 
 def _subject(metric: Any) -> Any:
-    """What a metric's status is about: all of it but the values, by the order in which their names stand."""
+    """The status of a metric without its values, but with their names."""
     parts = msgspec.to_builtins(metric)
     return {
         name: {each: value for each, value in part.items() if each != "current"} | {"has": sorted(part["current"])}
@@ -72,7 +111,7 @@ def _are_same(before: Sequence[Any] | None, after: Sequence[Any] | None) -> bool
 
 
 def _mean_the_same(old: Any, new: Any, name: str = "") -> bool:
-    """Whether two pieces of JSON-ready data mean the same; ends at the first difference, which most syncs have."""
+    """Whether two pieces of JSON-ready data are equal as in `is_same`."""
     if old == new or (old in NOTHING and new in NOTHING):
         return True
     if isinstance(old, dict | None) and isinstance(new, dict | None):
@@ -88,10 +127,10 @@ def _mean_the_same(old: Any, new: Any, name: str = "") -> bool:
 
 
 async def write(client: Client, autoscaler: Autoscaler, status: HorizontalPodAutoscalerStatus) -> str:
-    """Put `status`; the resourceVersion that the object then has.
+    """Write the status; the new resourceVersion of the object, empty where the response has none.
 
-    The body is the whole object with the resourceVersion that was read, so that a newer object refuses it. Raises
-    StatusError.
+    The body is the whole object with the resourceVersion that was read, so that a newer object causes a conflict.
+    Raises StatusError.
     """
     meta, kind = autoscaler.metadata, autoscaler.kind
     body = msgspec.structs.replace(autoscaler.wire, kind=kind.kind, api_version=kind.api_version, status=status)

@@ -1,11 +1,11 @@
-"""A recording kept in a file, beside the work.
+"""A recording in a file, written in the background.
 
-Made by the command line; syncs report to it. Once a second what has been reported goes to the file, in a thread:
-encoded, compressed and flushed. So a kill loses the last second or two, and the rest of the file can be read. Rules:
+The command line makes one; syncs report to it. Once a second the reports are encoded, compressed and flushed to the
+file in a thread. So a kill loses the last second or two, and the rest of the file can be read. Rules:
 
-1. No more than WAITING_MAX reports wait. When the disk is slower than that, or fails, lines are lost; they are counted
-   and said, and the autoscaling goes on.
-2. After a failure of the disk a fresh file is tried once a minute.
+1. At most WAITING_MAX reports wait. When the disk is slower than that, or fails, lines are lost; they are counted and
+   logged, and the autoscaling goes on.
+2. After a failure of the disk a new file is tried once a minute.
 
 Source: docs/recordings.md.
 """
@@ -17,7 +17,7 @@ import threading
 from podscaler.base.clock import Clock
 from podscaler.controller.recording.record_file import RecordFile
 from podscaler.controller.recording.record_lines import RecordLines
-from podscaler.controller.recording.recording import End, SyncRecord
+from podscaler.controller.recording.recording import End, Recording, SyncRecord
 
 log = logging.getLogger(__name__)
 
@@ -27,12 +27,11 @@ WAITING_MAX = 4096
 CHUNK_BYTES = 256 * 1024
 
 
-class FileRecording:
+class FileRecording(Recording):
     """See the module. `close` ends the file.
 
     Args:
-        file: begun already.
-        clock: between flushes.
+        file: open.
     """
 
     is_on = True
@@ -75,7 +74,7 @@ class FileRecording:
         batch, self._waiting = self._waiting, []
         self._filled.clear()
         self._writing = asyncio.create_task(self._write_after(self._writing, batch))
-        await asyncio.shield(self._writing)  # who is cancelled here takes no lines along: `close` waits for them
+        await asyncio.shield(self._writing)  # a cancellation here loses no lines: `close` waits for them
 
     async def _write_after(self, earlier: asyncio.Task[None] | None, batch: list[SyncRecord | End]) -> None:
         if earlier is not None:

@@ -1,31 +1,31 @@
-"""What one sync saw: the facts for its decision, and what they were made from.
+"""The facts of one sync, with the objects that they were made from.
 
-Made by the observer; the reconciler decides and writes with it, a recording keeps it.
+`podscaler.controller.reconcile.observe` makes one; the reconciler decides and writes with it, a recording keeps it.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from podscaler.controller.informers.observed_objects import CachedPod
-from podscaler.controller.scales.target import ScaleTarget
+from podscaler.controller.informers.scale_client import ScaleTarget
 from podscaler.core.model.model import Observation
-from podscaler.metrics.queries import Answered
+from podscaler.metrics.fetched import FetchedMetric
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedSync:
-    """What a sync saw.
+    """The facts of a sync.
 
     Attributes:
-        observation: for the decision.
-        target: to write the scale with; None where it could not be read.
-        pods: those of the observation, as they are cached.
-        answers: those of the observation, as they came, None where nobody asked; empty where nothing was asked for.
-        durations_s: how long each of them took.
+        observation: the facts, as the decision takes them.
+        target: the scale, to write it; None where it could not be read.
+        pods: of the observation, as they are cached.
+        answers: the results of the metrics queries, None where a metric was not queried; empty where none was.
+        durations_s: of each query.
     """
 
     observation: Observation
     target: ScaleTarget | None
     pods: Sequence[CachedPod] = ()
-    answers: tuple[Answered | None, ...] = ()
+    answers: tuple[FetchedMetric | None, ...] = ()
     durations_s: tuple[float, ...] = ()

@@ -1,12 +1,11 @@
-"""A recording on disk: a gzip file that is followed by a fresh one when it is full, the older ones numbered.
+"""The files of a recording: a gzip file that is replaced by a new one when it is full; older ones are numbered.
 
-`podscaler.controller.recording.recording` writes through it, in a thread: everything here blocks. Invariants:
+`podscaler.controller.recording.file_recording` writes through it in a thread: every method blocks. Invariants:
 
-1. Every file is a recording of its own, with a header; what `flush` has returned for is on its way to the disk and can
-   be read again after a kill, up to that point.
-2. Files are readable by their owner alone (mode 0600): they show how a cluster is loaded.
-3. There are never more than `files` of them, each about `max_bytes` long at most. The newest is FILE, the ones before
-   are numbered, 1 being the latest: `web.recording.jsonl.gz`, `web.1.recording.jsonl.gz`, ...
+1. Every file is a recording of its own, with a header. What was flushed can be read again after a kill.
+2. Only their owner can read the files (mode 0600): they show the load of a cluster.
+3. There are never more than `files`, each at most about `max_bytes` long. The newest is FILE, those before are
+   numbered from 1, the latest: `web.recording.jsonl.gz`, `web.1.recording.jsonl.gz`, ...
 4. A FILE that is no recording is never moved, overwritten or deleted, nor is one that another process writes.
 """
 
@@ -33,7 +32,7 @@ class RecordFile:
     Args:
         path: FILE.
         header: the first line of each file.
-        max_bytes: how long (compressed) a file grows before the next one is begun.
+        max_bytes: the compressed size at which the next file is begun.
         files: how many are kept, FILE included; at least 1.
     """
 
@@ -48,11 +47,11 @@ class RecordFile:
 
     @property
     def is_full(self) -> bool:
-        """Whether the next line should begin a fresh file."""
+        """Whether the next line should begin a new file."""
         return self._size_bytes >= self._max_bytes
 
     def check(self) -> None:
-        """Return if FILE can be begun. Raises UsageError: something else is there, or somebody else writes it."""
+        """Check that FILE can be begun. Raises UsageError where it is no recording, or another process writes it."""
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -71,7 +70,7 @@ class RecordFile:
             os.close(descriptor)
 
     def begin(self) -> None:
-        """Go on in a fresh file; what FILE was before is numbered. Raises OSError: then nothing has been moved."""
+        """Begin a new file; FILE as it was before is numbered. Raises OSError: then nothing has been moved."""
         fresh = self.path.with_name(f"{self.path.name}.new")
         with suppress(FileNotFoundError):
             fresh.unlink()
@@ -90,21 +89,21 @@ class RecordFile:
         self._descriptor, self._compressor, self._size_bytes = descriptor, compressor, len(start)
 
     def write(self, line: bytes) -> None:
-        """Add a line (or some). Raises OSError: the file must not be written any more, only `begin` helps."""
+        """Add lines. Raises OSError: then only `begin` may be called."""
         self._put(self._compressor.compress(line))
 
     def flush(self) -> None:
-        """Hand everything so far to the system. Raises OSError, as `write`."""
+        """Write everything so far to the file. Raises OSError, as `write`."""
         self._put(self._compressor.flush(zlib.Z_SYNC_FLUSH))
 
     def abandon(self) -> None:
-        """Leave the file as it is."""
+        """Close the file without its end."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
     def close(self) -> None:
-        """End the file in good order, if there is one. Raises OSError."""
+        """End and close the file, if one is open. Raises OSError."""
         self._end_member()
 
     def _put(self, packed: bytes) -> None:
@@ -137,7 +136,7 @@ class RecordFile:
 
 
 def _is_recording(start: bytes) -> bool:
-    """Whether a file that begins so is empty, or a recording."""
+    """Whether a file with that beginning is empty, or a recording."""
     try:
         if start.startswith(GZIP_MAGIC):
             start = zlib.decompressobj(GZIP_WINDOW_BITS).decompress(start, HEADER_MAX_BYTES)

@@ -1,8 +1,8 @@
-"""The lines of a recording: what a sync saw and did, as text.
+"""The lines of a recording: the facts and the results of a sync as text.
 
-`podscaler.controller.recording.file_recording` asks for the lines of each report, in order, in its thread. Invariant:
-replaying a file gives the decisions that were taken. So the lines tell what was remembered before a sync wherever a
-reader of the file cannot know it: at the first line of an autoscaler, and after a lost one.
+`podscaler.controller.recording.file_recording` takes the lines of each report, in order, in its thread. Invariant: a
+replay of a file gives the decisions that were taken. So a line has the history before a sync wherever a reader of the
+file cannot know it: in the first line of an autoscaler, and after a lost one.
 
 Source: docs/recordings.md.
 """
@@ -16,33 +16,33 @@ from podscaler.base.errors import StatusError
 from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.controller.recording.observed import ObservedSync
 from podscaler.controller.recording.recording import End, SyncRecord
+from podscaler.core import replay
 from podscaler.core.model import history
 from podscaler.core.model.history import History
 from podscaler.core.model.model import Failure
-from podscaler.core.replay import recorded_history
 from podscaler.kube.informers.cache import Key
-from podscaler.metrics.queries import Answered
+from podscaler.metrics.fetched import FetchedMetric
 
 
 class RecordLines:
-    """The texts of reports, and what a reader of the file knows by then."""
+    """Makes the lines of reports; keeps the history that a reader of the file knows by then, by autoscaler."""
 
     def __init__(self) -> None:
         self._known: dict[Key, tuple[History, int]] = {}
 
     def restart(self) -> None:
-        """A fresh file begins: its reader knows nothing."""
+        """A new file begins: its reader knows no history."""
         self._known.clear()
 
     def of(self, what: SyncRecord | End) -> bytes:
-        """The lines that tell it."""
+        """The lines of a report."""
         if isinstance(what, End):
             self._known.pop(what.key, None)
             return _end_line(what.key, what.at_ns)
         key = what.autoscaler.key
         past, last_at_ns = self._known.get(key, (history.EMPTY, what.at_ns))
         text = b""
-        if what.at_ns < last_at_ns:  # the wall clock was set back: for a reader the autoscaler begins anew
+        if what.at_ns < last_at_ns:  # the wall clock was set back: the autoscaler begins again
             text, past = _end_line(key, what.at_ns), history.EMPTY
         self._known[key] = what.decision.history, what.at_ns
         return text + recording.sync_line(_sync_line(what, None if past == what.past else what.past))
@@ -61,17 +61,17 @@ def _sync_line(sync: SyncRecord, past: History | None) -> recording.SyncLine:
         scale=_scale(sync.seen),
         scale_update=_attempts(sync),
         scaled_at=instants.exact(trace.write.at) if trace.write else "",
-        status_update=_refused(sync.status_refusal) if sync.status_refusal else None,
+        status_update=_error_status(sync.status_error) if sync.status_error else None,
         pods=tuple([msgspec.Raw(pod.text) for pod in sync.seen.pods]),
         metrics=tuple([_answer(answer) for answer in sync.seen.answers]),
         neighbours=tuple([key for key in overlapping if key != trace.autoscaler]),
-        history=None if past is None else recorded_history.written(past),
+        history=None if past is None else replay.write_history(past),
         gone=not observation.is_registered,
     )
 
 
 def _with_kind(autoscaler: Autoscaler) -> HorizontalPodAutoscaler:
-    """The object as a HorizontalPodAutoscaler, which is what readers know; one of another kind by its longer name."""
+    """The object as a HorizontalPodAutoscaler, which readers expect; a PodAutoscaler keeps the prefix of its key."""
     name = autoscaler.key[1]
     metadata = (
         autoscaler.metadata if not autoscaler.kind.prefix else msgspec.structs.replace(autoscaler.metadata, name=name)
@@ -84,26 +84,26 @@ def _with_kind(autoscaler: Autoscaler) -> HorizontalPodAutoscaler:
 def _scale(seen: ObservedSync) -> Scale | meta.Status:
     scale = seen.observation.scale
     if isinstance(scale, Failure):
-        return _failed(scale)
+        return _failure_status(scale)
     return seen.target.scale if seen.target else Scale()
 
 
 def _attempts(sync: SyncRecord) -> tuple[Scale | meta.Status, ...]:
-    if not sync.refusals:
+    if not sync.scale_errors:
         return ()
-    refusals = tuple([_refused(error) for error in sync.refusals])
-    return refusals if sync.decision.replicas is None else (*refusals, _scale(sync.seen))
+    scale_errors = tuple([_error_status(error) for error in sync.scale_errors])
+    return scale_errors if sync.decision.replicas is None else (*scale_errors, _scale(sync.seen))
 
 
-def _answer(answer: Answered | None) -> recording.Answer | None:
-    if answer is not None and isinstance(answer.facts, Failure):
-        return _failed(answer.facts)
-    return None if answer is None else answer.wire
+def _answer(answer: FetchedMetric | None) -> recording.Answer | None:
+    if answer is not None and isinstance(answer.measurement, Failure):
+        return _failure_status(answer.measurement)
+    return None if answer is None else answer.response
 
 
-def _refused(error: StatusError) -> meta.Status:
+def _error_status(error: StatusError) -> meta.Status:
     return meta.Status("v1", status="Failure", message=error.message, reason=error.reason, code=error.code)
 
 
-def _failed(failure: Failure) -> meta.Status:
+def _failure_status(failure: Failure) -> meta.Status:
     return meta.Status("v1", status="Failure", message=failure.message, reason=failure.reason, code=failure.code)

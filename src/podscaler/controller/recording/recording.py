@@ -1,12 +1,12 @@
-"""What syncs report of themselves, so that they can be decided again: the protocol, and its form without a listener.
+"""The interface of recordings, which keep every sync so that it can be decided again, and the one that keeps nothing.
 
-The reconciler reports each sync, the loop each autoscaler that is gone; `podscaler.controller.recording.file_recording`
-keeps it. Reporting never waits, and hands over only what is immutable and there anyway.
+The reconciler reports each sync, and an end is reported for each autoscaler that is synced here no more;
+`podscaler.controller.recording.file_recording` keeps them. A report never waits, and hands over immutable objects that
+exist anyway.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from podscaler.base.errors import StatusError
 from podscaler.controller.informers.observed_objects import Autoscaler
@@ -18,14 +18,15 @@ from podscaler.kube.informers.cache import Key
 
 @dataclass(frozen=True, slots=True)
 class SyncRecord:
-    """What one sync saw and did; everything in it is immutable and shared.
+    """The facts and the results of one sync; everything in it is immutable and shared.
 
     Attributes:
-        at_ns: the instant for which it was decided.
-        past: what was remembered before.
+        at_ns: the instant of the decision.
+        seen: the facts.
+        past: the history before.
         decision: as it turned out.
-        refusals: the failed attempts to write the scale, in order.
-        status_refusal: why the status could not be written.
+        scale_errors: of the failed attempts to write the scale, in order.
+        status_error: of the write of the status; None: it succeeded, or there was none.
     """
 
     at_ns: int
@@ -33,54 +34,33 @@ class SyncRecord:
     seen: ObservedSync
     past: History
     decision: Decision
-    refusals: Sequence[StatusError] = ()
-    status_refusal: StatusError | None = None
+    scale_errors: Sequence[StatusError] = ()
+    status_error: StatusError | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """An autoscaler is gone, with all that was remembered of it."""
+    """An autoscaler is synced here no more, and its state is dropped."""
 
     at_ns: int
     key: Key
 
 
-class Recording(Protocol):
-    """Where syncs are reported."""
+class Recording:
+    """Gets every sync; this one keeps nothing.
 
-    @property
-    def is_on(self) -> bool:
-        """Whether anybody keeps what is reported."""
-        ...
-
-    @property
-    def lines_written(self) -> int:
-        """How many lines are in their place."""
-        ...
-
-    @property
-    def lines_lost(self) -> int:
-        """How many will never be."""
-        ...
-
-    def report(self, what: SyncRecord | End) -> None:
-        """Keep it; never waits."""
-        ...
-
-    async def run(self) -> None:
-        """Bring what is reported to its place until cancelled."""
-        ...
-
-
-class NoRecording:
-    """Nothing is kept."""
+    Attributes:
+        is_on: whether anything is kept.
+        lines_written: how many lines of the file are written.
+        lines_lost: how many never will be.
+    """
 
     is_on = False
     lines_written = 0
     lines_lost = 0
 
     def report(self, what: SyncRecord | End) -> None:
-        """Nothing."""
+        """Keep it; never waits."""
 
     async def run(self) -> None:
-        """Nothing."""
+        """Write what is reported, until cancelled."""

@@ -1,9 +1,9 @@
-"""Waiting for the API server at the start, and giving up where waiting cannot help.
+"""Waits for the API server at the start, and gives up on errors that waiting cannot resolve.
 
-`podscaler controller` calls `wait_for_server` before it begins. What may heal by itself is said once in the log and
-tried again: a server that is away or busy, a name that is not known yet, credentials that a program or a file renews.
-What it forbids somebody may grant. What cannot heal without a change of the command line or the kubeconfig is a
-UsageError: a server that nobody vouches for, a token that never changes and is refused, no autoscaling/v2.
+`podscaler controller` calls `wait_for_server` before it starts. Errors that may resolve are logged once and tried
+again: a server that is away or busy, a name that does not resolve yet, credentials that a program or a file renews.
+A permission that is missing may be granted later. An error that needs another command line or kubeconfig is a
+UsageError: a server whose certificate is not trusted, a static token that is rejected, no autoscaling/v2.
 """
 
 import logging
@@ -25,21 +25,19 @@ NOT_TRUSTED = "tls: failed to verify certificate"
 
 
 async def wait_for_server(client: Client, config: Config, clock: Clock, *, rng: random.Random | None = None) -> None:
-    """Return once the server answers and takes us for somebody; it may forbid things.
+    """Return once the server responds and accepts the credentials; permissions may be missing.
 
     Args:
-        client: of the server.
-        config: what the client was opened with, for messages.
-        clock: for the waits.
-        rng: for the spread of the waits.
+        config: of the client, for messages.
+        rng: for the jitter of the waits; None: a new one.
 
     Raises:
-        UsageError: in one sentence: what failed and cannot heal, and what to change.
+        UsageError: a sentence with the error that waiting cannot resolve, and what to change.
     """
     backoff, said = Backoff(rng or random.Random()), ""
     while (failure := await _failure(client)) is not None:
         text = sentence(failure, config)
-        if not _may_heal(failure, config):
+        if not _may_resolve(failure, config):
             raise UsageError(text)
         log.log(logging.DEBUG if text == said else logging.WARNING, "%s; trying again", text)
         said = text
@@ -49,7 +47,7 @@ async def wait_for_server(client: Client, config: Config, clock: Clock, *, rng: 
 
 
 def sentence(failure: StatusError, config: Config) -> str:
-    """What failed, in one sentence with the server and where its address came from."""
+    """The error as a sentence with the server and the origin of its address."""
     server, origin = config.server, config.origin
     if isinstance(failure, TransportError):
         return f"cannot reach the API server {server} ({origin}): {failure.cause}"
@@ -68,7 +66,7 @@ async def _failure(client: Client) -> StatusError | None:
     return None
 
 
-def _may_heal(failure: StatusError, config: Config) -> bool:
+def _may_resolve(failure: StatusError, config: Config) -> bool:
     if isinstance(failure, TransportError):
         return not failure.cause.startswith(NOT_TRUSTED)
     if failure.code == 401:

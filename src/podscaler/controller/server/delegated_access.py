@@ -1,17 +1,17 @@
-"""Who may read /metrics, as the API server says: a TokenReview tells who asks, a SubjectAccessReview what he may.
+"""Delegated authentication and authorization of /metrics: a TokenReview for who, a SubjectAccessReview for whether.
 
-`podscaler.controller.server.serving` asks before it answers, with `--metrics-authentication=delegated`. Rules:
+`podscaler.controller.server.serving` calls `check` for each request, with `--metrics-authentication=delegated`. Rules:
 
-1. Who sends no bearer token is system:anonymous. One that the API server does not know is refused (401).
-2. Members of system:masters may everything; of others the API server is asked (403 where they may not).
-3. An answer counts for CACHE_S, also a refusal: a scrape costs nothing most of the time. Tokens are not kept, only
-   their digests.
-4. Where the API server cannot be asked nobody is let in. No more than REVIEWS_AT_ONCE are on their way, so that
-   strangers cannot keep it busy through us.
+1. A request without a bearer token is of system:anonymous. A token that the API server does not know gets 401.
+2. Members of system:masters may read everything; for others the API server decides (403 where it does not allow it).
+3. A result is cached for CACHE_S, a rejection too: most scrapes cost no request. Tokens are not kept, only their
+   digests.
+4. Where the API server cannot be asked, the request gets 500. At most REVIEWS_AT_ONCE reviews run at once, so that
+   strangers cannot load the API server through this endpoint.
 
 Source: k8s.io/apiserver's delegating authentication and authorization, as kube-controller-manager has them on its port.
-Differs: client certificates and front proxies are not asked about; upstream answers 401 where a token review fails, and
-500 where an access review does: here both are 500.
+Differs: client certificates and front proxies are not supported; upstream responds with 401 where a token review fails,
+and with 500 where an access review does: here both are 500.
 """
 
 import asyncio
@@ -39,20 +39,20 @@ MASTERS = "system:masters"
 AUTHENTICATED = "system:authenticated"
 
 
-class Refusal(NamedTuple):
-    """Why somebody gets nothing: as a Status has it."""
+class AccessError(NamedTuple):
+    """The code, reason and message of the Status that rejects a request."""
 
     code: int
     reason: str
     message: str
 
 
-UNAUTHORIZED = Refusal(401, "Unauthorized", "Unauthorized")
-UNKNOWN = Refusal(500, "InternalError", "who may read this could not be found out; the log says why")
+UNAUTHORIZED = AccessError(401, "Unauthorized", "Unauthorized")
+UNKNOWN = AccessError(500, "InternalError", "access could not be reviewed; the log has the cause")
 
 
 class ReviewedUser(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Whom a token belongs to."""
+    """The user of a token."""
 
     username: str = ""
     uid: str = ""
@@ -90,8 +90,7 @@ class DelegatedAccess:
     """See the module.
 
     Args:
-        client: of the API server; it must be able to make reviews.
-        clock: for the age of answers.
+        client: of the API server; its user needs permission to create reviews.
     """
 
     def __init__(self, client: Client, clock: Clock) -> None:
@@ -101,24 +100,24 @@ class DelegatedAccess:
         self._access: LRU[tuple[bytes, str, str], _Kept] = LRU(CACHED)
         self._gate = asyncio.Semaphore(REVIEWS_AT_ONCE)
 
-    async def refusal(self, authorization: str, verb: str, path: str) -> Refusal | None:
-        """Why a request is refused; None where it is allowed.
+    async def check(self, authorization: str, verb: str, path: str) -> AccessError | None:
+        """The error of a request; None where it is allowed.
 
         Args:
             authorization: the header of that name, empty where there is none.
             verb: the method in lower case.
-            path: what is asked for.
+            path: of the request.
         """
         try:
             async with asyncio.timeout(REVIEW_TIMEOUT_S):
-                user = await self._user(authorization)
-                return UNAUTHORIZED if user is None else await self._refusal_of(user, verb, path)
+                user = await self._authenticate(authorization)
+                return UNAUTHORIZED if user is None else await self._authorize(user, verb, path)
         except (StatusError, msgspec.DecodeError, TimeoutError) as error:
-            log.warning("whether somebody may read %s could not be found out: %s", path, error or "no answer in time")
+            log.warning("access to %s could not be reviewed: %s", path, error or "no answer in time")
             return UNKNOWN
 
-    async def _user(self, authorization: str) -> ReviewedUser | None:
-        """Who asks; None where the token is nobody's. Raises StatusError, DecodeError."""
+    async def _authenticate(self, authorization: str) -> ReviewedUser | None:
+        """The user of a request; None where the token is not known. Raises StatusError, DecodeError."""
         token = _bearer_token(authorization)
         if not token:
             return ANONYMOUS
@@ -130,8 +129,8 @@ class DelegatedAccess:
         found: ReviewedUser | None = kept.value
         return found
 
-    async def _refusal_of(self, user: ReviewedUser, verb: str, path: str) -> Refusal | None:
-        """Why a user is refused. Raises StatusError, DecodeError."""
+    async def _authorize(self, user: ReviewedUser, verb: str, path: str) -> AccessError | None:
+        """The error for a user; None where access is allowed. Raises StatusError, DecodeError."""
         if MASTERS in user.groups:
             return None
         key = (msgspec.json.encode(user), verb, path)
@@ -139,7 +138,7 @@ class DelegatedAccess:
         if kept is None or kept.until_s <= self._clock.monotonic_s():
             kept = self._keep(await self._review_access(user, verb, path))
             self._access.put(key, kept)
-        found: Refusal | None = kept.value
+        found: AccessError | None = kept.value
         return found
 
     def _keep(self, value: Any) -> _Kept:
@@ -153,7 +152,7 @@ class DelegatedAccess:
         groups = tuple(dict.fromkeys((*status.user.groups, AUTHENTICATED)))
         return msgspec.structs.replace(status.user, groups=groups)
 
-    async def _review_access(self, user: ReviewedUser, verb: str, path: str) -> Refusal | None:
+    async def _review_access(self, user: ReviewedUser, verb: str, path: str) -> AccessError | None:
         who = {"user": user.username, "uid": user.uid, "groups": user.groups, "extra": user.extra}
         what = {"nonResourceAttributes": {"path": path, "verb": verb}}
         answer = await self._review(ACCESS_REVIEWS, "SubjectAccessReview", who | what)
@@ -161,7 +160,7 @@ class DelegatedAccess:
         if status.allowed:
             return None
         why = f": {status.reason}" if status.reason else ""
-        return Refusal(403, "Forbidden", f'forbidden: User "{user.username}" cannot {verb} path "{path}"{why}')
+        return AccessError(403, "Forbidden", f'forbidden: User "{user.username}" cannot {verb} path "{path}"{why}')
 
     async def _review(self, path: str, kind: str, spec: Mapping[str, Any]) -> bytes:
         group_version = "/".join(path.split("/")[2:4])
@@ -171,6 +170,6 @@ class DelegatedAccess:
 
 
 def _bearer_token(authorization: str) -> str:
-    """The token of the header; empty where it has none."""
+    """The bearer token in the header; empty where it has none."""
     parts: Sequence[str] = authorization.strip().split(" ")
     return parts[1] if len(parts) > 1 and parts[0].lower() == "bearer" else ""

@@ -1,10 +1,10 @@
-"""What the controller has to be allowed to do, and what of it the API server does not allow.
+"""The permissions that the controller needs, and which of them the API server does not grant.
 
-`podscaler controller` calls `warn` at its start and goes on: somebody may grant what is missing, and what is not used
-is not missed. One line of the log lists all that is missing, and names the manifest that grants it. A refusal later
-shows in conditions, events or the log, as upstream's do.
+`podscaler controller` calls `warn` at its start and continues: a missing permission may be granted later, and one that
+is not used is not needed. One log line lists all that are missing, and names the manifest that grants them. A request
+that is forbidden later shows in conditions, events or the log, as upstream's do.
 
-Source: docs/spec/controller.md 9 (RBAC), and what following pods and keeping histories needs.
+Source: docs/spec/controller.md 9 (RBAC); the watch of pods and kept histories need more than that.
 """
 
 import asyncio
@@ -28,13 +28,13 @@ REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """One thing that the controller has to be allowed to do.
+    """A permission, as RBAC has it.
 
     Attributes:
-        verb, group, resource, subresource: as RBAC has them.
+        verb, group, resource, subresource: as in a rule.
         purpose: what does not work without it.
-        namespace: where; empty: everywhere.
-        name: of the object, where a role may be limited to some; empty: of all.
+        namespace: empty: all.
+        name: of the object, where a role may be limited to some; empty: all.
     """
 
     verb: str
@@ -65,11 +65,11 @@ NEEDED = (
     *_several("get list", "external.metrics.k8s.io", "*", purpose="external metrics are not known"),
     *_several("create patch", "", "events", purpose="events are not written"),
 )
-"""Scales are asked about for Deployments only: who restricts `*/scale` to some kinds does so on purpose."""
+"""Of scales only those of Deployments are checked: a role that restricts `*/scale` does so on purpose."""
 
 
 def of_histories(namespace: str) -> tuple[Permission, ...]:
-    """What keeping histories in ConfigMaps of `namespace` needs: one of them is asked about for all."""
+    """The permissions to keep histories in ConfigMaps of `namespace`; one ConfigMap is checked for all."""
     purpose = "histories do not survive a restart"
     names = {"get": history_maps.NAME, "create": "", "patch": history_maps.NAME}
     return tuple(
@@ -82,7 +82,7 @@ READING = frozenset({"get", "list", "watch"})
 
 
 def of_pod_autoscalers() -> tuple[Permission, ...]:
-    """What looking after PodAutoscalers needs."""
+    """The permissions to manage PodAutoscalers."""
     kind = autoscaler_kinds.POD_AUTOSCALER
     return (
         *_several("list watch", kind.group, kind.plural, purpose="no PodAutoscaler is known"),
@@ -91,7 +91,7 @@ def of_pod_autoscalers() -> tuple[Permission, ...]:
 
 
 def of_metrics_access() -> tuple[Permission, ...]:
-    """What asking needs who may read /metrics."""
+    """The permissions to review access to /metrics."""
     purpose = "nobody can read /metrics"
     return (
         *_several("create", "authentication.k8s.io", "tokenreviews", purpose=purpose),
@@ -143,20 +143,20 @@ class _Review(msgspec.Struct):
 
 
 async def warn(client: Client, permissions: tuple[Permission, ...] = NEEDED) -> None:
-    """Say in one line of the log what of `permissions` is missing, if anything is."""
+    """Log in one line which of `permissions` are missing, if any."""
     found = await missing(client, permissions)
     if found:
         log.warning("%s", summary(found, client))
 
 
 async def missing(client: Client, permissions: tuple[Permission, ...] = NEEDED) -> list[Permission]:
-    """What the server does not allow; one that cannot say is taken to allow everything."""
+    """The permissions that the API server does not grant; those that it cannot review count as granted."""
     allowed = await asyncio.gather(*(_is_allowed(client, permission) for permission in permissions))
     return [permission for permission, is_allowed in zip(permissions, allowed, strict=True) if not is_allowed]
 
 
 def summary(found: Sequence[Permission], client: Client) -> str:
-    """What is missing, with what does not work without it, and how to grant it; `found` has one at least."""
+    """The missing permissions (at least one), what does not work without each, and how to grant them."""
     verbs: dict[tuple[str, str, str], list[str]] = {}
     for each in found:
         resource = ".".join(filter(None, (each.resource, each.group))) + (

@@ -1,7 +1,7 @@
-"""The controller's own small HTTP server: /metrics, /healthz and /readyz.
+"""The HTTP server of the controller: /metrics, /healthz and /readyz.
 
-`podscaler controller` and `podscaler up` start it on --metrics-bind-address. It tells nothing secret, and reads nothing
-from requests but, where access is asked about, who reads /metrics; whoever probes for health is never asked.
+`podscaler controller` and `podscaler up` start it on --metrics-bind-address. Its responses contain no secrets. With
+delegated access, /metrics authenticates and authorizes the caller; the health endpoints never do.
 """
 
 import asyncio
@@ -14,24 +14,24 @@ from aiohttp import web
 
 from podscaler.base import http_server
 from podscaler.base.errors import UsageError
-from podscaler.controller.server.delegated_access import Refusal
+from podscaler.controller.server.delegated_access import AccessError
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Figures(Protocol):
-    """What /metrics shows: a controller's Telemetry, for one."""
+    """Renders /metrics: a controller's Telemetry, for one."""
 
     def render(self) -> bytes:
-        """All of it in Prometheus' text format; is called in a thread."""
+        """The metrics in Prometheus' text format; called in a thread."""
         ...
 
 
 class Access(Protocol):
-    """Who may read /metrics."""
+    """Decides about requests of /metrics."""
 
-    async def refusal(self, authorization: str, verb: str, path: str) -> Refusal | None:
-        """Why a request is refused; None where it is allowed."""
+    async def check(self, authorization: str, verb: str, path: str) -> AccessError | None:
+        """The error of a request; None where it is allowed."""
         ...
 
 
@@ -39,10 +39,10 @@ class Endpoints:
     """The server.
 
     Args:
-        figures: what /metrics shows.
-        unready: the reasons why the controller is not ready; empty when it is.
-        fault: what is wrong with its leader election; empty where nothing is.
-        access: who may read /metrics; None: everybody.
+        figures: renders /metrics.
+        unready: returns the reasons why the controller is not ready; empty when it is.
+        fault: returns the reason why /healthz fails; empty where it does not.
+        access: decides about requests of /metrics; None: all are allowed.
     """
 
     def __init__(
@@ -59,10 +59,10 @@ class Endpoints:
         self._runner: web.ServerRunner | None = None
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> str:
-        """Listen, over HTTPS with `tls`; the address (with the port that was free, if `port` is 0).
+        """Listen, over HTTPS with `tls`; the bound address; `port` 0 takes a free port.
 
         Raises:
-            UsageError: the address cannot be had.
+            UsageError: the address cannot be bound.
         """
         self._runner = web.ServerRunner(http_server.Server(self._respond))
         await self._runner.setup()
@@ -91,9 +91,9 @@ class Endpoints:
     async def _metrics(self, request: web.BaseRequest) -> web.Response:
         if self._access is not None:
             given = request.headers.get("Authorization", "")
-            refusal = await self._access.refusal(given, request.method.lower(), request.path)
-            if refusal is not None:
-                return _refused(refusal)
+            check = await self._access.check(given, request.method.lower(), request.path)
+            if check is not None:
+                return _error_response(check)
         body = await asyncio.to_thread(self._figures.render)
         return web.Response(body=body, headers={"Content-Type": METRICS_TYPE})
 
@@ -108,12 +108,12 @@ class Endpoints:
         return web.Response(text="".join(f"{line}\n" for line in reasons) or "ok", status=503 if reasons else 200)
 
 
-def _refused(refusal: Refusal) -> web.Response:
-    """A Status, as API servers refuse."""
+def _error_response(check: AccessError) -> web.Response:
+    """The error as a Status, as API servers respond."""
     status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
-    status |= {"message": refusal.message, "reason": refusal.reason}
-    if refusal.code == 403:
+    status |= {"message": check.message, "reason": check.reason}
+    if check.code == 403:
         status["details"] = {}
-    body = json.dumps(status | {"code": refusal.code}, indent=2)
+    body = json.dumps(status | {"code": check.code}, indent=2)
     headers = {"X-Content-Type-Options": "nosniff"}
-    return web.Response(text=f"{body}\n", status=refusal.code, content_type="application/json", headers=headers)
+    return web.Response(text=f"{body}\n", status=check.code, content_type="application/json", headers=headers)

@@ -1,7 +1,7 @@
-"""Upstream's metrics of the requests that the controller sends: how many, with what result, and how long they took.
+"""Prometheus metrics of the requests that the controller sends: their number, results and durations.
 
-`podscaler controller` and the autoscaler of `podscaler up` have their clients' requests counted. Watches are counted
-when their answer begins, and have no duration, as upstream.
+`podscaler controller` and the autoscaler of `podscaler up` call `count` for their clients. A watch is counted when its
+response begins, and has no duration, as upstream.
 
 Source: k8s.io/component-base/metrics/prometheus/restclient (names, labels, buckets).
 """
@@ -21,11 +21,7 @@ NO_ANSWER = "<error>"
 
 
 class ClientRequestMetrics:
-    """`rest_client_requests_total` and `rest_client_request_duration_seconds`.
-
-    Args:
-        registry: where the metrics are exposed.
-    """
+    """`rest_client_requests_total` and `rest_client_request_duration_seconds`."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         requests = Counter(
@@ -45,11 +41,11 @@ class ClientRequestMetrics:
         self._observe = cache(lambda verb, host: durations_s.labels(verb, host).observe)
 
     def answered(self, code: str, method: str, host: str) -> None:
-        """A request has its answer, or NO_ANSWER."""
+        """Count a request by the status code of its response, or NO_ANSWER."""
         self._count(code, method, host)()
 
     def took(self, verb: str, host: str, duration_s: float) -> None:
-        """A request is over after that time."""
+        """Record the duration of a request."""
         self._observe(verb, host)(duration_s)
 
 
@@ -57,9 +53,8 @@ class CountedTransport:
     """A transport whose requests are counted; see the module.
 
     Args:
-        transport: where requests go; closed with this one.
-        metrics: what is told of each.
-        clock: for durations.
+        transport: sends requests; closed with this one.
+        metrics: count the requests.
     """
 
     def __init__(self, transport: Transport, metrics: ClientRequestMetrics, clock: Clock) -> None:
@@ -70,7 +65,6 @@ class CountedTransport:
 
     @property
     def server(self) -> str:
-        """As in Transport."""
         return self._transport.server
 
     async def request(self, request: Request) -> Response:
@@ -99,17 +93,10 @@ class CountedTransport:
             raise
 
     async def close(self) -> None:
-        """As in Transport."""
         await self._transport.close()
 
 
 def count(client: Client, registry: CollectorRegistry, clock: Clock) -> None:
-    """Have all requests of a client counted; call it before the first.
-
-    Args:
-        client: whose requests.
-        registry: where the metrics are exposed.
-        clock: for durations.
-    """
+    """Count all requests of a client from now on; call it before the first."""
     metrics = ClientRequestMetrics(registry)
-    client.look_on(lambda transport: CountedTransport(transport, metrics, clock))
+    client.wrap_transport(lambda transport: CountedTransport(transport, metrics, clock))

@@ -1,16 +1,14 @@
-"""Whether the API server answers, and accepts our credentials: faults that concern all syncs, reported once for all.
+"""The health of the API server: faults that make all syncs fail are logged once instead of by each sync.
 
-The loop puts a ServerHealth between its client and the network, the command between the client of leases and the
-network. Without it each of some hundred autoscalers would log the same failure. Rules:
+A ServerHealth wraps the transport of the controller's client and, with leader election, of the client of Leases. Rules:
 
-1. The server is away when a request got no answer, and no other was answered since that one was begun.
-2. Credentials are refused when an answer is 401. Answers about metrics do not count: other servers may give them.
-3. A fault ends when a request is answered otherwise that was begun after the last failure.
-4. The log has a line when a fault begins, and one when it ends, with its length and the number of syncs that failed.
-   One that comes back within FLAP_S is not news until it has lasted for FLAP_S itself. While a fault lasts its line is
-   repeated every REPEAT_S.
-5. Nothing is reported before the first answer: `podscaler.controller.server.api_server_wait` waits for that, with words
-   of its own.
+1. The server is unreachable when a request got no response, and no other got one since that one began.
+2. Credentials are rejected when a response is 401. Responses of metrics APIs do not count: other servers may send them.
+3. A fault ends when a request that began after the last failure gets another response.
+4. A log line reports the beginning of a fault, and one its end, with its length and the number of syncs that failed. A
+   fault that recurs within FLAP_S is not reported until it has lasted for FLAP_S itself. While a fault lasts, its line
+   is repeated every REPEAT_S.
+5. Nothing is reported before the first response: `podscaler.controller.server.api_server_wait` reports until then.
 """
 
 import logging
@@ -29,7 +27,7 @@ log = logging.getLogger(__name__)
 FLAP_S = 5.0
 REPEAT_S = 300.0
 AFTERMATH_S = 1.0
-"""How long after a fault syncs may still report what failed in it."""
+"""How long after a fault a sync may still end with an error because of it."""
 METRICS = ("/apis/metrics.k8s.io/", "/apis/custom.metrics.k8s.io/", "/apis/external.metrics.k8s.io/")
 
 
@@ -52,7 +50,7 @@ class _Fault:
         gauge.set(0)
 
     def note_failure(self, now_s: float) -> bool:
-        """Record that a request failed by it; whether that is to be reported, for the first time or again."""
+        """A request failed because of it; whether that is to be logged, for the first time or again."""
         self._failed_s = now_s
         if not self.is_active:
             self.is_active, self.began_s, self.failed_syncs, self.is_reported = True, now_s, 0, False
@@ -64,7 +62,7 @@ class _Fault:
         return False
 
     def note_success(self, begun_s: float, now_s: float) -> bool:
-        """Record that a request begun at `begun_s` did not fail by it; whether an end is to be reported."""
+        """A request that began at `begun_s` did not fail because of it; whether its end is to be logged."""
         if not self.is_active or begun_s < self._failed_s:
             return False
         self.is_active, self.ended_s = False, now_s
@@ -72,7 +70,7 @@ class _Fault:
         return self.is_reported
 
     def described(self) -> str:
-        """How long it lasted, and what it cost."""
+        """Its length, and the number of syncs that failed."""
         syncs = "1 sync" if self.failed_syncs == 1 else f"{self.failed_syncs} syncs"
         return f"after {self.ended_s - self.began_s:.1f} s in which {syncs} failed"
 
@@ -81,9 +79,7 @@ class ServerHealth:
     """See the module's rules.
 
     Args:
-        client: the controller's; its requests are observed from now on.
-        clock: the instants of requests.
-        registry: of the metric.
+        client: of the controller; its requests are observed from now on.
     """
 
     def __init__(self, client: Client, clock: Clock, registry: CollectorRegistry) -> None:
@@ -96,21 +92,21 @@ class ServerHealth:
             ["fault"],
             registry=registry,
         )
-        self._away = _Fault(gauge.labels("unreachable"))
-        self._refused = _Fault(gauge.labels("unauthorized"))
+        self._unreachable = _Fault(gauge.labels("unreachable"))
+        self._unauthorized = _Fault(gauge.labels("unauthorized"))
         self._answered_s = -math.inf
         self._is_known = False
         self.observe(client)
 
     def observe(self, client: Client) -> None:
-        """Have the requests of one more client observed; call it before the first."""
-        client.look_on(lambda transport: _ObservedTransport(transport, self, self._clock))
+        """Observe the requests of one more client; call it before the first."""
+        client.wrap_transport(lambda transport: _ObservedTransport(transport, self, self._clock))
 
     @property
     def explains_failures(self) -> bool:
-        """Whether syncs fail because of a fault that the log has already, or may still report that they did."""
+        """Whether errors of syncs are due to a fault that lasts, or ended less than AFTERMATH_S ago."""
         oldest_s = self._clock.monotonic_s() - AFTERMATH_S
-        return any(fault.is_active or fault.ended_s >= oldest_s for fault in (self._away, self._refused))
+        return any(fault.is_active or fault.ended_s >= oldest_s for fault in (self._unreachable, self._unauthorized))
 
     def level(self, level: int) -> int:
         """The log level for a failure of one sync: DEBUG while a fault explains it, else `level`."""
@@ -118,49 +114,49 @@ class ServerHealth:
 
     def count_sync(self) -> None:
         """A sync failed while `explains_failures`."""
-        for fault in (self._away, self._refused):
+        for fault in (self._unreachable, self._unauthorized):
             fault.failed_syncs += fault.is_active
 
     def unready(self) -> list[str]:
-        """Why the controller cannot work with these credentials; empty where they are accepted."""
-        return [self._refusal()] if self._refused.is_active else []
+        """The reason why the controller is not ready because of its credentials; empty where they are accepted."""
+        return [self._unauthorized_text()] if self._unauthorized.is_active else []
 
     def failed(self, begun_s: float, error: TransportError) -> None:
-        """A request got no answer."""
+        """A request got no response."""
         if not self._is_known or self._answered_s > begun_s:
             return
-        if self._away.note_failure(self._clock.monotonic_s()):
+        if self._unreachable.note_failure(self._clock.monotonic_s()):
             log.warning(
                 "%s of %s does not answer: %s; syncs fail until it does", self._server, self._caller, error.cause
             )
 
     def answered(self, begun_s: float, path: str, status: int) -> None:
-        """A request was answered."""
+        """A request got a response."""
         now_s = self._clock.monotonic_s()
         self._answered_s = now_s
-        if self._away.note_success(begun_s, now_s):
-            log.info("%s answers again, %s", self._server, self._away.described())
+        if self._unreachable.note_success(begun_s, now_s):
+            log.info("%s answers again, %s", self._server, self._unreachable.described())
         if path.startswith(METRICS):
             return
         if status == 401:
-            self._refuse(now_s)
+            self._note_unauthorized(now_s)
         elif status < 500:
             self._is_known = True
-            if self._refused.note_success(begun_s, now_s):
+            if self._unauthorized.note_success(begun_s, now_s):
                 log.info(
                     "%s accepts the credentials of %s again, %s",
                     self._server,
                     self._caller,
-                    self._refused.described(),
+                    self._unauthorized.described(),
                 )
 
-    def _refuse(self, now_s: float) -> None:
+    def _note_unauthorized(self, now_s: float) -> None:
         if not self._is_known:
             return
-        if self._refused.note_failure(now_s):
-            log.error("%s", self._refusal())
+        if self._unauthorized.note_failure(now_s):
+            log.error("%s", self._unauthorized_text())
 
-    def _refusal(self) -> str:
+    def _unauthorized_text(self) -> str:
         return (
             f"{self._server} does not accept the credentials of {self._caller} any more (401 Unauthorized): nothing is "
             "scaled until it does; renew them"
@@ -177,23 +173,22 @@ class _ObservedTransport:
 
     @property
     def server(self) -> str:
-        """As in Transport."""
         return self._transport.server
 
     async def request(self, request: Request) -> Response:
         """As in Transport. Raises TransportError."""
         begun_s = self._clock.monotonic_s()
         try:
-            answer = await self._transport.request(request)
+            response = await self._transport.request(request)
         except TransportError as error:
             self._health.failed(begun_s, error)
             raise
-        self._health.answered(begun_s, request.path, answer.status)
-        return answer
+        self._health.answered(begun_s, request.path, response.status)
+        return response
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[ResponseStream]:
-        """As in Transport; entering and reading may raise TransportError. One that breaks later tells nothing."""
+        """As in Transport; entering and reading may raise TransportError. A later failure does not count."""
         begun_s, opened = self._clock.monotonic_s(), False
         try:
             async with self._transport.stream(request) as stream:
@@ -206,5 +201,4 @@ class _ObservedTransport:
             raise
 
     async def close(self) -> None:
-        """As in Transport."""
         await self._transport.close()

@@ -1,6 +1,6 @@
-"""Which autoscaler the code that runs now is working on, for those that look on: logs and traces.
+"""The autoscaler of the running sync, for log records and traces, and the interface of what carries out a sync.
 
-The loop sets it in the task of each sync, so that whatever a sync awaits, down to a repeated request, finds it.
+The worker sets `CURRENT` in the task of each sync, so that everything that the sync awaits can read it.
 """
 
 from contextvars import ContextVar
@@ -12,19 +12,19 @@ from podscaler.core.decision import Decision
 from podscaler.kube.informers.cache import Key
 
 CURRENT: ContextVar[Key | None] = ContextVar("autoscaler", default=None)
-"""Its key; None outside of syncs."""
+"""The key of its autoscaler; None outside of syncs."""
 
 
-class Reconciling(Protocol):
-    """What carries out a sync: the reconciler, or something around it that looks on."""
+class SyncHandler(Protocol):
+    """Carries out a sync: the reconciler, or a wrapper of it."""
 
     async def reconcile(self, autoscaler: Autoscaler) -> Decision:
-        """What was decided and done."""
+        """The decision, as it turned out."""
         ...
 
 
 def log_fields() -> dict[str, str]:
-    """The fields that a log record of the running sync has besides its own: `kind`, `namespace` and `autoscaler`."""
+    """The additional fields of log records in a sync: `kind`, `namespace` and `autoscaler`; empty outside of one."""
     key = CURRENT.get()
     if key is None:
         return {}

@@ -1,7 +1,7 @@
 """The controller's Prometheus metrics, with upstream's names, labels, buckets and stability levels.
 
-The loop and the reconciler report here; `podscaler.controller.server.serving` renders `registry`. Each Telemetry has a
-registry of its own, so that several controllers may live in one process.
+The controller reports here; `podscaler.controller.server.serving` renders `registry`. Each Telemetry has a registry of
+its own, so that several controllers may run in one process.
 
 Source: docs/spec/controller.md 8 (Prometheus metrics).
 """
@@ -40,7 +40,7 @@ ErrorKind = Literal["spec", "internal", "none"]
 
 
 class Telemetry:
-    """What the controller tells about itself.
+    """The metrics of one controller.
 
     Args:
         clock: for the ages of work in progress.
@@ -133,7 +133,7 @@ class Telemetry:
         self._autoscalers.dec()
 
     def desired(self, key: Key, replicas: int) -> None:
-        """An autoscaler wants so many replicas.
+        """Set the desired replicas of an autoscaler.
 
         Differs: upstream's series stays when the autoscaler goes; ours goes with it, so that memory is bounded.
         """
@@ -141,8 +141,8 @@ class Telemetry:
             self._desired[key] = replicas
             self._desired_replicas.labels(*key).set(replicas)
 
-    def undesired(self, key: Key) -> None:
-        """The autoscaler is gone, or another process tells from now on what it wants."""
+    def drop_desired(self, key: Key) -> None:
+        """Drop the gauge of an autoscaler that was deleted, or that another process manages from now on."""
         if self._desired.pop(key, None) is not None:
             self._desired_replicas.remove(*key)
 
@@ -151,7 +151,7 @@ class Telemetry:
         self._stale_skips.labels("autoscaling", "horizontalpodautoscalers").inc()
 
     def count_comparisons(self, verdicts: Iterable[str]) -> None:
-        """Show what comparisons with another controller find (metrics of our own)."""
+        """Add the metrics of comparisons with another controller (our own)."""
         self._comparisons = Counter(
             "podscaler_comparisons",
             "Decisions that were compared with the status that another controller wrote, by what that found.",
@@ -174,21 +174,21 @@ class Telemetry:
         self._comparisons.labels(verdict).inc()
 
     def differed(self, field: str) -> None:
-        """Another controller wrote something else into that field of the status, and nothing explains it."""
+        """Another controller wrote an unexplained difference into that field of the status."""
         self._differences.labels(field).inc()
 
     def count_recording(self, recording: "RecordingFigures") -> None:
-        """Show how much of the recording is written and lost, if there is one (metrics of our own)."""
+        """Add the metrics of a recording, if there is one (our own)."""
         if recording.is_on:
             self.registry.register(RecordingMetrics(recording))
 
     def render(self) -> bytes:
-        """All of it in Prometheus' text format; takes a while with thousands of autoscalers, so call it in a thread."""
+        """The metrics in Prometheus' text format; slow with thousands of autoscalers, so call it in a thread."""
         return prometheus_client.generate_latest(self.registry)
 
 
 class RecordingFigures(Protocol):
-    """The figures of a recording."""
+    """The counts of a recording."""
 
     @property
     def is_on(self) -> bool: ...
@@ -202,7 +202,7 @@ class RecordingMetrics(Collector):
     """How many lines of a recording are written and lost.
 
     Args:
-        recording: who counts them.
+        recording: has the counts.
     """
 
     def __init__(self, recording: RecordingFigures) -> None:
@@ -216,12 +216,7 @@ class RecordingMetrics(Collector):
 
 
 class QueueMetrics(Collector):
-    """Upstream's work-queue metrics; `MeteredQueue` reports to it.
-
-    Args:
-        registry: where the metrics are exposed.
-        clock: for durations.
-    """
+    """Upstream's work-queue metrics; `MeteredQueue` reports to it."""
 
     def __init__(self, registry: CollectorRegistry, clock: Clock) -> None:
         self._clock = clock
@@ -247,18 +242,18 @@ class QueueMetrics(Collector):
         self._due_at_s[key] = due_at_s
 
     def delayed(self) -> None:
-        """A delayed addition was asked for, which upstream counts as a retry."""
+        """A key was added with a delay, which upstream counts as a retry."""
         self._retries.inc()
 
     def started(self, key: Key) -> None:
-        """A worker took the key."""
+        """The sync of the key began."""
         now_s = self._clock.monotonic_s()
         self._started_at_s[key] = now_s
         self._queue_s.observe(now_s - self._added_at_s.pop(key, now_s))
         self._lateness_s.observe(max(now_s - self._due_at_s.pop(key, now_s), 0.0))
 
     def finished(self, key: Key) -> None:
-        """The worker is done with the key."""
+        """The sync of the key ended."""
         now_s = self._clock.monotonic_s()
         self._work_s.observe(now_s - self._started_at_s.pop(key, now_s))
 

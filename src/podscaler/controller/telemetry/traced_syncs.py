@@ -1,13 +1,13 @@
-"""A span for each sync: which autoscaler, what was decided, and what it cost.
+"""Traces each sync as a span: the autoscaler, the decision, and the number of requests.
 
-Goes around the reconciler where traces are wanted (`podscaler.cli.options.tracing`), and is not imported elsewhere. The
+It wraps the reconciler where traces are enabled (`podscaler.cli.options.tracing`), and is not imported elsewhere. The
 requests of the sync are spans within it (`podscaler.kube.transport.traced_transport`).
 """
 
 from opentelemetry.trace import Span, StatusCode, Tracer
 
 from podscaler.controller.informers.observed_objects import Autoscaler
-from podscaler.controller.telemetry.syncing import Reconciling
+from podscaler.controller.telemetry.syncing import SyncHandler
 from podscaler.core.decision import Decision
 from podscaler.kube.transport.traced_transport import COUNT, Count
 
@@ -18,11 +18,11 @@ class TracedSyncs:
     """See the module.
 
     Args:
-        reconciler: what carries out syncs.
+        reconciler: carries out syncs.
         tracer: makes the spans.
     """
 
-    def __init__(self, reconciler: Reconciling, tracer: Tracer) -> None:
+    def __init__(self, reconciler: SyncHandler, tracer: Tracer) -> None:
         self._reconciler = reconciler
         self._tracer = tracer
 
@@ -33,7 +33,7 @@ class TracedSyncs:
         try:
             with self._tracer.start_as_current_span(SYNC, attributes=_attributes(autoscaler)) as span:
                 decision = await self._reconciler.reconcile(autoscaler)
-                _tell(span, decision, count.requests)
+                _set_result(span, decision, count.requests)
                 return decision
         finally:
             COUNT.reset(token)
@@ -50,7 +50,7 @@ def _attributes(autoscaler: Autoscaler) -> dict[str, str]:
     }
 
 
-def _tell(span: Span, decision: Decision, requests: int) -> None:
+def _set_result(span: Span, decision: Decision, requests: int) -> None:
     span.set_attribute("podscaler.decision", decision.action.value)
     span.set_attribute("podscaler.requests", requests)
     span.set_attribute("podscaler.desired_replicas", decision.status.desired_replicas)

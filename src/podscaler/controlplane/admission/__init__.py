@@ -1,5 +1,5 @@
-"""Admission of objects before they are stored: LimitRanges, classes of pods, service accounts, escalation of rights.
+"""Admission of objects before they are stored: LimitRanges, classes of pods, service accounts, privilege escalation.
 
-Reading order: Each module is one admission step.
-May import: `controlplane.registry` and below.
+Reading order: any; each module is one admission plugin, which registers itself with `registry.objects`.
+May import: `controlplane.auth`, `controlplane.registry` and below.
 """

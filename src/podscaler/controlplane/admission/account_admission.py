@@ -1,14 +1,13 @@
-"""What every new pod gets for its service account: the account's name, and a volume with a token of it.
+"""Admission of pods for service accounts: sets the account's name and adds a volume with a token.
 
-Called by the wiring of `up`; from then on `Objects` asks `admit` before it stores a pod, whoever creates it. Without a
-node (`--api-only`) nobody needs it.
+The wiring of `up` calls `admit_pods`, unless there is no node (`--api-only`); from then on `Objects` calls the
+admission function before it stores a pod.
 
 Source: upstream's ServiceAccount admission. Differs: a pod may be created before the account `default` of its
-namespace, which comes a moment after the namespace; upstream makes its creator wait.
+namespace, which is created shortly after the namespace; upstream returns an error until then.
 """
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from random import Random
 
 from podscaler.api.resource import api_errors
@@ -25,57 +24,40 @@ _READABLE_BY_ALL = 0o644
 
 
 def admit_pods(objects: Objects, random: Random) -> None:
-    """Complete every pod that is created from now on."""
-    find: _FindAccount = partial(_find_account, objects)
-    refuse: _Refuse = partial(_refuse, objects)
+    """Register the admission of new pods with `objects`."""
 
     def admit(pod: Object, stored: Object | None) -> None:
         if stored is None:
-            complete(pod, find, refuse, random)
+            complete(pod, objects, random)
 
     objects.admit("pods", admit)
 
 
-_FindAccount = Callable[[str, str], Object | None]
-"""A ServiceAccount by namespace and name."""
-_Refuse = Callable[[Object, str], Exception]
-"""The refusal of a pod for the reason given."""
-
-
-def complete(pod: Object, find: _FindAccount, refuse: _Refuse, random: Random) -> None:
-    """Put the account's name and the volume into a new pod, in place.
+def complete(pod: Object, objects: Objects, random: Random) -> None:
+    """Set the account's name and add the token volume in a new pod, in place.
 
     Raises:
-        StatusError: 403 for an account that is not there.
+        StatusError: 403 for a missing account.
     """
     spec, namespace = pod.setdefault("spec", {}), pod["metadata"].get("namespace", "")
     name = spec.get("serviceAccountName") or spec.get("serviceAccount") or _DEFAULT
     spec["serviceAccountName"] = spec["serviceAccount"] = name
-    account = find(namespace, name)
-    if account is None and name != _DEFAULT:
+    entry = objects.find("serviceaccounts", namespace, name)
+    if entry is None and name != _DEFAULT:
         why = f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
-        raise refuse(pod, why)
-    account = account or {}
+        raise api_errors.forbidden(objects.resource("pods"), api_errors.name_at_admission(pod), why)
+    account: Object = entry.decode() if entry is not None else {}
     if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
         spec["imagePullSecrets"] = account["imagePullSecrets"]
     if _is_mounted(spec, account):
         _mount(spec, random)
 
 
-def _find_account(objects: Objects, namespace: str, name: str) -> Object | None:
-    entry = objects.find("serviceaccounts", namespace, name)
-    return entry.decode() if entry is not None else None
-
-
-def _refuse(objects: Objects, pod: Object, why: str) -> Exception:
-    return api_errors.forbidden(objects.resource("pods"), api_errors.name_at_admission(pod), why)
-
-
 def _is_mounted(spec: Object, account: Object) -> bool:
-    """Whether the pod wants a token; it may say so itself, else its account does, else it does."""
-    for wanted in (spec.get("automountServiceAccountToken"), account.get("automountServiceAccountToken")):
-        if wanted is not None:
-            return bool(wanted)
+    """Whether the token is mounted: by the field of the pod, else of its account, else yes."""
+    for setting in (spec.get("automountServiceAccountToken"), account.get("automountServiceAccountToken")):
+        if setting is not None:
+            return bool(setting)
     return True
 
 
@@ -101,7 +83,7 @@ def _has_own(container: Object) -> bool:
 
 
 def _volume_name(spec: Object, random: Random) -> str:
-    """That of a volume that is there for the purpose already (a pod made from another's copy), or a new one."""
+    """The name of an existing token volume (of a pod that was copied from another), or a new name."""
     for volume in spec.get("volumes") or ():
         if volume.get("name", "").startswith(_PREFIX) and volume.get("projected"):
             return str(volume["name"])

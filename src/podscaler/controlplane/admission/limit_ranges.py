@@ -1,8 +1,8 @@
-"""Limits of pods: every new pod gets the amounts of its namespace's LimitRanges, and must keep to them.
+"""Admission of pods for LimitRanges: sets default resources of new pods and enforces the limits of their namespace.
 
-The wiring of `up` calls `admit_pods`; from then on `Objects` asks before it stores a pod, whoever creates it.
+The wiring of `up` calls `admit_pods`; from then on `Objects` calls the admission function before it stores a pod.
 
-Source: upstream's admission plugin LimitRanger. Differs: claims of volumes are not judged.
+Source: upstream's admission plugin LimitRanger. Differs: PersistentVolumeClaims are not limited.
 """
 
 from functools import partial
@@ -17,12 +17,12 @@ _PODS = "pods"
 
 
 def admit_pods(objects: Objects) -> None:
-    """Complete and judge every pod that is created from now on."""
+    """Register the admission of new pods with `objects`."""
     objects.admit(_PODS, partial(_admit, objects))
 
 
 def _admit(objects: Objects, pod: Object, stored: Object | None) -> None:
-    """Raises StatusError 403 for a pod that the ranges do not allow."""
+    """Raises StatusError 403 for a pod that violates a limit."""
     if stored is not None:
         return
     pod.setdefault("spec", {})
@@ -30,7 +30,7 @@ def _admit(objects: Objects, pod: Object, stored: Object | None) -> None:
     ranges = [entry.decode() for entry in page.entries]
     for each in ranges:
         pod_limits.complete(pod, each)
-    faults = list(dict.fromkeys(text for each in ranges for text in pod_limits.faults(pod, each)))
-    if faults:
-        why = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
+    errors = list(dict.fromkeys(text for each in ranges for text in pod_limits.violations(pod, each)))
+    if errors:
+        why = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
         raise api_errors.forbidden(objects.resource(_PODS), api_errors.name_at_admission(pod), why)

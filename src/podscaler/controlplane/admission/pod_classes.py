@@ -1,10 +1,10 @@
-"""Classes of pods: every new pod has the priority and the overhead of the classes that it names, which must be there.
+"""Admission of pods for PriorityClass and RuntimeClass: sets priority and overhead of new pods from their classes.
 
-The wiring of `up` calls `make_system_classes` before anybody is served, and `admit_pods`; from then on `Objects` asks
-before it stores a pod or a PriorityClass, whoever writes it.
+The wiring of `up` calls `make_system_classes` before the API server starts, and `admit_pods`; from then on `Objects`
+calls the admission functions before it stores a pod or a PriorityClass.
 
-Source: upstream's admission plugins Priority and RuntimeClass, and the classes that its API server makes. Differs: the
-runtime class `simulated` needs no object.
+Source: upstream's admission plugins Priority and RuntimeClass, and the classes that its API server creates. Differs:
+the runtime class `simulated` needs no object.
 """
 
 from collections.abc import Iterable
@@ -21,50 +21,50 @@ from podscaler.controlplane.storage.change_log import StoreEvent
 _PRIORITIES = priorityclass.RESOURCE.key
 _RUNTIMES = runtimeclass.RESOURCE.key
 _PODS = "pods"
-_PLAYED = "simulated"
-"""Pods of this class are played by the node, not run: it is known without being stored."""
+_SIMULATED = "simulated"
+"""Pods of this class are simulated by the node, not run; the class exists without an object."""
 
 
 async def make_system_classes(registry: Registry) -> None:
-    """Create the priority classes that every cluster has, where they are missing."""
+    """Create the missing ones of the priority classes that every cluster has."""
     for name, content in priorityclass.SYSTEM.items():
         if registry.find(_PRIORITIES, "", name) is None:
             await registry.create(_PRIORITIES, {"metadata": {"name": name}, **content})
 
 
 def admit_pods(objects: Objects) -> None:
-    """Judge and complete every pod that is created from now on, and have at most one default priority class."""
+    """Register the admission of new pods, and of PriorityClasses (at most one is the default), with `objects`."""
     classes = _Classes(objects)
-    objects.listen(classes.notice)
+    objects.listen(classes.invalidate)
     objects.admit(_PODS, partial(_admit_pod, objects, classes))
     objects.admit(_PRIORITIES, partial(_admit_priority_class, objects, classes))
 
 
 class _Classes:
-    """The stored classes; the default priority class is looked for once between two changes of such classes."""
+    """The stored classes; the default priority class is cached until a PriorityClass changes."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._default: Object | None = None
-        self._is_known = False
+        self._is_cached = False
 
-    def notice(self, events: Iterable[StoreEvent]) -> None:
-        """To be called with the events of every commit."""
+    def invalidate(self, events: Iterable[StoreEvent]) -> None:
+        """Invalidate the cache where the events of a commit change a PriorityClass."""
         if any(event.subject.resource == _PRIORITIES for event in events):
-            self._is_known = False
+            self._is_cached = False
 
     def find(self, resource: str, name: str) -> Object | None:
-        """A class by its name."""
+        """A class by its name, None where it does not exist."""
         entry = self._objects.find(resource, "", name)
         return entry.decode() if entry is not None else None
 
     def default_priority(self) -> Object | None:
-        """The class of pods that name none: of several the one with the lowest value."""
-        if not self._is_known:
+        """The class of pods without one: the default class, of several the one with the lowest value; None without."""
+        if not self._is_cached:
             stored = (entry.decode() for entry in self._objects.list(_PRIORITIES).entries)
             defaults = [each for each in stored if each.get("globalDefault")]
             self._default = min(defaults, key=lambda each: int(each.get("value", 0)), default=None)
-            self._is_known = True
+            self._is_cached = True
         return self._default
 
 
@@ -81,23 +81,25 @@ def _admit_pod(objects: Objects, classes: _Classes, pod: Object, stored: Object 
 
 
 def _set_priority(classes: _Classes, spec: Object) -> str:
+    """Set the priority of a new pod's spec; returns why it is forbidden, empty where it is not."""
     name = spec.get("priorityClassName", "")
     found = classes.find(_PRIORITIES, name) if name else classes.default_priority()
     if name and found is None:
         return f"no PriorityClass with name {name} was found"
     if found is not None:
         spec["priorityClassName"] = found["metadata"]["name"]
-    return pod_classes.prioritize(spec, found)
+    return pod_classes.apply_priority_class(spec, found)
 
 
 def _set_runtime(classes: _Classes, spec: Object) -> str:
+    """Set the overhead of a new pod's spec; returns as `_set_priority`."""
     name = spec.get("runtimeClassName")
     if name == "":
         raise api_errors.unnamed_failure("resource name may not be empty")
     found = classes.find(_RUNTIMES, name) if name else None
-    if name and found is None and name != _PLAYED:
+    if name and found is None and name != _SIMULATED:
         return f'pod rejected: RuntimeClass "{name}" not found'
-    return pod_classes.run_with(spec, found)
+    return pod_classes.apply_runtime_class(spec, found)
 
 
 def _admit_priority_class(objects: Objects, classes: _Classes, new: Object, stored: Object | None) -> None:

@@ -1,5 +1,5 @@
-"""API servers beside ours, registered by APIServices: availability, discovery, connections.
+"""The aggregation layer: other API servers, registered by APIServices: availability, discovery, connections.
 
-Reading order: `layer` is the entry point.
-May import: `controlplane.registry`, `controlplane.auth` and below.
+Reading order: `layer` is the entry point; `versions` is the index that every request reads.
+May import: `controlplane.registry`, `controlplane.auth`, `controlplane.controllers` and below.
 """

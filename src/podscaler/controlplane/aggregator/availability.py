@@ -1,7 +1,7 @@
-"""The check of other API servers: the condition Available of every APIService says whether one answers.
+"""Checks the availability of other API servers and sets the condition Available of their APIServices.
 
-`layer.Aggregation` runs it in a `control_loop.ControlLoop`; keys are names of APIServices. Each is looked at when it,
-its Service or the endpoints of that change, and again after a while: soon where it failed, with growing delays.
+`layer.Aggregation` runs it in a `control_loop.ControlLoop`; keys are names of APIServices. Each is checked when it, its
+Service or the endpoints of that change, and periodically; after a failure with exponential backoff.
 
 Source: upstream's kube-aggregator: its availability controllers, with their reasons, messages and times.
 """
@@ -20,30 +20,28 @@ from podscaler.controlplane.aggregator.service_resolver import SERVICES, Address
 from podscaler.controlplane.aggregator.versions import RESOURCE, Remote, RemoteVersions
 from podscaler.controlplane.controllers.endpoints.slices import SERVICE_NAME
 from podscaler.controlplane.controllers.endpoints.stored_slices import SLICES
-from podscaler.controlplane.controllers.framework.control_loop import ExponentialFailureRateLimiter, Watched
+from podscaler.controlplane.controllers.framework.control_loop import ExponentialFailureRateLimiter, Reconciler, Watched
 from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
 CHECK_PERIOD_S = 30.0
 CHECK_TIMEOUT_S = 5.0
 FIRST_RETRY_S = 0.1
 LONGEST_RETRY_S = 30.0
-MOST_ASKED = 5
-"""Endpoints of one server that are asked at once; one that answers is enough."""
+ENDPOINTS_MAX = 5
+"""The number of endpoints of one server that are checked at once; one that responds is enough."""
 
 LOCAL = ("True", "Local", "Local APIServices are always available")
 PASSED = ("True", "Passed", "all checks passed")
-_Finding = tuple[str, str, str]
+_ConditionState = tuple[str, str, str]
 """Status, reason and message."""
 
 
-class Availability:
+class Availability(Reconciler[str]):
     """See the module.
 
     Args:
-        registry: the objects.
-        remotes: the APIServices that name a Service.
-        connections: to other servers.
-        clock: time of transitions.
+        remotes: the APIServices with a Service.
+        clock: times of transitions.
     """
 
     name = "apiservice-availability"
@@ -60,7 +58,7 @@ class Availability:
         )
 
     def watches(self) -> Sequence[Watched[str]]:
-        """APIServices, and what leads to the servers behind them."""
+        """APIServices, Services and their EndpointSlices."""
         return [
             Watched(RESOURCE, lambda change: [change.object["metadata"]["name"]]),
             Watched(SERVICES, self._of_service),
@@ -68,31 +66,28 @@ class Availability:
         ]
 
     def prime(self) -> Iterable[str]:
-        """All."""
+        """The names of all APIServices."""
         return [each["metadata"]["name"] for each in self._registry.list(RESOURCE)]
 
     async def sync(self, key: str) -> float | None:
-        """Find out, and say so where it is news."""
+        """Check one APIService and update its condition; returns the delay until the next check."""
         service = self._registry.find(RESOURCE, "", key)
         if service is None:
             self._backoff.succeeded(key)
             return None
         remote = versions.of_service(service)
-        finding = LOCAL if remote is None else await self._look(remote)
-        if finding is not None:
-            await self._tell(key, service["spec"], finding)
+        state = LOCAL if remote is None else await self._check(remote)
+        if state is not None:
+            await self._update(key, service["spec"], state)
         if remote is None:
             return None
-        if finding is None or finding[1] == "FailedDiscoveryCheck":
+        if state is None or state[1] == "FailedDiscoveryCheck":
             return self._backoff.failed(key)
         self._backoff.succeeded(key)
         return CHECK_PERIOD_S
 
-    def report(self, key: str, error: Exception) -> None:
-        """Nothing more than the log."""
-
-    async def _look(self, remote: Remote) -> _Finding | None:
-        """What is found; None where nothing can be, as there is nothing to verify the server with."""
+    async def _check(self, remote: Remote) -> _ConditionState | None:
+        """The state of the condition; None with an unusable caBundle, for which upstream changes nothing."""
         namespace, name = remote.namespace, remote.service
         where = f'service/{name} in "{namespace}"'
         service = self._registry.find(SERVICES, namespace, name)
@@ -110,56 +105,57 @@ class Availability:
                 text = f'endpointslices for {where} have no addresses with port name "{port_name}"'
                 return "False", "MissingEndpoints", text
         try:
-            failure = await self._ask(remote)
+            failure = await self._find_failure(remote)
         except UnusableBundle:
             return None
         return PASSED if failure is None else ("False", "FailedDiscoveryCheck", failure)
 
-    async def _ask(self, remote: Remote) -> str | None:
-        """Why no endpoint answers, None where one does."""
+    async def _find_failure(self, remote: Remote) -> str | None:
+        """Why no endpoint responds, None where one does."""
         try:
             found = service_resolver.addresses(self._registry, remote.namespace, remote.service, remote.port)
         except Unreachable as error:
             return str(error)
-        failures = await asyncio.gather(*(self._ask_one(remote, address) for address in found[:MOST_ASKED]))
+        failures = await asyncio.gather(*(self._check_endpoint(remote, address) for address in found[:ENDPOINTS_MAX]))
         return None if None in failures else failures[-1]
 
-    async def _ask_one(self, remote: Remote, address: Address) -> str | None:
+    async def _check_endpoint(self, remote: Remote, address: Address) -> str | None:
         url = f"https://{address[0]}:{address[1]}{remote.path}"
         headers = identity.headers_of(identity.AGGREGATOR)
         try:
             async with asyncio.timeout(CHECK_TIMEOUT_S):
-                answer = await self._connections.send(remote, address, path=remote.path, headers=headers)
-                answer.release()
+                response = await self._connections.send(remote, address, path=remote.path, headers=headers)
+                response.release()
         except TimeoutError:
             why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
             return f'failing or missing response from {url}: Get "{url}": {why}'
         except (aiohttp.ClientError, OSError) as error:
             why = network_errors.of(error, *address, remote.server_name)
             return f'failing or missing response from {url}: Get "{url}": {why}'
-        if not 200 <= answer.status < 300:
-            return f"failing or missing response from {url}: bad status from {url}: {answer.status}"
+        if not 200 <= response.status < 300:
+            return f"failing or missing response from {url}: bad status from {url}: {response.status}"
         return None
 
-    async def _tell(self, key: str, spec: Object, finding: _Finding) -> None:
-        status, reason, message = finding
+    async def _update(self, key: str, spec: Object, state: _ConditionState) -> None:
+        """Set the condition, unless the APIService has that state or (after the check) another `spec`."""
+        status, reason, message = state
 
-        def note(service: Object) -> None:
-            found = versions.condition_of(service)
-            if service["spec"] != spec or (found and _said(found) == finding):
-                return  # what was looked at has changed: it will be looked at again
-            same = found.get("status") == status
-            since = found.get("lastTransitionTime") if same else rfc3339(self._clock.now_ns())
-            told = {"type": versions.AVAILABLE, "status": status, "lastTransitionTime": since}
-            others = (service.get("status") or {}).get("conditions") or []
-            kept = [each for each in others if each.get("type") != versions.AVAILABLE]
-            service["status"] = {"conditions": [*kept, told | {"reason": reason, "message": message}]}
+        def change(service: Object) -> None:
+            current = versions.condition_of(service)
+            if service["spec"] != spec or (current and _state_of(current) == state):
+                return
+            is_same = current.get("status") == status
+            since = current.get("lastTransitionTime") if is_same else rfc3339(self._clock.now_ns())
+            condition = {"type": versions.AVAILABLE, "status": status, "lastTransitionTime": since}
+            conditions = (service.get("status") or {}).get("conditions") or []
+            others = [each for each in conditions if each.get("type") != versions.AVAILABLE]
+            service["status"] = {"conditions": [*others, condition | {"reason": reason, "message": message}]}
 
-        current = self._registry.find(RESOURCE, "", key)
-        if current is None or _said(versions.condition_of(current)) == finding:
+        service = self._registry.find(RESOURCE, "", key)
+        if service is None or _state_of(versions.condition_of(service)) == state:
             return
         try:
-            await self._registry.mutate(RESOURCE, "", key, note, subresource="status")
+            await self._registry.mutate(RESOURCE, "", key, change, subresource="status")
         except StatusError as error:
             if error.code != 404:
                 raise
@@ -174,11 +170,11 @@ class Availability:
         return self._behind(metadata["namespace"], name) if name else ()
 
     def _behind(self, namespace: str, name: str) -> Iterable[str]:
-        """The APIServices of a Service."""
+        """The names of the APIServices of a Service."""
         for remote in self._remotes.all():
             if (remote.namespace, remote.service) == (namespace, name):
                 yield remote.name
 
 
-def _said(condition: Object) -> _Finding:
+def _state_of(condition: Object) -> _ConditionState:
     return condition.get("status", ""), condition.get("reason", ""), condition.get("message", "")

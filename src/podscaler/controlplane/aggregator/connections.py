@@ -1,11 +1,11 @@
-"""Connections to other API servers: pooled, over TLS, with this server's certificate of a front proxy.
+"""Connection pools to other API servers: TLS with this server's client certificate as a front proxy.
 
-Called by whoever sends such a server something. There is a pool for each way to verify servers, closed when no
-APIService uses it any more. Whom a request is sent for stands in its headers, which servers believe because of the
-certificate.
+Called by `availability`, `remote_documents` and `apiserver.handlers.proxy`. There is one pool for each way to verify
+servers, closed when no APIService uses it any more. Headers name the user of a request; servers trust them because of
+the client certificate.
 
 Source: upstream's kube-aggregator (proxy transport); the documentation of the aggregation layer. TLS verifies as Go
-does: names of subjects do not count as host names, and whatever the bundle holds is trusted.
+does: the common name of a certificate is no host name, and every certificate of the bundle is trusted.
 """
 
 import asyncio
@@ -24,12 +24,12 @@ from podscaler.controlplane.aggregator.service_resolver import Address
 from podscaler.controlplane.aggregator.versions import Remote
 
 MOST_CONNECTIONS = 1000
-"""In one pool; whoever needs one more waits."""
+"""Of one pool; further requests wait."""
 CONNECT_TIMEOUT_S = 30.0
 KEEPALIVE_S = 90.0
 LINE_MAX_BYTES = 64 * 1024
 _OWN_HEADERS = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
-"""What aiohttp would say by itself."""
+"""Headers that aiohttp would add."""
 
 _Trust = tuple[bytes, bool]
 
@@ -42,7 +42,7 @@ class APIServerConnections:
     """See the module.
 
     Args:
-        identity: a PEM file with this server's key and certificate of a front proxy.
+        identity: a PEM file with the key and the client certificate of this server as a front proxy.
     """
 
     def __init__(self, identity: Path) -> None:
@@ -59,19 +59,19 @@ class APIServerConnections:
         headers: Mapping[str, str] | CIMultiDict[str],
         body: io.BytesIO | None = None,
     ) -> aiohttp.ClientResponse:
-        """Send a request; the answer's body is still to be read, and it must be closed.
+        """Send a request; the caller reads the body of the response and closes it.
 
         Args:
             remote: how the server is verified.
-            address: where it is.
+            address: one of its addresses.
             path: path and query, escaped; the path begins with one slash, so that no part of it names a host.
-            headers: all that are sent, but those of the connection.
+            headers: all headers except those of the connection.
 
         Raises:
             ValueError: the path does not begin with exactly one slash.
-            UnusableBundle: there is nothing to verify the server with.
-            aiohttp.ClientError: it cannot be reached, is another one, or does not speak HTTP.
-            TimeoutError: it does not take the connection.
+            UnusableBundle: the caBundle holds no certificates.
+            aiohttp.ClientError: the server cannot be reached or verified, or does not speak HTTP.
+            TimeoutError: it does not accept the connection in time.
         """
         url = _url(address, path)
         session = await self._session(remote)
@@ -81,20 +81,20 @@ class APIServerConnections:
         )
 
     async def keep_only(self, remotes: Iterable[Remote]) -> None:
-        """Close the pools that none of these use."""
+        """Close the pools that none of these servers use."""
         used = {_trust(remote) for remote in remotes}
         for trust in self._sessions.keys() - used:
             await self._sessions.pop(trust).close()
 
     async def close(self) -> None:
-        """Close all."""
+        """Close all pools."""
         await self.keep_only(())
 
     async def _session(self, remote: Remote) -> aiohttp.ClientSession:
         found = self._sessions.get(_trust(remote))
         if found is None:
             context = await asyncio.to_thread(_context, self._identity, remote)
-            found = self._sessions.get(_trust(remote)) or _session(context)  # another request may have been quicker
+            found = self._sessions.get(_trust(remote)) or _session(context)  # a concurrent request may have created it
             self._sessions[_trust(remote)] = found
         return found
 

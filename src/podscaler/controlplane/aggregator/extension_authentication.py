@@ -1,10 +1,10 @@
-"""The ConfigMap from which other API servers know how users come to them: which authorities vouch for whom.
+"""Keeps the ConfigMap extension-apiserver-authentication, from which other API servers read how to authenticate users.
 
-`controller_manager.Controllers` runs it in a `control_loop.ControlLoop`; its one key is the ConfigMap's name. What
-somebody else puts into the ConfigMap stays; what differs from what this server needs is mended.
+`controller_manager.Controllers` runs it in a `control_loop.ControlLoop`; the only key is the ConfigMap's name. Entries
+of others in the ConfigMap are kept; those of this server are restored.
 
-Source: upstream's controller for the trust in cluster authentication. Differs: the header with the user's uid is told,
-too, as this server sends it.
+Source: upstream's controller for the trust in cluster authentication. Differs: the header of the user's uid is
+included, as this server sends it.
 """
 
 import json
@@ -14,7 +14,7 @@ from podscaler.api.resource.resources import Object
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.aggregator import identity
 from podscaler.controlplane.controllers.framework import selection, write_errors
-from podscaler.controlplane.controllers.framework.control_loop import Watched
+from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
 from podscaler.controlplane.credentials import front_proxy
 from podscaler.controlplane.registry.registry import Registry
 
@@ -23,13 +23,12 @@ NAME = "extension-apiserver-authentication"
 CONFIG_MAPS = "configmaps"
 
 
-class ExtensionAuthentication:
+class ExtensionAuthentication(Reconciler[str]):
     """See the module.
 
     Args:
-        registry: the objects.
-        client_authority: PEM of the authority that vouches for clients with certificates.
-        front_authority: PEM of the authority that vouches for this server as a front proxy.
+        client_authority: PEM of the certificate authority of clients.
+        front_authority: PEM of the certificate authority of this server as a front proxy.
     """
 
     name = "cluster-authentication-trust"
@@ -47,35 +46,28 @@ class ExtensionAuthentication:
         }
 
     def watches(self) -> Sequence[Watched[str]]:
-        """The ConfigMap."""
+        """ConfigMaps: the key of this one, none for others."""
         return [Watched(CONFIG_MAPS, lambda change: _of_object(change.object))]
 
     def prime(self) -> Iterable[str]:
-        """The ConfigMap."""
+        """The only key."""
         return [NAME]
 
     async def sync(self, key: str) -> float | None:
-        """Create it, or mend what differs."""
+        """Create the ConfigMap, or restore its data."""
         found = self._registry.find(CONFIG_MAPS, NAMESPACE, key)
         if found is None:
             metadata = {"name": key, "namespace": NAMESPACE}
             body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": self._data}
-            await _create(self._registry, body)
+            try:
+                await self._registry.create(CONFIG_MAPS, body)
+            except StatusError as error:
+                if not write_errors.is_already_exists(error):
+                    raise
         elif (found.get("data") or {}) | self._data != found.get("data"):
             await self._registry.update(CONFIG_MAPS, {**found, "data": {**(found.get("data") or {}), **self._data}})
         return None
 
-    def report(self, key: str, error: Exception) -> None:
-        """Nothing more than the log."""
-
 
 def _of_object(config_map: Object) -> list[str]:
     return [NAME] if selection.key_of(config_map) == (NAMESPACE, NAME) else []
-
-
-async def _create(registry: Registry, config_map: Object) -> None:
-    try:
-        await registry.create(CONFIG_MAPS, config_map)
-    except StatusError as error:
-        if not write_errors.is_already_exists(error):
-            raise

@@ -1,9 +1,9 @@
-"""For whom another API server does something: the headers that tell it, and those that must not reach it.
+"""The request headers of an authenticating proxy: sets those of the user, removes those that clients must not send.
 
-Called for every request that is sent there. What clients send of the sort is dropped, so that nobody can claim to be
-somebody else.
+Called for every request to another API server. Headers of this sort from clients are removed, so that a client cannot
+claim to be another user.
 
-Source: the documentation of the aggregation layer (authenticating proxy); RFC 9110 7.6.1 (headers of a connection).
+Source: the documentation of the aggregation layer (authenticating proxy); RFC 9110 section 7.6.1 (Connection).
 """
 
 from urllib.parse import quote
@@ -18,33 +18,23 @@ GROUP_HEADER = "X-Remote-Group"
 EXTRA_PREFIX = "X-Remote-Extra-"
 
 AGGREGATOR = User("system:kube-aggregator", (MASTERS,), is_known=False)
-"""Who checks whether servers are there, and asks them what they serve."""
+"""The user of availability checks and of aggregated discovery."""
 DISCOVERER = User("system:kube-aggregator", is_known=False)
 DOCUMENTER = User("system:aggregator", is_known=False)
-"""Who reads what they serve where that is not told all at once, and their OpenAPI documents."""
+"""The users of plain discovery, and of OpenAPI documents."""
 
 _NAME_SAFE = "!#$&'*+-.^_`|~"
-_CONNECTION = frozenset(
-    {
-        "connection",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
-)
-_OURS = frozenset(
-    {"authorization", "content-length", "expect", "host", "x-remote-group", "x-remote-uid", "x-remote-user"}
-)
-_OUR_PREFIXES = ("impersonate-", "sec-websocket-", "x-forwarded-", "x-remote-extra-")
+_HOP_BY_HOP = frozenset({"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}) | {
+    f"proxy-{name}" for name in ("authenticate", "authorization", "connection")
+}
+_REPLACED = frozenset({"authorization", "content-length", "expect", "host"}) | {
+    name.lower() for name in (USER_HEADER, UID_HEADER, GROUP_HEADER)
+}
+_REPLACED_PREFIXES = ("impersonate-", "sec-websocket-", "x-forwarded-", "x-remote-extra-")
 
 
 def headers_of(user: User) -> CIMultiDict[str]:
-    """The headers that say for whom a request is sent."""
+    """The headers that name the user of a request."""
     found: CIMultiDict[str] = CIMultiDict({USER_HEADER: user.name})
     if user.uid:
         found[UID_HEADER] = user.uid
@@ -57,21 +47,21 @@ def headers_of(user: User) -> CIMultiDict[str]:
 
 
 def passed_on(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
-    """The headers of a request that go on to another server."""
+    """The headers of a client's request that are sent to the other server."""
     kept = _kept(headers)
     for name in set(kept):
-        if name.lower() in _OURS or name.lower().startswith(_OUR_PREFIXES):
+        if name.lower() in _REPLACED or name.lower().startswith(_REPLACED_PREFIXES):
             kept.popall(name, None)
     return kept
 
 
 def passed_back(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
-    """The headers of another server's answer that go back to the client."""
+    """The headers of the other server's response that are sent to the client."""
     return _kept(headers)
 
 
 def _kept(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
-    """All headers but those that are about the connection."""
+    """All headers except those of the connection."""
     named = ",".join(headers.getall("Connection", ())).lower().split(",")
-    dropped = _CONNECTION.union(name.strip() for name in named)
+    dropped = _HOP_BY_HOP.union(name.strip() for name in named)
     return CIMultiDict((name, value) for name, value in headers.items() if name.lower() not in dropped)

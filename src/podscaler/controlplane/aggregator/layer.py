@@ -1,6 +1,6 @@
-"""The aggregation layer: what the API server needs to serve a group and version by another server.
+"""The aggregation layer: the state and the control loops for groups and versions that other API servers serve.
 
-Made and run by the wiring of `up`; the API server looks up who serves what, and sends requests on.
+Made and run by the wiring of `up`; the API server reads it to route requests.
 """
 
 import asyncio
@@ -15,8 +15,8 @@ from podscaler.controlplane.aggregator.remote_documents import RemoteDocuments
 from podscaler.controlplane.aggregator.service_resolver import Address
 from podscaler.controlplane.aggregator.versions import Remote
 from podscaler.controlplane.controllers.framework.control_loop import ControlLoop
-from podscaler.controlplane.registry.local import LocalRegistry
 from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.registry.registry import Registry
 
 CHECKED_AT_ONCE = 4
 
@@ -25,41 +25,41 @@ class Aggregation:
     """See the module.
 
     Args:
-        objects: where APIServices are, and the Services behind them.
-        clock: time of conditions, and waiting.
-        identity: a PEM file with the key and certificate of this server as a front proxy.
+        objects: the stored APIServices, Services and EndpointSlices.
+        clock: times of conditions, and waiting.
+        identity: a PEM file with the key and the client certificate of this server as a front proxy.
 
     Attributes:
-        remotes: who serves what.
-        connections: to them.
-        documents: what they say they serve.
+        remotes: the groups and versions that other servers serve.
+        connections: connection pools to those servers.
+        documents: their discovery documents.
     """
 
     def __init__(self, objects: Objects, clock: Clock, identity: Path) -> None:
-        self._registry = LocalRegistry(objects, "kube-apiserver")
+        self._registry = Registry(objects, "kube-apiserver")
         self._clock = clock
         self.remotes = versions.follow(objects)
         self.connections = APIServerConnections(identity)
         self.documents = RemoteDocuments(self._registry, self.remotes, self.connections)
-        self._turn = 0
+        self._requests = 0
 
     @property
     def generation(self) -> tuple[int, int]:
-        """Differs whenever discovery does."""
+        """A value that changes whenever the discovery of other servers does."""
         return self.remotes.generation, self.documents.generation
 
     def address_of(self, remote: Remote) -> Address:
-        """Where to send the next request to it: its endpoints take turns.
+        """The address for the next request to a server: one of its endpoints, round robin.
 
         Raises:
-            Unreachable: nowhere.
+            Unreachable: it has no address.
         """
         found = service_resolver.addresses(self._registry, remote.namespace, remote.service, remote.port)
-        self._turn += 1
-        return found[self._turn % len(found)]
+        self._requests += 1
+        return found[self._requests % len(found)]
 
     async def run(self) -> None:
-        """Check servers and ask what they serve, until cancelled."""
+        """Check availability and read discovery documents until cancelled."""
         availability = Availability(self._registry, self.remotes, self.connections, self._clock)
         async with asyncio.TaskGroup() as group:
             for reconciler in (availability, self.documents):

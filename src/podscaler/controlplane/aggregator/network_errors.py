@@ -1,8 +1,8 @@
-"""What went wrong on the way to another API server, in the words that users of Kubernetes know from Go's network stack.
+"""Texts of network and TLS errors as Go's network stack words them, which users of Kubernetes know.
 
-Called by the proxy and the check of availability.
+Called by the proxy and by the availability checks.
 
-Source: messages of kube-apiserver v1.37. Differs: the names that a certificate does hold are not told.
+Source: messages of kube-apiserver v1.37. Differs: the names that a certificate is valid for are not listed.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _CALLS = {
 
 
 def of(error: BaseException, host: str, port: int, server_name: str) -> str:
-    """Why nothing came from `host`, asked as `server_name`."""
+    """The text of an error of a request to `host`, whose certificate should be for `server_name`."""
     if isinstance(error, asyncio.TimeoutError):
         return "context deadline exceeded"
     if isinstance(error, aiohttp.ClientConnectorCertificateError):

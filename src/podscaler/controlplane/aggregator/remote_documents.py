@@ -1,7 +1,7 @@
-"""What other API servers say they serve: kept for discovery, and asked for again every minute.
+"""Reads the discovery documents of other API servers, every minute, for this server's own discovery.
 
-`layer.Aggregation` runs it in a `control_loop.ControlLoop`; keys are names of APIServices. What a server said stays
-when it does not answer any more, and is called stale then.
+`layer.Aggregation` runs it in a `control_loop.ControlLoop`; keys are names of APIServices. The last documents of a
+server that does not respond are kept, and are stale.
 
 Source: upstream's discovery manager (`/apis` in the aggregated form, else the list of the group and version) and its
 OpenAPI v3 aggregator.
@@ -20,7 +20,7 @@ from podscaler.controlplane.aggregator import identity, resource_lists, service_
 from podscaler.controlplane.aggregator.connections import APIServerConnections, UnusableBundle
 from podscaler.controlplane.aggregator.service_resolver import Unreachable
 from podscaler.controlplane.aggregator.versions import RESOURCE, Remote, RemoteVersions
-from podscaler.controlplane.controllers.framework.control_loop import Watched
+from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
 from podscaler.controlplane.registry.registry import Registry
 from podscaler.controlplane.registry.users import User
 
@@ -34,17 +34,17 @@ _log = logging.getLogger(__name__)
 
 
 class NoDocument(Exception):
-    """A server did not answer with the document that it was asked for."""
+    """A server did not respond with the requested document."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteVersion:
-    """What is known of a group and version.
+    """The discovery of a group and version.
 
     Attributes:
-        resources: as in aggregated discovery.
-        is_fresh: whether the server said so when it was last asked.
-        openapi_url: the path of its OpenAPI document with its hash, empty where it has none.
+        resources: the resources, as in aggregated discovery.
+        is_fresh: whether the last request for it succeeded.
+        openapi_url: the path, with hash, of its OpenAPI document; empty without one.
     """
 
     resources: Sequence[Object] = field(default=())
@@ -52,7 +52,7 @@ class RemoteVersion:
     openapi_url: str = ""
 
 
-UNTOLD = RemoteVersion()
+UNKNOWN = RemoteVersion()
 
 
 class _Url(msgspec.Struct):
@@ -63,11 +63,11 @@ class _OpenApiIndex(msgspec.Struct):
     paths: dict[str, _Url] = msgspec.field(default_factory=dict)
 
 
-class RemoteDocuments:
+class RemoteDocuments(Reconciler[str]):
     """See the module.
 
     Attributes:
-        generation: rises with each change of what is known.
+        generation: increases with each change.
     """
 
     name = "remote-discovery"
@@ -77,42 +77,39 @@ class RemoteDocuments:
         self._registry = registry
         self._remotes = remotes
         self._connections = connections
-        self._told: dict[str, RemoteVersion] = {}
+        self._found: dict[str, RemoteVersion] = {}
 
-    def told(self, remote: Remote) -> RemoteVersion:
-        """What is known of it."""
-        return self._told.get(remote.name, UNTOLD)
+    def of(self, remote: Remote) -> RemoteVersion:
+        """The discovery of a group and version; empty and stale before the first response."""
+        return self._found.get(remote.name, UNKNOWN)
 
     def watches(self) -> Sequence[Watched[str]]:
-        """APIServices, for being available among other things."""
+        """APIServices, whose condition Available matters."""
         return [Watched(RESOURCE, lambda change: [change.object["metadata"]["name"]])]
 
     def prime(self) -> Iterable[str]:
-        """All that others serve, and all that they did."""
-        return {*self._told, *(remote.name for remote in self._remotes.all())}
+        """The names of the APIServices of other servers, and of those with documents."""
+        return {*self._found, *(remote.name for remote in self._remotes.all())}
 
     async def sync(self, key: str) -> float | None:
-        """Ask again."""
+        """Read the documents of one APIService again; returns the delay until the next time."""
         version, _, group = key.partition(".")
         remote = self._remotes.find(group, version)
-        self._keep(key, await self._ask(remote) if remote is not None else None)
+        self._store(key, await self._read_version(remote) if remote is not None else None)
         await self._connections.keep_only(self._remotes.all())
         return PERIOD_S if remote is not None else None
 
-    def report(self, key: str, error: Exception) -> None:
-        """Nothing more than the log."""
-
-    def _keep(self, key: str, told: RemoteVersion | None) -> None:
-        if self._told.get(key) == told:
+    def _store(self, key: str, found: RemoteVersion | None) -> None:
+        if self._found.get(key) == found:
             return
-        if told is None:
-            del self._told[key]
+        if found is None:
+            del self._found[key]
         else:
-            self._told[key] = told
+            self._found[key] = found
         self.generation += 1
 
-    async def _ask(self, remote: Remote) -> RemoteVersion:
-        before = self.told(remote)
+    async def _read_version(self, remote: Remote) -> RemoteVersion:
+        before = self.of(remote)
         stale = RemoteVersion(before.resources, openapi_url=before.openapi_url)
         if not remote.is_available:
             return stale
@@ -121,7 +118,7 @@ class RemoteDocuments:
                 resources = await self._resources(remote)
                 return RemoteVersion(resources, is_fresh=True, openapi_url=await self._openapi_url(remote))
         except (NoDocument, msgspec.MsgspecError, Unreachable, UnusableBundle, aiohttp.ClientError, OSError) as error:
-            _log.info("%s: %s does not say what it serves: %s", self.name, remote.name, error or "it takes too long")
+            _log.info("%s: cannot read the discovery of %s: %s", self.name, remote.name, error or "timeout")
             return stale
 
     async def _resources(self, remote: Remote) -> Sequence[Object]:
@@ -143,23 +140,22 @@ class RemoteDocuments:
             return ""
         found = paths.get(remote.path.removeprefix("/"))
         url = found.server_relative_url if found is not None else ""
-        return (
-            url if url.partition("?")[0] == f"/openapi/v3{remote.path}" else ""
-        )  # clients follow it with their rights
+        # clients follow the URL with their own rights: only the document itself may be there
+        return url if url.partition("?")[0] == f"/openapi/v3{remote.path}" else ""
 
     async def _read(self, remote: Remote, path: str, user: User, accept: str) -> bytes:
         address = service_resolver.addresses(self._registry, remote.namespace, remote.service, remote.port)[0]
         headers = identity.headers_of(user)
         headers["Accept"] = accept
-        answer = await self._connections.send(remote, address, path=path, headers=headers)
+        response = await self._connections.send(remote, address, path=path, headers=headers)
         try:
-            if answer.status != 200:
-                raise NoDocument(f"{path}: status {answer.status}")
+            if response.status != 200:
+                raise NoDocument(f"{path}: status {response.status}")
             body = bytearray()
-            async for chunk in answer.content.iter_any():
+            async for chunk in response.content.iter_any():
                 body += chunk
                 if len(body) > DOCUMENT_MAX_BYTES:
                     raise NoDocument(f"{path}: more than {DOCUMENT_MAX_BYTES} bytes")
             return bytes(body)
         finally:
-            answer.release()
+            response.release()

@@ -1,8 +1,9 @@
-"""What another API server serves, in the aggregated form of discovery: as it says so itself, or from its plain list.
+"""Parses discovery documents of other API servers: aggregated discovery, or an APIResourceList converted to it.
 
 Called by `remote_documents`. Pure.
 
-Source: upstream's conversion of an APIResourceList; what is described without a kind of its own gets an empty one.
+Source: upstream's conversion of an APIResourceList; a subresource of an unlisted resource gets a parent with an empty
+kind.
 """
 
 from typing import Any
@@ -48,10 +49,10 @@ class _Discovery(msgspec.Struct):
 
 
 def find_in_discovery(body: bytes, group: str, version: str) -> list[Object] | None:
-    """The resources that an APIGroupDiscoveryList has for a group and version; None where it is none.
+    """The resources that an APIGroupDiscoveryList has for a group and version; None for another document.
 
     Raises:
-        msgspec.MsgspecError: it is broken.
+        msgspec.MsgspecError: the document is invalid.
     """
     document = msgspec.json.decode(body, type=_Discovery)
     if document.kind != "APIGroupDiscoveryList":
@@ -62,10 +63,10 @@ def find_in_discovery(body: bytes, group: str, version: str) -> list[Object] | N
 
 
 def of_list(body: bytes) -> list[Object]:
-    """The resources of an APIResourceList, subresources in their resource, in the order of the list.
+    """The resources of an APIResourceList in its order, as in aggregated discovery: subresources inside their resource.
 
     Raises:
-        msgspec.MsgspecError: it is broken.
+        msgspec.MsgspecError: the document is invalid.
     """
     resources = msgspec.json.decode(body, type=_ResourceList).resources or []
     found = {each.name: _entry(each) for each in resources if "/" not in each.name}

@@ -1,10 +1,10 @@
-"""Where the server behind an APIService is: addresses behind its Service that a connection may go to.
+"""Resolves the Service of an APIService to addresses of ready endpoints.
 
-Called for every request that is handed on and for every check. Endpoints are asked directly, not through the Service's
-clusterIP, as upstream does with `--enable-aggregator-routing`: that also works where nothing proxies Services.
+Called for every proxied request and every check. Endpoints are connected to directly, not through the Service's
+clusterIP, as upstream does with `--enable-aggregator-routing`: this also works without a proxy for Services.
 
-Source: upstream's service resolvers. Differs: a Service of type ExternalName may be used beside that, and one whose
-external name is a Service of this cluster leads to the endpoints of that one.
+Source: upstream's service resolvers. Differs: Services of type ExternalName are resolved too; an external name that is
+a Service of this cluster resolves to the endpoints of that Service.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ Address = tuple[str, int]
 
 
 class Unreachable(PodscalerError):
-    """There is no address to go to; the text says why."""
+    """The Service has no address; the text says why."""
 
 
 def addresses(registry: Registry, namespace: str, name: str, port: int) -> Sequence[Address]:
@@ -48,24 +48,26 @@ def addresses(registry: Registry, namespace: str, name: str, port: int) -> Seque
 
 
 def slices_of(registry: Registry, service: Object) -> Sequence[Object]:
-    """The slices of a Service."""
+    """The EndpointSlices of a Service."""
     metadata = service["metadata"]
     return registry.list(SLICES, metadata["namespace"], labels={SERVICE_NAME: metadata["name"]})
 
 
 def find_port(service: Object, number: int) -> Object | None:
-    """The Service's port of that number."""
+    """The port of a Service with that number, None without one."""
     ports: Sequence[Object] = service["spec"].get("ports") or []
     return next((port for port in ports if port.get("port") == number), None)
 
 
 def ready(slices: Sequence[Object], port_name: str) -> Iterator[Address]:
     """The addresses of endpoints that are ready, on the port of that name."""
-    for one in slices:
-        number = next((each.get("port") for each in one.get("ports") or [] if each.get("name", "") == port_name), None)
-        if number is None or one.get("addressType") == "FQDN":
+    for endpoint_slice in slices:
+        number = next(
+            (each.get("port") for each in endpoint_slice.get("ports") or [] if each.get("name", "") == port_name), None
+        )
+        if number is None or endpoint_slice.get("addressType") == "FQDN":
             continue
-        for endpoint in one.get("endpoints") or []:
+        for endpoint in endpoint_slice.get("endpoints") or []:
             if (endpoint.get("conditions") or {}).get("ready", True) is not False and endpoint.get("addresses"):
                 yield endpoint["addresses"][0], number
 
@@ -81,7 +83,7 @@ def _endpoints(registry: Registry, service: Object, number: int) -> Sequence[Add
 
 
 def _service_named(host: str) -> tuple[str, str] | None:
-    """Namespace and name of the Service of this cluster that a host name means."""
+    """Namespace and name of the Service of this cluster that a host name stands for, None for other hosts."""
     for suffix in _CLUSTER_SUFFIXES:
         name, _, namespace = host.removesuffix(suffix).partition(".")
         if host.endswith(suffix) and namespace and "." not in namespace:

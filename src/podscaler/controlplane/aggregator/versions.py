@@ -1,13 +1,13 @@
-"""Which groups and versions other API servers serve: those of APIServices that name a Service.
+"""Index of the groups and versions that other API servers serve: those of APIServices with a Service.
 
-The API server looks up here, for every request, whether it is its own. The index follows the stored APIServices, so
-that an APIService counts from the moment in which others can see it.
+The API server reads it for every request. The index is updated by the commits of APIServices, so that an APIService
+takes effect when others can see it.
 
 Source: upstream's kube-aggregator: spec and condition of an APIService decide, nothing else.
 """
 
 import base64
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from podscaler.api.crd.version_order import sort_key
@@ -19,9 +19,9 @@ from podscaler.controlplane.storage.change_log import StoreEvent
 RESOURCE = apiservice.RESOURCE.key
 AVAILABLE = "Available"
 OWN_GROUP = apiservice.RESOURCE.group
-"""That of APIServices themselves, which nobody else can serve."""
+"""The group of APIServices themselves, which other servers cannot serve."""
 METRIC_GROUPS = frozenset({"custom.metrics.k8s.io", "external.metrics.k8s.io"})
-"""Those that give way as a whole: an adapter that serves one version of them is meant to serve all metrics."""
+"""Groups that are proxied as a whole: an adapter that serves one version is meant to serve all metrics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,11 @@ class Remote:
 
     Attributes:
         name: of the APIService.
-        namespace, service, port: where the server is.
-        authority: PEM of the authorities that vouch for the server, empty for those that the machine trusts.
-        verifies: whether the server's certificate is looked at.
-        group_priority, version_priority: place in discovery.
-        is_available: what was found out last.
+        namespace, service, port: the Service of the server.
+        authority: PEM of the server's certificate authorities, empty for those that the host trusts.
+        verifies: whether the server's certificate is verified.
+        group_priority, version_priority: its order in discovery.
+        is_available: whether the condition Available is True.
     """
 
     name: str
@@ -51,28 +51,24 @@ class Remote:
 
     @property
     def server_name(self) -> str:
-        """The name that the server's certificate must hold."""
+        """The name that the server's certificate must have."""
         return f"{self.service}.{self.namespace}.svc"
 
     @property
     def path(self) -> str:
-        """Where the group and version are."""
+        """The path of the group and version."""
         return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
 
 
 class RemoteVersions:
-    """See the module; empty as long as nothing is `put`.
-
-    Attributes:
-        generation: rises with each change of what discovery says of them.
-    """
+    """See the module; empty at first. `generation` increases with each change."""
 
     def __init__(self) -> None:
         self.generation = 0
         self._remotes: dict[tuple[str, str], Remote] = {}
 
     def put(self, service: Object) -> None:
-        """Know an APIService as it is now."""
+        """Add or replace an APIService."""
         remote = of_service(service)
         if remote is None:
             self.remove(service["metadata"]["name"])
@@ -81,39 +77,48 @@ class RemoteVersions:
             self.generation += 1
 
     def remove(self, name: str) -> None:
-        """Forget an APIService by name; does nothing where it names no Service."""
+        """Remove an APIService by name, if it is in the index."""
         version, _, group = name.partition(".")
         if self._remotes.pop((group, version), None) is not None:
             self.generation += 1
 
+    def apply(self, events: Iterable[StoreEvent]) -> None:
+        """Apply the events of a commit; those of other kinds are ignored."""
+        for event in events:
+            if event.subject.resource == RESOURCE:
+                if event.entry is not None:
+                    self.put(event.entry.decode())
+                else:
+                    self.remove(event.subject.name)
+
     def find(self, group: str, version: str) -> Remote | None:
-        """Who serves a group and version, None where it is nobody else."""
+        """The server of a group and version, None where no other server has it."""
         return self._remotes.get((group, version))
 
     def has_group(self, group: str) -> bool:
-        """Whether others serve a version of the group."""
+        """Whether another server serves a version of the group."""
         return any(found == group for found, _ in self._remotes)
 
     @property
     def groups(self) -> dict[str, int]:
-        """The groups, each with its priority: the highest that one of its versions asks for."""
+        """The priority of each group: the highest one of its versions."""
         found: dict[str, int] = {}
         for remote in self._remotes.values():
             found[remote.group] = max(remote.group_priority, found.get(remote.group, 0))
         return found
 
     def of_group(self, group: str) -> list[Remote]:
-        """The versions of a group that others serve, preferred first."""
+        """The versions of a group that other servers serve, preferred first."""
         found = (remote for remote in self._remotes.values() if remote.group == group)
         return sorted(found, key=lambda remote: (-remote.version_priority, sort_key(remote.version)))
 
     def all(self) -> list[Remote]:
-        """Every one."""
+        """All groups and versions."""
         return list(self._remotes.values())
 
 
 def of_service(service: Object) -> Remote | None:
-    """What a stored APIService says; None where this server has its group and version itself."""
+    """The group and version of a stored APIService; None where this server serves it itself."""
     spec = service.get("spec") or {}
     reference = spec.get("service")
     if reference is None or spec.get("group") == OWN_GROUP:
@@ -134,28 +139,15 @@ def of_service(service: Object) -> Remote | None:
 
 
 def condition_of(service: Object) -> Object:
-    """The condition that says whether an APIService is available; empty where nobody has said."""
+    """The condition Available of an APIService; empty where it has none."""
     conditions: list[Object] = (service.get("status") or {}).get("conditions") or []
     return next((each for each in conditions if each.get("type") == AVAILABLE), {})
 
 
 def follow(objects: Objects) -> RemoteVersions:
-    """An index of the APIServices of `objects` that stays up to date."""
+    """An index of the APIServices of `objects` that is updated by every commit."""
     versions = RemoteVersions()
     for entry in objects.list(RESOURCE).entries:
         versions.put(entry.decode())
-    objects.listen(_follower(versions))
+    objects.listen(versions.apply)
     return versions
-
-
-def _follower(versions: RemoteVersions) -> Callable[[list[StoreEvent]], None]:
-    def note(events: list[StoreEvent]) -> None:
-        for event in events:
-            if event.subject.resource != RESOURCE:
-                continue
-            if event.entry is not None:
-                versions.put(event.entry.decode())
-            else:
-                versions.remove(event.subject.name)
-
-    return note

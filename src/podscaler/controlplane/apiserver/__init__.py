@@ -1,5 +1,5 @@
-"""The HTTP API server: started, stopped and wired here.
+"""The HTTP API server.
 
-Reading order: `app` starts it; `dispatch` finds the handler of a request; `auth_filter` authenticates.
-May import: all other packages below it.
+Reading order: `app` starts it; `auth_filter` authenticates and authorizes; `dispatch` finds the handler of a request.
+May import: `controlplane.aggregator`, `controlplane.admission`, `controlplane.controllers.cluster` and below.
 """

@@ -1,7 +1,7 @@
-"""The API server as something that can be started and stopped.
+"""The API server: wires its parts, listens on one HTTPS port, and turns every request into one response.
 
-Called by the wiring of `up`. One HTTPS port; every request becomes one call of `dispatch`, and whatever comes out (an
-answer, a refusal, a bug of ours) one response.
+Called by the wiring of `up`. `dispatch` carries out a request; API errors and unexpected exceptions become responses
+here, as do metrics and audit events.
 """
 
 import asyncio
@@ -11,9 +11,7 @@ import socket
 import ssl
 import time
 import zlib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable
 
 from aiohttp import web
 
@@ -22,37 +20,29 @@ from podscaler.base import http_server, supervision
 from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError, UsageError
 from podscaler.controlplane.admission import escalation
-from podscaler.controlplane.aggregator.layer import Aggregation
-from podscaler.controlplane.apiserver import deadlines
 from podscaler.controlplane.apiserver.audit import Audit
-from podscaler.controlplane.apiserver.auth_filter import HEALTH_PATHS, Doors
+from podscaler.controlplane.apiserver.auth_filter import HEALTH_PATHS, AuthFilter
 from podscaler.controlplane.apiserver.discovery.discovery import DiscoveryDocuments
-from podscaler.controlplane.apiserver.discovery.openapi_documents import OpenApiDocuments
-from podscaler.controlplane.apiserver.discovery.openapi_pages import OpenApiPages
-from podscaler.controlplane.apiserver.dispatch import Dispatcher, Exchange
+from podscaler.controlplane.apiserver.discovery.openapi_v3 import OpenApiV3
+from podscaler.controlplane.apiserver.dispatch import Dispatcher, RequestContext
 from podscaler.controlplane.apiserver.handlers import scales, subresources
 from podscaler.controlplane.apiserver.handlers.reviews import REVIEWS
 from podscaler.controlplane.apiserver.handlers.token_requests import TOKEN_REQUEST
-from podscaler.controlplane.apiserver.health import Check
 from podscaler.controlplane.apiserver.http import http_errors, negotiation, responses, streaming_response
 from podscaler.controlplane.apiserver.http.bodies import BodyKind, Kinds
 from podscaler.controlplane.apiserver.http.open_sessions import OpenSessions
-from podscaler.controlplane.apiserver.http.resource_request import Plane, kind_of
-from podscaler.controlplane.apiserver.http.response_encoder import Shaper
+from podscaler.controlplane.apiserver.http.resource_request import NO_PARTS, ServerContext, ServerParts, kind_of
+from podscaler.controlplane.apiserver.http.response_encoder import ResponseEncoder
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.apiserver.http.routes import Routes
-from podscaler.controlplane.apiserver.non_resource_handlers import Pages, Upkeep
+from podscaler.controlplane.apiserver.non_resource_handlers import NonResourceHandlers
 from podscaler.controlplane.apiserver.request_metrics import APIServerMetrics
 from podscaler.controlplane.apiserver.streaming.streams import Streams
 from podscaler.controlplane.auth import policy_index
-from podscaler.controlplane.auth.account_tokens import AccountTokens
-from podscaler.controlplane.auth.audit_log import AuditLog
-from podscaler.controlplane.auth.rules import Authorizer
-from podscaler.controlplane.auth.tokens import Authenticator
+from podscaler.controlplane.auth.authenticator import Authenticator
+from podscaler.controlplane.auth.authorizer import Authorizer
 from podscaler.controlplane.controllers.cluster.custom_resources import CustomKinds
 from podscaler.controlplane.registry.objects import Objects
-from podscaler.controlplane.registry.pod_connections import PodConnections
-from podscaler.controlplane.registry.registry import MetricApis, PodLogs, VirtualObjects
 
 GZIP_MIN_BYTES = 128 * 1024
 STOP_TIMEOUT_S = 5.0
@@ -62,48 +52,16 @@ PORT_MAX = 65_535
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class ServerParts:
-    """What the server shows of other parts of the control plane; each may be missing.
-
-    Attributes:
-        virtual: providers of objects that are not stored, by `Resource.key`.
-        logs: where containers' logs are read.
-        connections: where exec, attach and port-forward lead.
-        checks: health checks by name; each returns why it fails, or an empty text.
-        metrics: custom and external metrics.
-        accounts: tokens of service accounts; the authenticator knows them too.
-        anonymous_health: whether everyone may ask for /healthz, /livez and /readyz.
-        audit_log: where requests are accounted for.
-        aggregation: who else serves groups and versions.
-        documents: JSON documents that are served at `/podscaler/NAME`, by name.
-    """
-
-    virtual: Mapping[str, VirtualObjects] = field(default_factory=dict)
-    logs: PodLogs | None = None
-    connections: PodConnections | None = None
-    checks: Mapping[str, Check] = field(default_factory=dict)
-    metrics: MetricApis | None = None
-    accounts: AccountTokens | None = None
-    anonymous_health: bool = False
-    audit_log: AuditLog | None = None
-    aggregation: Aggregation | None = None
-    documents: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
-
-
-NOBODY = ServerParts()
-
-
 class ApiServer:
-    """Serves `objects` over HTTP.
+    """See the module.
 
     Args:
-        objects: what is served.
-        resources: the records of all kinds, stored or not; `objects` knows the stored ones.
-        authenticator: knows users by their tokens.
+        objects: the stored objects.
+        resources: the records of all served kinds; those that are stored must be kinds of `objects`.
+        authenticator: maps bearer tokens to users.
         tls: TLS settings; None serves plain HTTP, for tests.
         clock: for ages in Tables and times in options.
-        neighbours: what else there is to show.
+        parts: the other parts of the control plane that the server exposes.
     """
 
     def __init__(
@@ -114,72 +72,54 @@ class ApiServer:
         authenticator: Authenticator,
         tls: ssl.SSLContext | None,
         clock: Clock,
-        neighbours: ServerParts = NOBODY,
+        parts: ServerParts = NO_PARTS,
     ) -> None:
         records = tuple(resources)
         routes = Routes(records)
-        discovery = DiscoveryDocuments(routes, REVIEWS, neighbours.metrics, neighbours.aggregation)
         authorizer = Authorizer(policy_index.watch_policy(objects, [each.key for each in records if each.stored]))
-        plane = Plane(
-            objects,
-            clock,
-            _kinds(routes),
-            neighbours.virtual,
-            neighbours.logs,
-            Shaper(),
-            OpenSessions(clock),
-            connections=neighbours.connections,
-            metrics=neighbours.metrics,
-            accounts=neighbours.accounts,
-            authorizer=authorizer,
-            aggregation=neighbours.aggregation,
-        )
-        documents = OpenApiDocuments(records, [review.offer for review in REVIEWS], routes, neighbours.metrics)
-        openapi_pages = OpenApiPages(documents, lambda: routes.generation, neighbours.aggregation)
-        self._metrics = APIServerMetrics(routes.serves, objects.counts)
-        pages = Pages(
-            routes,
-            discovery,
-            openapi=openapi_pages,
-            checks=neighbours.checks,
-            upkeep=Upkeep(objects.compact, self._metrics, neighbours.documents),
-            accounts=neighbours.accounts,
-        )
-        self._streams = Streams()
-        self._sessions = plane.sessions
         escalation.guard(objects, authorizer)
+        self._discovery = DiscoveryDocuments(routes, REVIEWS, parts.metrics, parts.aggregation)
+        self._sessions = OpenSessions(clock)
+        self._metrics = APIServerMetrics(routes.serves, objects.counts)
+        self._streams = Streams()
         self._dispatcher = Dispatcher(
-            plane,
+            ServerContext(objects, clock, _kinds(routes), parts, ResponseEncoder(), self._sessions, authorizer),
             routes,
-            pages=pages,
+            non_resource=NonResourceHandlers(
+                routes,
+                self._discovery,
+                openapi=OpenApiV3(records, [review.endpoint for review in REVIEWS], routes, parts),
+                parts=parts,
+                compact=objects.compact,
+                metrics=self._metrics,
+            ),
             streams=self._streams,
-            doors=Doors(authenticator, authorizer, HEALTH_PATHS if neighbours.anonymous_health else frozenset()),
+            auth_filter=AuthFilter(authenticator, authorizer, HEALTH_PATHS if parts.anonymous_health else frozenset()),
         )
         self._custom_kinds = CustomKinds(objects, routes, clock)
         self._custom_kinds.listen_for_ends(self._streams.end)
         self._has_custom_kinds = any(record.key == CustomKinds.RESOURCE_KEY for record in records)
         self._background: asyncio.Task[None] | None = None
         self._clock = clock
-        self._discovery = discovery
-        self._audit_log = neighbours.audit_log
+        self._audit_log = parts.audit_log
         self._tls = tls
         self._runner: web.ServerRunner | None = None
 
     @property
     def group_versions(self) -> tuple[tuple[str, str], ...]:
-        """Group and version of all that is served now."""
+        """Group and version of all built-in and custom resources that are served now, the core group first."""
         return self._discovery.group_versions
 
     @property
     def custom_kinds(self) -> CustomKinds:
-        """The kinds that CustomResourceDefinitions make."""
+        """Serves the kinds of CustomResourceDefinitions."""
         return self._custom_kinds
 
     async def start(self, host: str, port: int) -> int:
-        """Listen; returns the port (which is chosen by the system where `port` is 0).
+        """Listen on `host` and `port` (0: a free port); returns the port.
 
         Raises:
-            UsageError: the address cannot be listened on.
+            UsageError: the port is invalid or in use, or the host has no such address.
         """
         if self._has_custom_kinds:
             self._custom_kinds.load()
@@ -194,7 +134,7 @@ class ApiServer:
         return bound
 
     async def stop(self) -> None:
-        """End watches, let running requests finish, close. Does nothing if it was not started."""
+        """End streams and sessions, let other requests finish within `STOP_TIMEOUT_S`, close; may precede `start`."""
         if self._background is not None:
             self._background.cancel()
             await asyncio.gather(self._background, return_exceptions=True)
@@ -206,71 +146,65 @@ class ApiServer:
             self._runner = None
 
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
-        exchange = Exchange(request, [])
-        began_s = time.perf_counter()
-        response = await self._audited(exchange)
-        self._metrics.observe(exchange.wanted, exchange.version, response.status, time.perf_counter() - began_s)
+        context = RequestContext(request)
+        started_s = time.perf_counter()
+        response = await self._respond_audited(context)
+        duration_s = time.perf_counter() - started_s
+        self._metrics.observe(context.attributes, context.version, response.status, duration_s)
         return response
 
-    async def _audited(self, exchange: Exchange) -> web.StreamResponse:
-        request = exchange.request
+    async def _respond_audited(self, context: RequestContext) -> web.StreamResponse:
         if self._audit_log is None:
-            return (await self._answer(exchange))[0]
-        audit = Audit(self._audit_log, exchange, self._clock)
-        request[streaming_response.BEGINNING] = streaming_response.Beginning(audit.started)
+            return (await self._carry_out(context))[0]
+        audit = Audit(self._audit_log, context, self._clock)
+        context.http[streaming_response.STREAM_START] = streaming_response.StreamStart(audit.response_started)
         try:
-            response, error = await self._answer(exchange)
+            response, error = await self._carry_out(context)
         except asyncio.CancelledError:
-            await audit.broke_off()
+            await audit.cancelled()
             raise
-        await audit.complete(response.status, error)
+        await audit.response_complete(response.status, error)
         return response
 
-    async def _answer(self, exchange: Exchange) -> tuple[web.StreamResponse, StatusError | None]:
-        """The response (where it is a stream, at its end), and the refusal that it is, if it is one."""
-        request, refused = exchange.request, None
+    async def _carry_out(self, context: RequestContext) -> tuple[web.StreamResponse, StatusError | None]:
+        """The response (a stream: when it has ended), and the API error that it reports, None without one."""
+        request, api_error = context.http, None
         try:
-            deadlines.check(request.raw_path)
-            outcome = await self._dispatcher.respond(exchange)
+            outcome = await self._dispatcher.respond(context)
         except StatusError as error:
-            refused = error
-            outcome = await _refusal(request, error)
-        except ConnectionError:  # the client has gone: nobody reads this
+            api_error = error
+        except ConnectionError:  # the client has disconnected: nobody reads this response
             return web.Response(status=400), None
         except Exception:
             _log.exception("%s %s failed", request.method, request.path)
             text = "This request caused the API server to fail. Look in its log for details."
-            refused = http_errors.internal(text)
-            outcome = await _refusal(request, refused)
-        response = await _finished(exchange, outcome) if isinstance(outcome, EncodedResponse) else outcome
-        return response, refused
+            api_error = http_errors.internal(text)
+        if api_error is not None:
+            outcome = await responses.of_error(api_error, negotiation.error_form(request.headers.get("Accept", "")))
+        return await _finish(context, outcome) if isinstance(outcome, EncodedResponse) else outcome, api_error
 
 
-async def _refusal(request: web.BaseRequest, error: StatusError) -> EncodedResponse:
-    return await responses.refusal(error, negotiation.refusal_form(request.headers.get("Accept", "")))
-
-
-async def _finished(exchange: Exchange, answer: EncodedResponse) -> web.Response:
-    request = exchange.request
-    headers = {"Content-Type": answer.content_type, "Cache-Control": "no-cache, private", **answer.headers}
-    body = answer.body
-    is_packed = "Content-Encoding" in headers
-    if body and not is_packed and answer.content_type == "application/json" and _wants_indented(exchange):
+async def _finish(context: RequestContext, encoded: EncodedResponse) -> web.Response:
+    """The HTTP response: indented where a person reads it, compressed where it is large, with the warnings."""
+    headers = {"Content-Type": encoded.content_type, "Cache-Control": "no-cache, private", **encoded.headers}
+    body = encoded.body
+    is_compressed = "Content-Encoding" in headers
+    if body and not is_compressed and encoded.content_type == "application/json" and _wants_indented(context):
         body = responses.indented(body)
-    if not is_packed and len(body) > GZIP_MIN_BYTES and negotiation.takes_gzip(request.headers):
+    if not is_compressed and len(body) > GZIP_MIN_BYTES and negotiation.takes_gzip(context.http.headers):
         body = await asyncio.to_thread(_gzipped, body)
         headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
-    response = web.Response(body=body, status=answer.status, headers=headers)
-    responses.add_warnings(response, exchange.warnings)
+    response = web.Response(body=body, status=encoded.status, headers=headers)
+    responses.add_warnings(response, context.warnings)
     return response
 
 
-def _wants_indented(exchange: Exchange) -> bool:
-    """Whether a person reads the answer: they say so, or use a browser or curl."""
-    asked = exchange.query.flag("pretty")
-    if asked is not None:
-        return asked
-    return exchange.request.headers.get("User-Agent", "").startswith(("curl", "Wget", "Mozilla/5.0"))
+def _wants_indented(context: RequestContext) -> bool:
+    """Whether to indent JSON: by the parameter `pretty`, by default for browsers, curl and Wget."""
+    pretty = context.query.flag("pretty")
+    if pretty is not None:
+        return pretty
+    return context.http.headers.get("User-Agent", "").startswith(("curl", "Wget", "Mozilla/5.0"))
 
 
 def _gzipped(body: bytes) -> bytes:
@@ -279,7 +213,7 @@ def _gzipped(body: bytes) -> bytes:
 
 
 def _kinds(routes: Routes) -> Kinds:
-    """Every kind that a body may be."""
+    """Every kind that a request body may have."""
     kinds: list[BodyKind] = [kind_of(served) for served in routes.all_resources()]
     kinds += [scales.SCALE, *scales.OLD_SCALES, subresources.BINDING, subresources.EVICTION, TOKEN_REQUEST]
     return {(kind.api_version, kind.kind): kind for kind in kinds}

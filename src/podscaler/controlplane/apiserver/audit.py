@@ -1,9 +1,9 @@
-"""What is written about requests: who did what to what, when, and what came of it; never a body, never a token.
+"""Audit events of requests: user, verb, object, times and response status; never bodies or tokens.
 
-Called by `app` around every request, where the user of `up` wants an audit log.
+Called by `app` around every request, where there is an audit log.
 
 Source: audit.k8s.io/v1 Event at the level Metadata. Differs: the stages are ResponseStarted (streams only) and
-ResponseComplete, and there is no policy: everything is written.
+ResponseComplete, and there is no audit policy: every request is logged.
 """
 
 from uuid import uuid4
@@ -11,46 +11,40 @@ from uuid import uuid4
 from podscaler.api.resource.resources import Object
 from podscaler.base.clock import Clock, rfc3339_micro
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.apiserver.dispatch import Exchange
+from podscaler.controlplane.apiserver.dispatch import RequestContext
 from podscaler.controlplane.apiserver.handlers.reviews import user_info
 from podscaler.controlplane.auth.audit_log import AuditLog
-from podscaler.controlplane.auth.rules import Attributes
+from podscaler.controlplane.auth.authorizer import Attributes
 
 _AUTHENTICATION_FAILED = "Authentication failed"
 
 
 class Audit:
-    """The account of one request.
+    """Logs the audit events of one request; `context` is read at each event, as dispatch fills it in."""
 
-    Args:
-        log: where it goes.
-        exchange: the request, as far as it is understood by the time of the call.
-        clock: for the times.
-    """
-
-    def __init__(self, log: AuditLog, exchange: Exchange, clock: Clock) -> None:
+    def __init__(self, log: AuditLog, context: RequestContext, clock: Clock) -> None:
         self._log = log
-        self._exchange = exchange
+        self._context = context
         self._clock = clock
         self._id = str(uuid4())
         self._received_ns = clock.now_ns()
         self._is_stream = False
 
-    async def started(self) -> None:
-        """The head of a stream is sent."""
+    async def response_started(self) -> None:
+        """Log that the head of a stream was sent."""
         self._is_stream = True
         await self._log.add(self._event("ResponseStarted", {"metadata": {}, "code": 200}))
 
-    async def complete(self, code: int, error: StatusError | None = None) -> None:
-        """The answer is made, or the stream has ended."""
+    async def response_complete(self, code: int, error: StatusError | None = None) -> None:
+        """Log that the response is complete, or the stream has ended."""
         await self._log.add(self._event("ResponseComplete", _status(code, error)))
 
-    async def broke_off(self) -> None:
-        """The client left before the end."""
+    async def cancelled(self) -> None:
+        """Log that the client disconnected before the end."""
         await self._log.add(self._event("ResponseComplete", _status(200 if self._is_stream else 0, None)))
 
     def _event(self, stage: str, status: Object) -> Object:
-        exchange, request = self._exchange, self._exchange.request
+        context, request = self._context, self._context.http
         event: Object = {
             "kind": "Event",
             "apiVersion": "audit.k8s.io/v1",
@@ -58,37 +52,37 @@ class Audit:
             "auditID": self._id,
             "stage": stage,
             "requestURI": request.raw_path,
-            "verb": exchange.wanted.verb if exchange.wanted is not None else request.method.lower(),
-            "user": user_info(exchange.user) if exchange.user is not None else {},
+            "verb": context.attributes.verb if context.attributes is not None else request.method.lower(),
+            "user": user_info(context.user) if context.user is not None else {},
         }
-        event |= _acting(exchange)
+        event |= _impersonated(context)
         event["sourceIPs"] = [request.remote] if request.remote else []
         event["userAgent"] = request.headers.get("User-Agent", "")
-        if exchange.wanted is not None and exchange.wanted.resource:
-            event["objectRef"] = _reference(exchange.wanted, exchange.version)
+        if context.attributes is not None and context.attributes.resource:
+            event["objectRef"] = _reference(context.attributes, context.version)
         event["responseStatus"] = status
         event["requestReceivedTimestamp"] = rfc3339_micro(self._received_ns)
         event["stageTimestamp"] = rfc3339_micro(self._clock.now_ns())
-        return event | _annotations(exchange, status)
+        return event | _annotations(context, status)
 
 
-def _acting(exchange: Exchange) -> Object:
-    """The user acted for, where that is another one."""
-    if exchange.acting is None or exchange.acting is exchange.user:
+def _impersonated(context: RequestContext) -> Object:
+    """The impersonated user, if there is one."""
+    if context.effective_user is None or context.effective_user is context.user:
         return {}
-    return {"impersonatedUser": user_info(exchange.acting)}
+    return {"impersonatedUser": user_info(context.effective_user)}
 
 
-def _reference(wanted: Attributes, version: str) -> Object:
-    parts = {
-        "resource": wanted.resource,
-        "namespace": wanted.namespace,
-        "name": wanted.name,
-        "apiGroup": wanted.group,
+def _reference(attributes: Attributes, version: str) -> Object:
+    reference = {
+        "resource": attributes.resource,
+        "namespace": attributes.namespace,
+        "name": attributes.name,
+        "apiGroup": attributes.group,
         "apiVersion": version,
-        "subresource": wanted.subresource,
+        "subresource": attributes.subresource,
     }
-    return {name: value for name, value in parts.items() if value}
+    return {name: value for name, value in reference.items() if value}
 
 
 def _status(code: int, error: StatusError | None) -> Object:
@@ -100,11 +94,11 @@ def _status(code: int, error: StatusError | None) -> Object:
     return status
 
 
-def _annotations(exchange: Exchange, status: Object) -> Object:
-    """How the request was judged; nothing where it did not come that far."""
-    if exchange.reason is not None:
-        decision, reason = "allow", exchange.reason
-    elif exchange.acting is not None and status["code"] == 403:
+def _annotations(context: RequestContext, status: Object) -> Object:
+    """The decision of the authorizer; empty where the request failed before authorization."""
+    if context.reason is not None:
+        decision, reason = "allow", context.reason
+    elif context.effective_user is not None and status["code"] == 403:
         decision, reason = "forbid", ""
     else:
         return {}

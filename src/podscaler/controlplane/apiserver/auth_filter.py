@@ -1,45 +1,52 @@
-"""Who comes in: from a request to its user, and whether that may do what it wants.
+"""Authenticates and authorizes requests: client certificates, bearer tokens, impersonation, RBAC.
 
-Called by `dispatch` for every request. A client certificate counts before a token, as upstream has it. Nobody without
-either comes in, except to the paths that the user of `up` opened to everyone.
+Called by `dispatch` for every request. As upstream, a client certificate takes precedence over a token. Requests
+without credentials get 401, except for the `open_paths`.
+
+Source: X.509 client certificates (Kubernetes documentation, Authenticating); the API server's WebSocket authenticator.
 """
 
+import base64
+import binascii
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from aiohttp import web
 
-from podscaler.controlplane.apiserver.http import http_errors, websocket_tokens
-from podscaler.controlplane.auth import client_certificates, impersonation
-from podscaler.controlplane.auth.rules import Attributes, Authorizer
-from podscaler.controlplane.auth.tokens import Authenticator
+from podscaler.controlplane.apiserver.http import http_errors, websockets
+from podscaler.controlplane.auth import impersonation
+from podscaler.controlplane.auth.authenticator import Authenticator
+from podscaler.controlplane.auth.authorizer import Attributes, Authorizer
 from podscaler.controlplane.registry import acting
 from podscaler.controlplane.registry.users import ANONYMOUS, User
 
 HEALTH_PATHS = frozenset({"/healthz", "/livez", "/readyz"})
-_CONNECTED = frozenset({"pods/attach", "pods/exec", "pods/portforward"})
+_CONNECT_SUBRESOURCES = frozenset({"pods/attach", "pods/exec", "pods/portforward"})
+_BEARER_PROTOCOL: Final = "base64url.bearer.authorization.k8s.io."
 
 
 @dataclass(frozen=True, slots=True)
-class Doors:
+class AuthFilter:
     """See the module.
 
     Attributes:
-        open_paths: who comes to these without credentials is system:anonymous.
+        open_paths: requests to these without credentials are those of system:anonymous.
     """
 
     authenticator: Authenticator
     authorizer: Authorizer
     open_paths: frozenset[str] = frozenset()
 
-    def identify(self, request: web.BaseRequest, path: str) -> User:
-        """Who sent a request.
+    def authenticate(self, request: web.BaseRequest, path: str) -> User:
+        """The user who sent a request.
 
         Raises:
             StatusError: 401.
         """
         certificate = request.transport.get_extra_info("peercert") if request.transport is not None else None
-        user = client_certificates.user_of(certificate) if certificate else None
-        authorization = request.headers.get("Authorization") or websocket_tokens.authorization(request)
+        user = user_of_certificate(certificate)
+        authorization = request.headers.get("Authorization") or _websocket_authorization(request)
         user = user or self.authenticator.user_of(authorization)
         if user is None and path in self.open_paths and not authorization:
             user = ANONYMOUS
@@ -47,23 +54,52 @@ class Doors:
             raise http_errors.unauthorized()
         return user
 
-    def acting_for(self, user: User, request: web.BaseRequest, wanted: Attributes) -> User:
-        """For whom the request is carried out: its user, or whom that may act for.
+    def effective_user(self, user: User, request: web.BaseRequest, attributes: Attributes) -> User:
+        """The user with whose rights the request is carried out: `user`, or the one that it impersonates.
 
         Raises:
-            StatusError: 400 for impersonation of nobody, 403.
+            StatusError: 400 for impersonation without a user name, 403.
         """
-        other = impersonation.wanted_user(request.headers)
-        return user if other is None else impersonation.acting_for(other, user, wanted, self.authorizer)
+        other = impersonation.requested_user(request.headers)
+        return user if other is None else impersonation.impersonate(other, user, attributes, self.authorizer)
 
-    def admit(self, user: User, wanted: Attributes) -> str:
-        """Let the request in, which is carried out for `user`; returns why it may be.
+    def authorize(self, user: User, attributes: Attributes) -> str:
+        """Authorize the request and make `user` the acting one of this task; returns the authorizer's reason.
 
         Raises:
             StatusError: 403.
         """
-        decision = self.authorizer.authorize(user, wanted)
-        if wanted.verb == "get" and f"{wanted.resource}/{wanted.subresource}" in _CONNECTED:
-            self.authorizer.authorize(user, replace(wanted, verb="create"))  # by WebSocket as by POST
+        decision = self.authorizer.authorize(user, attributes)
+        if attributes.verb == "get" and f"{attributes.resource}/{attributes.subresource}" in _CONNECT_SUBRESOURCES:
+            self.authorizer.authorize(user, replace(attributes, verb="create"))  # a WebSocket's GET needs it as a POST
         acting.begin(user)
         return decision.reason
+
+
+def user_of_certificate(certificate: Mapping[str, Any] | None) -> User | None:
+    """The user of a verified certificate: its common name, with its organizations as groups.
+
+    Args:
+        certificate: as `ssl.SSLSocket.getpeercert` returns it; without one, or without a common name, there is no user.
+    """
+    names: dict[str, list[str]] = {}
+    for part in (certificate or {}).get("subject", ()):
+        for key, value in part:
+            names.setdefault(key, []).append(value)
+    common = names.get("commonName")
+    return User(common[0], tuple(names.get("organizationName", ()))) if common else None
+
+
+def _websocket_authorization(request: web.BaseRequest) -> str:
+    """The `Authorization` header that a browser's WebSocket sends as a sub-protocol, beside another one; else empty."""
+    if not websockets.is_websocket(request):
+        return ""
+    offered = websockets.offered_protocols(request)
+    tokens = [name.removeprefix(_BEARER_PROTOCOL) for name in offered if name.startswith(_BEARER_PROTOCOL)]
+    if len(tokens) != 1 or len(offered) == 1:
+        return ""
+    try:
+        token = base64.urlsafe_b64decode(tokens[0] + "=" * (-len(tokens[0]) % 4)).decode()
+    except (binascii.Error, ValueError):
+        return ""
+    return f"Bearer {token}"

@@ -1,21 +1,25 @@
-"""From a request to its handler: who asks, for what, in which form, and who answers.
+"""Finds and calls the handler of a request, after authentication, authorization and content negotiation.
 
-Called by `app` for every request. The order of refusals is upstream's: identity (401), rights (403), path (404),
-method (405), form (406); the rest is the handlers'.
+Called by `app` for every request. The order of errors is upstream's: timeout (400), authentication (401), authorization
+(403), path (404), method (405), form (406); then those of the handlers.
+
+Source: upstream's request deadline for `?timeout=`; the API server of custom resources for `_check_custom`
+(tests/conformance/golden/scale.jsonl).
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from urllib.parse import parse_qs
 
 from aiohttp import web
 
+from podscaler.api.machinery import duration
 from podscaler.api.machinery import names as name_rules
+from podscaler.api.resource import api_errors
 from podscaler.controlplane.aggregator.versions import Remote
-from podscaler.controlplane.apiserver import custom_paths
-from podscaler.controlplane.apiserver.auth_filter import Doors
+from podscaler.controlplane.apiserver.auth_filter import AuthFilter
 from podscaler.controlplane.apiserver.discovery import metric_apis
 from podscaler.controlplane.apiserver.handlers import (
-    computed_objects,
     deletes,
     patching,
     proxy,
@@ -25,24 +29,24 @@ from podscaler.controlplane.apiserver.handlers import (
     token_requests,
     writes,
 )
-from podscaler.controlplane.apiserver.handlers.proxy import Forwarded
-from podscaler.controlplane.apiserver.handlers.reviews import REVIEWS, Asking, Review
+from podscaler.controlplane.apiserver.handlers.proxy import ProxiedRequest
+from podscaler.controlplane.apiserver.handlers.reviews import REVIEWS, Review, ReviewContext
 from podscaler.controlplane.apiserver.http import bodies, http_errors, names, negotiation, paths, queries, responses
 from podscaler.controlplane.apiserver.http.bodies import BodyKind
 from podscaler.controlplane.apiserver.http.paths import ResourcePath
 from podscaler.controlplane.apiserver.http.queries import EMPTY, Query
-from podscaler.controlplane.apiserver.http.resource_request import Plane, ResourceRequest
+from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.apiserver.http.routes import Routes, Served
-from podscaler.controlplane.apiserver.non_resource_handlers import Pages
+from podscaler.controlplane.apiserver.non_resource_handlers import NonResourceHandlers
 from podscaler.controlplane.apiserver.streaming import pod_logs, pod_ports, pod_sessions
 from podscaler.controlplane.apiserver.streaming.streams import Streams
-from podscaler.controlplane.auth.rules import Attributes
+from podscaler.controlplane.auth.authorizer import Attributes
 from podscaler.controlplane.registry.users import User
 from podscaler.controlplane.storage import field_selectors
 
 Response = EncodedResponse | web.StreamResponse
-Handler = Callable[[Plane, ResourceRequest], Awaitable[Response]]
+Handler = Callable[[ServerContext, ResourceRequest], Awaitable[Response]]
 
 OBJECT: dict[str, Handler] = {
     "GET": reads.get,
@@ -65,29 +69,33 @@ SUBRESOURCES: dict[str, dict[str, Handler]] = {
 }
 
 STREAMED = frozenset({"log", "exec", "attach", "portforward"})
-"""What answers with a stream, whatever form of objects the client accepts."""
+"""Subresources that respond with a stream, without content negotiation."""
 
+TIMEOUT_PARAMETER = "timeout"
+_LONG_RUNNING = ("attach", "exec", "log", "portforward", "proxy")
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
+_CUSTOM_VERBS = {**_VERBS, "DELETE": "delete", "GET": "get"}
 _REVIEWS = {(review.group, "v1", review.plural): review for review in REVIEWS}
 
 
 @dataclass(slots=True)
-class Exchange:
-    """One request as far as it is understood; `warnings` go out with whatever answer there is.
+class RequestContext:
+    """One HTTP request and what is known about it so far; `Dispatcher.respond` fills it in.
 
     Attributes:
-        user, acting: who sent it, and for whom it is carried out.
-        wanted, version: what it wants to do, and in which API version.
-        reason: why it may be carried out, None as long as it may not.
+        warnings: texts for `Warning` headers of the response, also of an error.
+        user, effective_user: who sent the request, and with whose rights it is carried out (impersonation).
+        attributes, version: what is to be authorized, and in which API version; None and empty until it is parsed.
+        reason: the authorizer's reason, None until the request is authorized.
     """
 
-    request: web.BaseRequest
-    warnings: list[str]
+    http: web.BaseRequest
+    warnings: list[str] = field(default_factory=list)
     query: Query = EMPTY
     user: User | None = None
-    wanted: Attributes | None = None
+    attributes: Attributes | None = None
     version: str = ""
-    acting: User | None = None
+    effective_user: User | None = None
     reason: str | None = None
 
 
@@ -96,140 +104,166 @@ class Dispatcher:
 
     def __init__(
         self,
-        plane: Plane,
+        server: ServerContext,
         routes: Routes,
         *,
-        pages: Pages,
+        non_resource: NonResourceHandlers,
         streams: Streams,
-        doors: Doors,
+        auth_filter: AuthFilter,
     ) -> None:
-        self._plane = plane
+        self._server = server
         self._routes = routes
-        self._pages = pages
+        self._non_resource = non_resource
         self._streams = streams
-        self._doors = doors
+        self._auth_filter = auth_filter
 
-    async def respond(self, exchange: Exchange) -> Response:
-        """Carry out a request.
+    async def respond(self, context: RequestContext) -> Response:
+        """Carry out a request; returns a complete response, or a stream that has ended.
 
         Raises:
-            StatusError: every refusal.
+            StatusError: every API error.
         """
-        request = exchange.request
-        path, query = paths.split(request.raw_path)
-        exchange.user = user = self._doors.identify(request, path)
-        exchange.query = Query(query) if query else EMPTY
-        if paths.is_unfinished(path):
-            return responses.unfinished_path(path)
+        check_timeout(context.http.raw_path)
+        path, query = paths.split(context.http.raw_path)
+        context.user = user = self._auth_filter.authenticate(context.http, path)
+        context.query = Query(query) if query else EMPTY
+        if paths.is_watch_without_resource(path):
+            return responses.watch_without_resource(path)
         target = paths.parse(path)
         if target is None:
-            return await self._to_page(exchange, path, query, user)
-        exchange.wanted = _attributes(request.method, target, exchange.query)
-        exchange.version = target.version
-        acting = self._admit(exchange, user, exchange.wanted)
+            attributes = Attributes(context.http.method.lower(), path=path)
+        else:
+            attributes = _attributes(context.http.method, target, context.query)
+            context.version = target.version
+        context.attributes = attributes
+        context.effective_user = user = self._auth_filter.effective_user(user, context.http, attributes)
+        context.reason = self._auth_filter.authorize(user, attributes)
         if path.startswith("//"):
             return responses.NOT_FOUND_PAGE
-        if (remote := self._plane.remote_of(target.group, target.version)) is not None:
-            return await self._hand_on(Forwarded(request, path, query, acting, exchange.wanted), remote)
-        return await self._to_resource(exchange, target, acting)
+        root = paths.group_version(path) if target is None else (target.group, target.version)
+        if root is not None and (remote := self._server.remote_of(*root)) is not None:
+            return await self._proxy(ProxiedRequest(context.http, path, query, user, attributes), remote)
+        if target is None:
+            return await self._non_resource.respond(context.http, path, context.query)
+        return await self._to_resource(context, target, user)
 
-    async def _to_page(self, exchange: Exchange, path: str, query: str, user: User) -> Response:
-        request = exchange.request
-        exchange.wanted = Attributes(request.method.lower(), path=path)
-        acting = self._admit(exchange, user, exchange.wanted)
-        if path.startswith("//"):
-            return responses.NOT_FOUND_PAGE
-        root = paths.group_version(path)
-        if root is not None and (remote := self._plane.remote_of(*root)) is not None:
-            return await self._hand_on(Forwarded(request, path, query, acting, exchange.wanted), remote)
-        return await self._pages.answer(request, path, exchange.query)
+    async def _proxy(self, proxied: ProxiedRequest, remote: Remote) -> Response:
+        assert self._server.parts.aggregation is not None
+        return await proxy.forward(self._server.parts.aggregation, remote, proxied, self._streams)
 
-    async def _hand_on(self, asked: Forwarded, remote: Remote) -> Response:
-        assert self._plane.aggregation is not None
-        return await proxy.forward(self._plane.aggregation, remote, asked, self._streams)
-
-    def _admit(self, exchange: Exchange, user: User, wanted: Attributes) -> User:
-        """For whom the request is carried out. Raises StatusError 400, 403."""
-        exchange.acting = acting = self._doors.acting_for(user, exchange.request, wanted)
-        exchange.reason = self._doors.admit(acting, wanted)
-        return acting
-
-    async def _to_resource(self, exchange: Exchange, target: ResourcePath, user: User) -> Response:
-        served = self._routes.find(target)
+    async def _to_resource(self, context: RequestContext, target: ResourcePath, user: User) -> Response:
+        served, method = self._routes.find(target), context.http.method
         if served is None:
-            return await self._without_record(exchange, target, user)
-        request = exchange.request
+            return await self._to_unrouted(context, target, user)
         if served.resource.is_custom:
-            target = custom_paths.meant(target, request.method)
-            custom_paths.check(served, target, request.method)
+            if method == "POST" and target.name and not target.subresource:
+                target = replace(target, name="")  # a POST creates what its body names
+            _check_custom(served, target, method)
         methods = served.methods(target)
-        if served.resource.is_custom and request.method not in methods:
+        if served.resource.is_custom and method not in methods:
             return responses.NOT_FOUND_PAGE
         if not methods:
             raise http_errors.no_such_path()
-        if request.method not in methods:
+        if method not in methods:
             raise http_errors.method_not_allowed()
         if served.version.deprecation:
-            exchange.warnings.append(served.version.deprecation)
-        call = self._call(exchange, target, served)
-        if _is_watch(target, request.method, exchange.query) and served.resource.stored:
-            return await self._streams.watch(self._plane, call)
-        return await _handler(call)(self._plane, call)
+            context.warnings.append(served.version.deprecation)
+        request = _resource_request(context, target, served)
+        if _is_watch(target, method, context.query) and served.resource.stored:
+            return await self._streams.watch(self._server, request)
+        return await _handler(request)(self._server, request)
 
-    def _call(self, exchange: Exchange, target: ResourcePath, served: Served) -> ResourceRequest:
-        can_stream = exchange.request.method == "GET" and not target.name
-        accept = "" if target.subresource in STREAMED else exchange.request.headers.get("Accept", "")
-        form = negotiation.resource_form(accept, can_stream=can_stream, has_protobuf=served.has_protobuf)
-        return ResourceRequest(exchange.request, target, exchange.query, served, form, exchange.warnings)
-
-    async def _without_record(self, exchange: Exchange, target: ResourcePath, user: User) -> Response:
-        """Paths of what is served but is no resource with a record: metrics, reviews and old bindings."""
-        metrics = self._plane.metrics_of(target.group)
+    async def _to_unrouted(self, context: RequestContext, target: ResourcePath, user: User) -> Response:
+        """Serve the paths that are in no route: metrics APIs, reviews and the deprecated collection of bindings."""
+        metrics = self._server.metrics_of(target.group)
         if metrics is not None and metric_apis.serves(metrics, target.group, target.version):
-            return await metric_apis.get(metrics, exchange.request, target, exchange.query)
+            return await metric_apis.get(metrics, context.http, target, context.query)
         review = _REVIEWS.get((target.group, target.version, target.resource))
         if review is not None and not target.name and bool(target.namespace) == review.namespaced:
-            return await self._review(exchange, review, target, user)
+            return await self._review(context, review, target, user)
         if (target.group, target.resource) == ("", "bindings") and target.namespace and not target.name:
-            if exchange.request.method != "POST":
+            if context.http.method != "POST":
                 raise http_errors.method_not_allowed()
             pods = ResourcePath("", "v1", target.namespace, "pods", subresource="binding")
             served = self._routes.find(pods)
             if served is not None:
-                return await subresources.bind(self._plane, self._call(exchange, pods, served))
-        known = {*(group for group, _, _ in _REVIEWS), *(metrics.versions if metrics is not None else ())}
-        is_ours = self._routes.has_group(target.group) or target.group in known
-        if not is_ours or self._routes.is_custom(target.group):
+                return await subresources.bind(self._server, _resource_request(context, pods, served))
+        unrouted_groups = {*(group for group, _, _ in _REVIEWS), *(metrics.versions if metrics is not None else ())}
+        is_built_in = self._routes.has_group(target.group) or target.group in unrouted_groups
+        if not is_built_in or self._routes.is_custom(target.group):
             return responses.NOT_FOUND_PAGE
         raise http_errors.no_such_path()
 
-    async def _review(self, exchange: Exchange, review: Review, target: ResourcePath, user: User) -> EncodedResponse:
-        request = exchange.request
+    async def _review(
+        self, context: RequestContext, review: Review, target: ResourcePath, user: User
+    ) -> EncodedResponse:
+        request = context.http
         if request.method != "POST":
             raise http_errors.method_not_allowed()
         form = negotiation.resource_form(request.headers.get("Accept", ""), can_stream=False)
         expected = BodyKind(f"{review.group}/v1", review.kind, review.message)
-        validation = queries.write_options(exchange.query, "CreateOptions").field_validation
+        validation = queries.write_options(context.query, "CreateOptions").field_validation
         body = await bodies.read(request)
         content_type = request.headers.get("Content-Type", "")
         received = bodies.decode(body, content_type, expected, {}, validation=validation)
-        exchange.warnings.extend(received.warnings)
-        asked = received.obj
-        asked.setdefault("metadata", {})
-        names.settle_namespace(asked, target.namespace)
-        asking = Asking(user, self._doors.authenticator, self._doors.authorizer, self._plane.clock.now_ns())
-        status = review.answer(asked, asking)
-        obj = {**asked, "status": status}
-        return await responses.of(obj, form, status=201)
+        context.warnings.extend(received.warnings)
+        obj, auth = received.obj, self._auth_filter
+        obj.setdefault("metadata", {})
+        names.set_namespace(obj, target.namespace)
+        about = ReviewContext(user, auth.authenticator, auth.authorizer, self._server.clock.now_ns())
+        status = review.evaluate(obj, about)
+        return await responses.of({**obj, "status": status}, form, status=201)
 
 
-def _handler(call: ResourceRequest) -> Handler:
-    method = call.request.method
-    if not call.served.resource.stored:
-        return computed_objects.get if call.path.name else computed_objects.list_all
-    if call.path.subresource:
-        return SUBRESOURCES[call.path.subresource][method]
-    return OBJECT[method] if call.path.name else COLLECTION[method]
+def check_timeout(raw_path: str) -> None:
+    """Check that the parameter `timeout` of a request that is not long-running is a duration; it has no other effect.
+
+    Raises:
+        StatusError: 400.
+    """
+    if f"{TIMEOUT_PARAMETER}=" not in raw_path:
+        return
+    path, _, query = raw_path.partition("?")
+    parameters = parse_qs(query)
+    timeout = parameters.get(TIMEOUT_PARAMETER, [""])[0]
+    if not timeout or path.endswith(_LONG_RUNNING) or parameters.get("watch", [""])[0] in ("1", "true"):
+        return
+    try:
+        duration.parse(timeout)
+    except ValueError as error:
+        raise http_errors.bad_request(f"invalid timeout specified in the request URL - {error}") from None
+
+
+def _check_custom(served: Served, path: ResourcePath, method: str) -> None:
+    """Check a path of custom resources, whose errors differ from those of built-in ones.
+
+    Raises:
+        StatusError: 400 for a write without a name, 404 for a missing subresource, 405.
+    """
+    resource = served.resource
+    if path.subresource and path.subresource not in served.subresources:
+        raise api_errors.not_found(resource, path.name)
+    if method in ("PUT", "PATCH") and not path.name:
+        raise http_errors.bad_request("name must be provided")
+    methods = served.methods(path)
+    if methods and method not in methods and not served.is_over_all_namespaces(path):
+        raise http_errors.verb_not_supported(_CUSTOM_VERBS.get(method, ""), resource.group, resource.plural)
+
+
+def _resource_request(context: RequestContext, target: ResourcePath, served: Served) -> ResourceRequest:
+    can_stream = context.http.method == "GET" and not target.name
+    accept = "" if target.subresource in STREAMED else context.http.headers.get("Accept", "")
+    form = negotiation.resource_form(accept, can_stream=can_stream, has_protobuf=served.has_protobuf)
+    return ResourceRequest(context.http, target, context.query, served, form, context.warnings)
+
+
+def _handler(request: ResourceRequest) -> Handler:
+    method, path = request.http.method, request.path
+    if not request.served.resource.stored:
+        return reads.get_computed if path.name else reads.list_computed
+    if path.subresource:
+        return SUBRESOURCES[path.subresource][method]
+    return OBJECT[method] if path.name else COLLECTION[method]
 
 
 def _is_watch(target: ResourcePath, method: str, query: Query) -> bool:
@@ -251,7 +285,7 @@ def _attributes(method: str, target: ResourcePath, query: Query) -> Attributes:
 
 
 def _selected_name(query: Query) -> str:
-    """The one name that a list's field selector lets through, empty where it lets through others too."""
+    """The name that the field selector of a list requires, empty where it requires none."""
     try:
         terms = field_selectors.parse(query.text("fieldSelector"))
     except field_selectors.FieldSelectorError:

@@ -1,35 +1,39 @@
-"""Paths that are no resources: discovery, version, health, OpenAPI, and our own below `/podscaler`.
+"""Handlers of non-resource URLs: discovery, version, health, metrics, OpenAPI, the issuer of service account tokens.
 
-`GET /podscaler/NAME` is a document of another part of the control plane. `POST /podscaler/compact`, for those who may
-do everything, forgets the history as etcd's compaction does: tests of clients need it.
+`POST /podscaler/compact` is our own: it drops the history as etcd's compaction does, for tests of clients.
 
-Called by `app`. Documents are made when first asked for and kept, as bytes, until what is served changes.
+Called by `dispatch`. Discovery documents are encoded at the first request and cached until the served resources change.
+
+Source: OpenID Connect Discovery 1.0 as upstream's service account issuer discovery serves it; upstream's health checks.
 """
 
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from aiohttp import web
 
 from podscaler.api.resource.resources import Object
 from podscaler.api.text import json_text
-from podscaler.controlplane.apiserver import health, issuer_pages, request_metrics
+from podscaler.controlplane.apiserver import request_metrics
 from podscaler.controlplane.apiserver.discovery import openapi_v2
 from podscaler.controlplane.apiserver.discovery.discovery import DiscoveryDocuments
-from podscaler.controlplane.apiserver.discovery.openapi_pages import OpenApiPages
-from podscaler.controlplane.apiserver.health import Check
+from podscaler.controlplane.apiserver.discovery.openapi_v3 import OpenApiV3
 from podscaler.controlplane.apiserver.http import http_errors, negotiation, responses
 from podscaler.controlplane.apiserver.http.queries import Query
+from podscaler.controlplane.apiserver.http.resource_request import ServerParts
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.apiserver.http.routes import Routes
 from podscaler.controlplane.apiserver.request_metrics import APIServerMetrics
-from podscaler.controlplane.auth.account_tokens import AccountTokens
+from podscaler.controlplane.auth.account_tokens import ISSUER, AccountTokens
+from podscaler.controlplane.credentials.signing_key import ALGORITHM
 
-_AGGREGATOR = "apiregistration.k8s.io"
-"""The group that upstream serves by a server before all others, which words refusals in its own way."""
+_AGGREGATION_GROUP = "apiregistration.k8s.io"
+"""The group that upstream's aggregator serves itself, with error texts of its own."""
+
+ISSUER_CONFIGURATION_PATH = "/.well-known/openid-configuration"
+ISSUER_KEYS_PATH = "/openid/v1/jwks"
 
 VERSION: Object = {
     "major": "1",
@@ -42,22 +46,7 @@ VERSION: Object = {
     "compiler": "",
     "platform": "",
 }
-"""What the server claims to be: clients choose features by it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Upkeep:
-    """What the server tells and does about itself.
-
-    Attributes:
-        compact: forgets the history of all objects; returns the oldest revision to resume from.
-        metrics: what is counted.
-        documents: what is served below `/podscaler`, by name; made for each request.
-    """
-
-    compact: Callable[[], Awaitable[int]]
-    metrics: APIServerMetrics
-    documents: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+"""The version of /version, by which clients choose features."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +55,16 @@ class _Document:
     etag: str
 
 
-class Pages:
+class NonResourceHandlers:
     """See the module.
 
     Args:
-        routes: what is served.
-        discovery: the documents about it.
+        routes: the served resources.
+        discovery: the discovery documents.
         openapi: the OpenAPI documents.
-        checks: health checks by name.
-        upkeep: what the server tells and does about itself.
-        accounts: whose keys verify tokens of service accounts.
+        parts: health checks, the issuer of service account tokens, and documents below `/podscaler`.
+        compact: drops the history of all objects; returns the compacted revision.
+        metrics: the metrics of /metrics.
     """
 
     def __init__(
@@ -83,23 +72,23 @@ class Pages:
         routes: Routes,
         discovery: DiscoveryDocuments,
         *,
-        openapi: OpenApiPages,
-        checks: Mapping[str, Check],
-        upkeep: Upkeep,
-        accounts: AccountTokens | None = None,
+        openapi: OpenApiV3,
+        parts: ServerParts,
+        compact: Callable[[], Awaitable[int]],
+        metrics: APIServerMetrics,
     ) -> None:
         self._routes = routes
         self._discovery = discovery
         self._openapi = openapi
-        self._checks = checks
-        self._upkeep = upkeep
-        self._accounts = accounts
+        self._parts = parts
+        self._compact = compact
+        self._metrics = metrics
         self._documents: dict[tuple[str, ...], _Document] = {}
-        self._older_documents: dict[bool, tuple[int, bytes]] = {}
+        self._openapi_v2_documents: dict[bool, tuple[int, bytes]] = {}
         self._generation = discovery.generation
 
-    async def answer(self, request: web.BaseRequest, path: str, query: Query) -> EncodedResponse:
-        """The answer for a path that is no resource's; a page that says 404 for one that is nothing.
+    async def respond(self, request: web.BaseRequest, path: str, query: Query) -> EncodedResponse:
+        """The response for a decoded path; a plain-text 404 for an unknown one.
 
         Raises:
             StatusError: 404, 405, 406.
@@ -112,27 +101,39 @@ class Pages:
                 return await self._discover(request, parts)
             case "version":
                 return await self._version(request, parts)
-            case "openapi":
-                if parts[1:] == ["v2"]:
-                    return await self._openapi_v2(request)
-                return await self._openapi.answer(request, parts[1:]) or responses.NOT_FOUND_PAGE
-            case ".well-known" | "openid" if self._accounts is not None:
-                return _read_only(request, issuer_pages.answer(self._accounts, path, request.host))
+            case "openapi" if parts[1:] == ["v2"]:
+                return await self._openapi_v2(request)
+            case "openapi" if parts[1:2] == ["v3"]:
+                return await self._openapi.respond(request, "/".join(parts[2:]))
+            case ".well-known" | "openid" if self._parts.accounts is not None:
+                return _issuer_discovery(request, self._parts.accounts, path)
             case "podscaler" if len(parts) == 2:
                 return await self._own(request, parts[1])
             case "metrics" if not parts[1:]:
-                return await self._metrics()
+                self._metrics.prepare()
+                return EncodedResponse(await asyncio.to_thread(self._metrics.text), 200, request_metrics.CONTENT_TYPE)
             case "healthz" | "livez" | "readyz" if not path.endswith("/"):
-                return health.answer(path, query, self._checks) or responses.NOT_FOUND_PAGE
+                return check_health(path, query, self._parts.checks)
             case _:
                 return responses.NOT_FOUND_PAGE
+
+    async def _own(self, request: web.BaseRequest, name: str) -> EncodedResponse:
+        """The response for `/podscaler/NAME`."""
+        if name == "compact":
+            if request.method != "POST":
+                raise http_errors.method_not_allowed()
+            return await responses.of({"resourceVersion": str(await self._compact())})
+        if name not in self._parts.documents:
+            return responses.NOT_FOUND_PAGE
+        _check_get(request)
+        return await responses.of(self._parts.documents[name]())
 
     async def _version(self, request: web.BaseRequest, parts: list[str]) -> EncodedResponse:
         if parts[1:]:
             raise http_errors.no_such_path()
         _check_get(request)
         negotiation.check_plain(_accept(request))
-        return await _tagged(request, self._document(("version",), lambda: VERSION), negotiation.PLAIN)
+        return await _with_etag(request, self._document(("version",), lambda: VERSION), negotiation.PLAIN)
 
     async def _discover(self, request: web.BaseRequest, parts: list[str]) -> EncodedResponse:
         found = self._discovery
@@ -148,7 +149,7 @@ class Pages:
                 if not group or not found.versions(group):
                     return responses.NOT_FOUND_PAGE
                 return await self._json(
-                    request, ("apis", group), lambda: found.group(group), is_routed=group == _AGGREGATOR
+                    request, ("apis", group), lambda: found.group(group), is_routed=group == _AGGREGATION_GROUP
                 )
             case ["apis", group, version] if group:
                 return await self._resource_list(request, group, version)
@@ -173,41 +174,24 @@ class Pages:
         if form.shape != "discovery":
             return await self._json(request, (name,), plain, is_routed=name == "api")
         document = self._document((name, "aggregated"), lambda: self._discovery.aggregated(core=name == "api"))
-        return await _tagged(request, document, form)
+        return await _with_etag(request, document, form)
 
     async def _json(
         self, request: web.BaseRequest, key: tuple[str, ...], make: Callable[[], Object], *, is_routed: bool = True
     ) -> EncodedResponse:
         form = negotiation.discovery_form(_accept(request), aggregates=False, is_routed=is_routed)
-        return await _tagged(request, self._document(key, make), form)
-
-    async def _metrics(self) -> EncodedResponse:
-        metrics = self._upkeep.metrics
-        metrics.prepare()
-        return EncodedResponse(await asyncio.to_thread(metrics.text), 200, request_metrics.CONTENT_TYPE)
-
-    async def _own(self, request: web.BaseRequest, name: str) -> EncodedResponse:
-        if name == "compact":
-            return await self._compacted(request)
-        if name not in self._upkeep.documents:
-            return responses.NOT_FOUND_PAGE
-        _check_get(request)
-        return await responses.of(self._upkeep.documents[name]())
-
-    async def _compacted(self, request: web.BaseRequest) -> EncodedResponse:
-        if request.method != "POST":
-            raise http_errors.method_not_allowed()
-        return await responses.of({"resourceVersion": str(await self._upkeep.compact())})
+        return await _with_etag(request, self._document(key, make), form)
 
     async def _openapi_v2(self, request: web.BaseRequest) -> EncodedResponse:
         takes_protobuf = openapi_v2.PROTOBUF_TYPE in _accept(request)
         make = openapi_v2.protobuf_document if takes_protobuf else openapi_v2.json_document
-        generation, kept = self._routes.generation, self._older_documents.get(takes_protobuf)
-        if kept is None or kept[0] != generation:
+        generation, cached = self._routes.generation, self._openapi_v2_documents.get(takes_protobuf)
+        if cached is None or cached[0] != generation:
             schemas = await self._openapi.schemas()
-            kept = generation, await asyncio.to_thread(make, self._routes, schemas)
-            self._older_documents[takes_protobuf] = kept
-        return EncodedResponse(kept[1], 200, openapi_v2.ANSWER_TYPE) if takes_protobuf else EncodedResponse(kept[1])
+            cached = generation, await asyncio.to_thread(make, self._routes, schemas)
+            self._openapi_v2_documents[takes_protobuf] = cached
+        content_type = openapi_v2.RESPONSE_TYPE if takes_protobuf else "application/json"
+        return EncodedResponse(cached[1], 200, content_type)
 
     def _document(self, key: tuple[str, ...], make: Callable[[], Object]) -> _Document:
         generation = self._discovery.generation
@@ -222,11 +206,11 @@ class Pages:
         return found
 
     def _paths(self) -> list[str]:
-        """The paths that the root lists."""
+        """The paths that `/` lists."""
         found = {"/api", "/apis", "/apis/", "/healthz", "/livez", "/metrics", "/readyz", "/version"}
         found |= {"/openapi/v2", "/openapi/v3", "/openapi/v3/"}
-        if self._accounts is not None:
-            found |= {issuer_pages.CONFIGURATION_PATH, issuer_pages.KEYS_PATH}
+        if self._parts.accounts is not None:
+            found |= {ISSUER_CONFIGURATION_PATH, ISSUER_KEYS_PATH}
         found |= {f"/api/{version}" for version in self._discovery.versions("")}
         for group in self._discovery.groups:
             found.add(f"/apis/{group}")
@@ -234,20 +218,52 @@ class Pages:
         return sorted(found)
 
 
-async def _tagged(request: web.BaseRequest, document: _Document, form: negotiation.Form) -> EncodedResponse:
-    answer = replace(await responses.of_json(document.body, form), headers={"ETag": document.etag, "Vary": "Accept"})
+async def _with_etag(request: web.BaseRequest, document: _Document, form: negotiation.Form) -> EncodedResponse:
+    response = replace(await responses.of_json(document.body, form), headers={"ETag": document.etag, "Vary": "Accept"})
     if request.headers.get("If-None-Match") == document.etag:
-        # kubectl's cache takes the content type of a 304 for that of the answer it kept.
-        return replace(answer, body=b"", status=304)
-    return answer
+        # kubectl's cache replaces the content type of its cached response by that of the 304
+        return replace(response, body=b"", status=304)
+    return response
 
 
-def _read_only(request: web.BaseRequest, found: EncodedResponse | None) -> EncodedResponse:
-    """The page, if there is one. Raises StatusError 405 for writing to it."""
-    if found is None:
+def _issuer_discovery(request: web.BaseRequest, accounts: AccountTokens, path: str) -> EncodedResponse:
+    """The issuer's configuration and its keys, with which others verify service account tokens; 404 for other paths."""
+    if path not in (ISSUER_CONFIGURATION_PATH, ISSUER_KEYS_PATH):
         return responses.NOT_FOUND_PAGE
     _check_get(request)
-    return found
+    headers = {"Cache-Control": "public, max-age=3600"}
+    if path == ISSUER_KEYS_PATH:
+        return EncodedResponse(json_text.encode(accounts.key_set), 200, "application/jwk-set+json", headers)
+    configuration = {
+        "issuer": ISSUER,
+        "jwks_uri": f"https://{request.host}{ISSUER_KEYS_PATH}",
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": [ALGORITHM],
+    }
+    return EncodedResponse(json_text.encode(configuration), headers=headers)
+
+
+def check_health(path: str, query: Query, checks: Mapping[str, Callable[[], str]]) -> EncodedResponse:
+    """The response of `/healthz`, `/livez`, `/readyz`, or of one check of theirs (`/readyz/ping`; 404 if unknown).
+
+    Args:
+        path: the request's path.
+        query: `verbose` lists every check, `exclude` leaves some out.
+        checks: by name; each returns why it fails, or an empty text. `ping`, which never fails, is added.
+    """
+    endpoint, _, only = path.strip("/").partition("/")
+    known: dict[str, Callable[[], str]] = {"ping": lambda: "", **checks}
+    if only and only not in known:
+        return responses.NOT_FOUND_PAGE
+    excluded = set() if only else set(query.texts("exclude"))
+    results = {name: known[name]() for name in ((only,) if only else known) if name not in excluded}
+    has_failed = any(results.values())
+    if not (has_failed or "verbose" in query):
+        return responses.text("ok")
+    lines = [f"[-]{name} failed: {why}" if why else f"[+]{name} ok" for name, why in results.items()]
+    verdict = "failed" if has_failed else "passed"
+    return responses.text("\n".join((*lines, f"{endpoint} check {verdict}\n")), 500 if has_failed else 200)
 
 
 def _check_get(request: web.BaseRequest) -> None:

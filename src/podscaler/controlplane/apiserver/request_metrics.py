@@ -1,8 +1,8 @@
-"""What the API server counts about itself: requests, how long they took, objects kept; and its process.
+"""Prometheus metrics of the API server: requests, their durations, stored objects, the process.
 
 Called by `app` for every request and by `non_resource_handlers` for `/metrics`. Names and labels are upstream's, so
-that dashboards made for kube-apiserver find what they look for. A request costs a lookup and two additions; label
-values are those of what is served, whatever clients ask for, so that the number of series is bounded.
+that dashboards for kube-apiserver work. Label values are those of served resources only, so that clients cannot create
+an unbounded number of series.
 
 Source: the metrics that kube-apiserver documents as stable. Differs: only the few that matter on one machine.
 """
@@ -15,38 +15,15 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessColl
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from podscaler.controlplane.auth.rules import Attributes
+from podscaler.controlplane.auth.authorizer import Attributes
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-BUCKETS_S: Final = (
-    0.005,
-    0.025,
-    0.05,
-    0.1,
-    0.2,
-    0.4,
-    0.6,
-    0.8,
-    1.0,
-    1.25,
-    1.5,
-    2,
-    3,
-    4,
-    5,
-    6,
-    8,
-    10,
-    15,
-    20,
-    30,
-    45,
-    60,
-)
+_FINE_BUCKETS_S: Final = (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5)
+BUCKETS_S: Final = (*_FINE_BUCKETS_S, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60)
 _LABELS: Final = ("verb", "group", "version", "resource", "subresource")
 _VERBS: Final[Mapping[str, str]] = {"create": "POST", "update": "PUT"}
-_ENDLESS: Final = frozenset({"WATCH", "CONNECT"})
-"""Requests whose duration says nothing."""
+_LONG_RUNNING: Final = frozenset({"WATCH", "CONNECT"})
+"""Verbs whose durations are not observed."""
 
 _Key = tuple[str, str, str, str, str]
 
@@ -55,8 +32,8 @@ class APIServerMetrics:
     """See the module.
 
     Args:
-        is_served: whether a resource that a request names exists in that version.
-        counts: how many objects of each kind there are, by `Resource.key`.
+        is_served: whether the resource of a request is served in that version.
+        counts: the number of stored objects of each kind, by `Resource.key`.
     """
 
     def __init__(self, is_served: Callable[[Attributes, str], bool], counts: Callable[[], Mapping[str, int]]) -> None:
@@ -79,14 +56,14 @@ class APIServerMetrics:
         self._counters: dict[tuple[_Key, int], Counter] = {}
         self._histograms: dict[_Key, Histogram] = {}
 
-    def observe(self, wanted: Attributes | None, version: str, code: int, duration_s: float) -> None:
-        """Count a request that was answered with `code`; `wanted` is None where it was never understood."""
-        key = self._key(wanted, version)
+    def observe(self, attributes: Attributes | None, version: str, code: int, duration_s: float) -> None:
+        """Count a request with the status `code`; `attributes` is None where it failed before they were known."""
+        key = self._key(attributes, version)
         counter = self._counters.get((key, code))
         if counter is None:
             counter = self._counters[key, code] = self._requests.labels(*key, str(code))
         counter.inc()
-        if key[0] in _ENDLESS:
+        if key[0] in _LONG_RUNNING:
             return
         histogram = self._histograms.get(key)
         if histogram is None:
@@ -94,20 +71,20 @@ class APIServerMetrics:
         histogram.observe(duration_s)
 
     def prepare(self) -> None:
-        """Count the objects, on the event loop, for the next `text`."""
+        """Count the stored objects for the next `text`; to be called on the event loop."""
         self._counted = dict(self._counts())
 
     def text(self) -> bytes:
-        """Everything in the text format of Prometheus. Takes milliseconds: belongs into a thread."""
+        """All metrics in the text format of Prometheus. Takes milliseconds: call it in a thread."""
         return prometheus_client.generate_latest(self._registry)
 
-    def _key(self, wanted: Attributes | None, version: str) -> _Key:
-        if wanted is None:
+    def _key(self, attributes: Attributes | None, version: str) -> _Key:
+        if attributes is None:
             return ("", "", "", "", "")
-        verb = _VERBS.get(wanted.verb, wanted.verb.upper())
-        if not wanted.resource or not self._is_served(wanted, version):
+        verb = _VERBS.get(attributes.verb, attributes.verb.upper())
+        if not attributes.resource or not self._is_served(attributes, version):
             return (verb if verb in _KNOWN_VERBS else "OTHER", "", "", "", "")
-        return (verb, wanted.group, version, wanted.resource, wanted.subresource)
+        return (verb, attributes.group, version, attributes.resource, attributes.subresource)
 
 
 _KNOWN_VERBS: Final = frozenset(
@@ -116,7 +93,7 @@ _KNOWN_VERBS: Final = frozenset(
 
 
 class _Objects(Collector):
-    """How many objects of each kind there are, counted when asked."""
+    """The gauge of stored objects, computed for each scrape."""
 
     def __init__(self, counts: Callable[[], Mapping[str, int]]) -> None:
         self._counts = counts

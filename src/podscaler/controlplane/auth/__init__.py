@@ -1,5 +1,5 @@
-"""Authentication, authorization by RBAC, service account tokens, audit log.
+"""Authentication of tokens, authorization by RBAC, impersonation, service account tokens, the audit log.
 
-Reading order: `rules` authorizes; `tokens` authenticates; `policy_index` keeps roles by user.
+Reading order: `authenticator` and `account_tokens`; `authorizer`, `policy_index`, `policy_rules`; `impersonation`.
 May import: `controlplane.registry` and below.
 """

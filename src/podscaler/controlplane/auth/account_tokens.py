@@ -1,8 +1,8 @@
-"""Tokens of service accounts: signed, for some audiences, until some time, and dead with what they are bound to.
+"""Issues and verifies JSON Web Tokens of service accounts.
 
-`handlers.token_requests` and the node have tokens made; `tokens.Authenticator` asks whose a token is. Nothing is
-stored: what a token says is trusted for its signature, and its service account (with the same uid), and the pod, node
-or secret that it is bound to, must still be there.
+`handlers.token_requests`, the node and the controller of token secrets issue tokens; `authenticator.Authenticator`
+verifies them. Tokens are not stored: a token is valid if its signature, time and audience are, and its service
+account (with the same uid) and the pod, node or secret that it is bound to still exist.
 
 Source: RFC 7519; the claims and the checks of upstream's service account token authenticator.
 """
@@ -22,7 +22,6 @@ from podscaler.base.clock import NANOSECONDS, Clock
 from podscaler.base.errors import StatusError
 from podscaler.base.lru import LRU
 from podscaler.controlplane.auth.policy_rules import quoted
-from podscaler.controlplane.auth.tokens import DEFAULT_AUDIENCES, Known, TokenFault
 from podscaler.controlplane.credentials.signing_key import ALGORITHM, SigningKey
 from podscaler.controlplane.registry import users
 from podscaler.controlplane.registry.users import User
@@ -30,29 +29,51 @@ from podscaler.controlplane.storage.entries import Entry
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 CLAIM = "kubernetes.io"
+DEFAULT_AUDIENCES = ("https://kubernetes.default.svc.cluster.local",)
+"""The audiences of this API server: it accepts tokens that are valid for one of them."""
 POD_TOKEN_LIFE_S = 3607
-"""What the volume that every pod gets asks for; such tokens are good for longer: not everyone reads them anew."""
+"""The lifetime that the token volume of every pod requests; such tokens get `EXTENDED_LIFE_S`, for clients that never
+read the file again."""
 EXTENDED_LIFE_S = 365 * 24 * 3600
-KEPT_LIFE_S = 10 * EXTENDED_LIFE_S
+SECRET_TOKEN_LIFE_S = 10 * EXTENDED_LIFE_S
 _DELETED_LEEWAY_S = 60
-_REMEMBERED = 4096
+_CACHED_TOKENS = 4096
 _RESOURCES = {"pod": "pods", "secret": "secrets", "node": "nodes"}
 _EXTRA = "authentication.kubernetes.io"
 _OPTIONS: Options = {"verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": False}
-"""Times and audiences are judged here: by the clock of the control plane, in upstream's words."""
+"""Times and audiences are checked here: by the clock of the control plane, with upstream's messages."""
 
 Find = Callable[[str, str, str], Entry | None]
-"""An object by `Resource.key`, namespace and name."""
+"""Finds an object by `Resource.key`, namespace and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenError:
+    """Why a token is not accepted, in upstream's words."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticatedUser:
+    """The user of a token, and those of the requested audiences for which the token is valid."""
+
+    user: User
+    audiences: Sequence[str]
+
+
+INVALID_TOKEN = TokenError("invalid bearer token")
+_INVALIDATED = TokenError("[invalid bearer token, service account token has been invalidated]")
 
 
 @dataclass(frozen=True, slots=True)
 class TokenTerms:
-    """What a token is for.
+    """The terms of a token.
 
     Attributes:
-        audiences: who may accept it.
-        life_s: for how long it is good.
-        bound: what it dies with, by `pod`, `secret`, `node`; a pod's node is told only.
+        audiences: the audiences that may accept it.
+        life_s: the lifetime.
+        bound: the objects whose deletion invalidates it, by `pod`, `secret`, `node`; the node of a pod is a claim only.
     """
 
     audiences: Sequence[str]
@@ -64,9 +85,9 @@ class AccountTokens:
     """See the module.
 
     Args:
-        key: signs.
-        find: looks at the objects.
-        clock: says what time it is.
+        key: signs tokens.
+        find: finds service accounts and bound objects.
+        clock: time of issue and expiry.
     """
 
     def __init__(self, key: SigningKey, find: Find, clock: Clock) -> None:
@@ -75,12 +96,7 @@ class AccountTokens:
         self._clock = clock
         self._headers = {"kid": key.public_jwk["kid"]}
         self._public = key.private.public_key()
-        self._claims: LRU[bytes, dict[str, Any]] = LRU(_REMEMBERED)
-
-    @property
-    def audiences(self) -> Sequence[str]:
-        """Those for which a token must be good to be used with the API server."""
-        return DEFAULT_AUDIENCES
+        self._claims: LRU[bytes, dict[str, Any]] = LRU(_CACHED_TOKENS)
 
     @property
     def key_set(self) -> Object:
@@ -96,7 +112,7 @@ class AccountTokens:
             private[kind] = _reference(terms.bound[kind])
         private["serviceaccount"] = _reference(account)
         life_s = terms.life_s
-        if life_s == POD_TOKEN_LIFE_S and "pod" in terms.bound and set(terms.audiences) & set(self.audiences):
+        if life_s == POD_TOKEN_LIFE_S and "pod" in terms.bound and set(terms.audiences) & set(DEFAULT_AUDIENCES):
             private["warnafter"] = now_s + life_s
             life_s = EXTENDED_LIFE_S
         claims = {
@@ -112,15 +128,15 @@ class AccountTokens:
         return jwt.encode(claims, self._key.private, algorithm=ALGORITHM, headers=self._headers)
 
     def issue_for_pod(self, pod: Mapping[str, Any], audience: str, life_s: int) -> str:
-        """A new token of a pod's service account, which dies with the pod.
+        """A new token of a pod's service account, bound to the pod.
 
         Args:
-            pod: bound to a node.
+            pod: must be assigned to a node.
             audience: empty for the API server.
-            life_s: for how long the token is good.
+            life_s: the lifetime.
 
         Raises:
-            StatusError: 404, the account is not there.
+            StatusError: 404 for a missing service account.
         """
         metadata, spec = pod["metadata"], pod["spec"]
         name = spec.get("serviceAccountName") or "default"
@@ -129,25 +145,25 @@ class AccountTokens:
             raise StatusError(f'serviceaccounts "{name}" not found', code=404, reason="NotFound")
         node = self._find("nodes", "", spec.get("nodeName") or "")
         bound: dict[str, Object] = {"pod": dict(pod)} | ({"node": node.decode()} if node is not None else {})
-        return self.issue(account.decode(), TokenTerms([audience] if audience else self.audiences, life_s, bound))
+        return self.issue(account.decode(), TokenTerms([audience] if audience else DEFAULT_AUDIENCES, life_s, bound))
 
     def issue_for_secret(self, account: Object, secret: Object) -> str:
-        """A new token of a ServiceAccount that lasts, and dies with the Secret that keeps it."""
-        return self.issue(account, TokenTerms(self.audiences, KEPT_LIFE_S, {"secret": secret}))
+        """A new long-lived token of a ServiceAccount, bound to the Secret that holds it."""
+        return self.issue(account, TokenTerms(DEFAULT_AUDIENCES, SECRET_TOKEN_LIFE_S, {"secret": secret}))
 
-    def user_of_token(self, token: str, audiences: Sequence[str]) -> Known | TokenFault | None:
-        """Whose token it is; None for one that another issuer made, or that is no such token at all."""
+    def user_of_token(self, token: str, audiences: Sequence[str]) -> AuthenticatedUser | TokenError | None:
+        """The user of a token; None for one of another issuer, or that is no JSON Web Token."""
         claims = self._verified(token)
-        if claims is None or isinstance(claims, TokenFault):
+        if claims is None or isinstance(claims, TokenError):
             return claims
         common = [audience for audience in claims.get("aud") or () if audience in audiences]
         if not common:
-            given, wanted = quoted(claims.get("aud") or ()), quoted(audiences)
-            return TokenFault(f"token audiences {given} is invalid for the target audiences {wanted}")
-        return self._fault_of(claims) or Known(_user(claims), common)
+            given, expected = quoted(claims.get("aud") or ()), quoted(audiences)
+            return TokenError(f"token audiences {given} is invalid for the target audiences {expected}")
+        return self._find_error(claims) or AuthenticatedUser(_user(claims), common)
 
-    def _verified(self, token: str) -> dict[str, Any] | TokenFault | None:
-        """The claims of a token of ours; a signature is verified once for each token as long as it is remembered."""
+    def _verified(self, token: str) -> dict[str, Any] | TokenError | None:
+        """The claims of a token with a valid signature, cached by token; None as `user_of_token`."""
         digest = sha256(token.encode("utf-8", "surrogateescape")).digest()
         claims = self._claims.find(digest)
         if claims is not None:
@@ -160,34 +176,33 @@ class AccountTokens:
         try:
             claims = jwt.decode(token, self._public, algorithms=[ALGORITHM], options=_OPTIONS)
         except jwt.InvalidTokenError:
-            return TokenFault("invalid bearer token")
+            return INVALID_TOKEN
         self._claims.put(digest, claims)
         return claims
 
-    def _fault_of(self, claims: Mapping[str, Any]) -> TokenFault | None:
-        """What has become wrong with a token since it was signed."""
+    def _find_error(self, claims: Mapping[str, Any]) -> TokenError | None:
+        """Why a token with a valid signature is not valid now, None where it is."""
         now_s = self._clock.now_ns() // NANOSECONDS
         if now_s >= claims["exp"]:
-            return TokenFault("[invalid bearer token, service account token has expired]")
+            return TokenError("[invalid bearer token, service account token has expired]")
         if now_s < claims["nbf"]:
-            return TokenFault("[invalid bearer token, service account token is not valid yet]")
+            return TokenError("[invalid bearer token, service account token is not valid yet]")
         private = claims[CLAIM]
         namespace, account = private["namespace"], private["serviceaccount"]
-        if self._is_gone("serviceaccounts", namespace, account, now_s):
-            return TokenFault("[invalid bearer token, service account token has been invalidated]")
+        if self._is_deleted("serviceaccounts", namespace, account, now_s):
+            return _INVALIDATED
         for kind, resource in _RESOURCES.items():
             if kind not in private or (kind == "node" and "pod" in private):
                 continue
-            where = "" if kind == "node" else namespace
-            if self._is_gone(resource, where, private[kind], now_s):
-                return TokenFault("[invalid bearer token, service account token has been invalidated]")
+            if self._is_deleted(resource, "" if kind == "node" else namespace, private[kind], now_s):
+                return _INVALIDATED
         return None
 
-    def _is_gone(self, resource: str, namespace: str, reference: Mapping[str, str], now_s: int) -> bool:
+    def _is_deleted(self, resource: str, namespace: str, reference: Mapping[str, str], now_s: int) -> bool:
         found = self._find(resource, namespace, reference["name"])
         if found is None or found.uid != reference.get("uid"):
             return True
-        if b'"deletionTimestamp"' not in found.body:  # it is looked at for every request: most need not be decoded
+        if b'"deletionTimestamp"' not in found.body:  # checked for every request: decoding most objects is avoided
             return False
         deleted = found.decode()["metadata"].get("deletionTimestamp")
         return deleted is not None and instants.parse(deleted) // NANOSECONDS + _DELETED_LEEWAY_S < now_s

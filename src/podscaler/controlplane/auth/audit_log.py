@@ -1,8 +1,8 @@
-"""The audit log: one line of JSON for each stage of each request, written in order and off the event loop.
+"""Writes the audit log: one line of JSON for each stage of each request, in order, in a thread.
 
-`apiserver.audit` adds events; the wiring of `up` makes, runs and closes the log. Who adds an event waits while the disk
-does not keep up: requests become slower, no event is lost. If the disk fails, that is logged with the number of events
-that could not be written, and the next ones are tried again.
+`apiserver.audit` adds events; the wiring of `up` creates, runs and closes the log. While the disk is slower than the
+requests, `add` waits: requests become slower, no event is lost. A write error is logged with the number of lost events;
+later events are written again.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ class AuditLog:
     """See the module.
 
     Args:
-        write: puts whole lines where they belong; blocks, and is called in a thread.
+        write: appends whole lines to the log; blocks, and is called in a thread.
     """
 
     def __init__(self, write: Callable[[bytes], None]) -> None:
@@ -34,16 +34,16 @@ class AuditLog:
         self._lines: asyncio.Queue[bytes] = asyncio.Queue(WAITING_MAX)
 
     async def add(self, event: Object) -> None:
-        """Write an event in its turn; returns when it is its turn to wait for the disk."""
+        """Queue an event; waits while `WAITING_MAX` events are queued."""
         await self._lines.put(json_text.encode(event) + b"\n")
 
     async def run(self) -> None:
-        """Write until cancelled; what is left then, `close` writes."""
+        """Write queued events until cancelled; `close` writes the rest."""
         while True:
             await self._write_batch([await self._lines.get()])
 
     async def close(self) -> None:
-        """Write what was added. Call it when nobody adds any more."""
+        """Write the queued events. To be called after the last `add`."""
         while not self._lines.empty():
             await self._write_batch([])
 
@@ -53,21 +53,17 @@ class AuditLog:
         writing = asyncio.ensure_future(asyncio.to_thread(self._write, b"".join(lines)))
         try:
             await asyncio.shield(writing)
-        except asyncio.CancelledError:  # the lines are taken: they are written before anything else happens
+        except asyncio.CancelledError:  # the lines have left the queue: finish writing them first
             await asyncio.wait([writing])
-            _tell(writing, len(lines))
+            if (failure := writing.exception()) is not None:
+                _log.error("%d audit events could not be written: %s", len(lines), failure)
             raise
         except OSError as error:
             _log.error("%d audit events could not be written: %s", len(lines), error)
 
 
-def _tell(writing: "asyncio.Future[None]", count: int) -> None:
-    if (error := writing.exception()) is not None:
-        _log.error("%d audit events could not be written: %s", count, error)
-
-
 def open_log(path: Path) -> AuditLog:
-    """The log in a file (0600, appended to), or with `-` on standard output. Blocks.
+    """The log in a file (mode 0600, appended to), or on standard output for `-`. Blocks.
 
     Raises:
         UsageError: the file cannot be written.
@@ -87,7 +83,7 @@ def open_log(path: Path) -> AuditLog:
 
 
 def _opened(path: Path) -> int:
-    """A descriptor; the file may have been moved away since the last time, to keep it small."""
+    """A descriptor; opened for each write, as log rotation may have renamed the file."""
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
 

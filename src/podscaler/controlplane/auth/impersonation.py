@@ -1,19 +1,20 @@
-"""Acting for somebody else: the `Impersonate-*` headers, and who may send them.
+"""User impersonation: the `Impersonate-*` headers and the rights that they need.
 
-Called by `apiserver.auth_filter` for every request with such a header. Two ways lead to it. Constrained: the verb
-`impersonate-on:MODE:VERB` on what the request is about, and `impersonate:MODE` on each part of the wanted identity.
-Legacy: the verb `impersonate` on each part. The first refusal of the most specific mode is the one that is told.
+Called by `apiserver.auth_filter` for every request. Impersonation is allowed in one of two ways. Constrained: the verb
+`impersonate-on:MODE:VERB` on the resource of the request, and `impersonate:MODE` on each part of the impersonated
+identity. Legacy: the verb `impersonate` on each part. The error is the first one of the most specific mode.
 
 Source: User Impersonation (Kubernetes documentation), KEP-5284; tests/conformance/golden/errors.jsonl.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 from urllib.parse import unquote
 
+from multidict import MultiMapping
+
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.auth.rules import Attributes, Authorizer, refusal
+from podscaler.controlplane.auth.authorizer import Attributes, Authorizer, forbidden
 from podscaler.controlplane.registry import users
 from podscaler.controlplane.registry.users import User
 
@@ -23,29 +24,9 @@ _EXTRA_PREFIX = "impersonate-extra-"
 _NODE_KEY = "authentication.kubernetes.io/node-name"
 
 
-class RequestHeaders(Protocol):
-    """The headers of a request, by name in any case."""
-
-    def __iter__(self) -> Iterator[str]:
-        """The names."""
-        ...
-
-    def get(self, name: str, default: str) -> str:
-        """The first value."""
-        ...
-
-    def getall(self, name: str, default: Sequence[str]) -> Sequence[str]:
-        """All values."""
-        ...
-
-    def items(self) -> Iterable[tuple[str, str]]:
-        """Every header."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class _Mode:
-    """One way to be allowed: `name` is empty for the legacy one."""
+    """One mode of impersonation; `name` is empty for the legacy one."""
 
     name: str
 
@@ -62,8 +43,11 @@ class _Mode:
 _LEGACY = _Mode("")
 
 
-def wanted_user(headers: RequestHeaders) -> User | None:
-    """Whom the request wants to act for, None where it does not.
+def requested_user(headers: MultiMapping[str]) -> User | None:
+    """The user that the headers ask to impersonate, None where they do not.
+
+    Args:
+        headers: the request's headers, by name in any case.
 
     Raises:
         StatusError: 400 for parts of an identity without a user name.
@@ -86,34 +70,35 @@ def wanted_user(headers: RequestHeaders) -> User | None:
     raise StatusError(text, code=400, reason="BadRequest")
 
 
-def acting_for(wanted: User, user: User, request: Attributes, authorizer: Authorizer) -> User:
-    """The user for whom the request is carried out.
+def impersonate(impersonated: User, user: User, request: Attributes, authorizer: Authorizer) -> User:
+    """The impersonated user, with the groups that every user of its kind has.
 
     Args:
-        wanted: whom the headers name.
-        user: who sent them.
-        request: what the request wants to do.
-        authorizer: knows what `user` may do.
+        impersonated: the requested user.
+        user: the user who sent the request.
+        request: the attributes of the request.
+        authorizer: checks the rights of `user`.
 
     Raises:
         StatusError: 403.
     """
     first: StatusError | None = None
-    for mode in _modes(wanted, user):
-        error = _refusal_of(mode, wanted, user, request, authorizer)
+    for mode in _modes(impersonated, user):
+        error = _find_error(mode, impersonated, user, request, authorizer)
         if error is None:
-            return _completed(wanted)
+            return _completed(impersonated)
         first = first or error
     if first is None:
         raise AssertionError("the legacy mode always applies")
     raise first
 
 
-def _modes(wanted: User, user: User) -> Iterator[_Mode]:
-    is_bare = not (wanted.groups or wanted.uid or wanted.extra)
-    account, is_node = users.parse_account_name(wanted.name), _node_of(wanted.name) != ""
+def _modes(impersonated: User, user: User) -> Iterator[_Mode]:
+    """The modes that apply, most specific first; the legacy one is always the last."""
+    is_bare = not (impersonated.groups or impersonated.uid or impersonated.extra)
+    account, is_node = users.parse_account_name(impersonated.name), _node_of(impersonated.name) != ""
     if is_node and is_bare:
-        if users.parse_account_name(user.name) and _node_of(wanted.name) in user.extra.get(_NODE_KEY, ()):
+        if users.parse_account_name(user.name) and _node_of(impersonated.name) in user.extra.get(_NODE_KEY, ()):
             yield _Mode("associated-node")
         yield _Mode("arbitrary-node")
     elif account and is_bare:
@@ -123,51 +108,52 @@ def _modes(wanted: User, user: User) -> Iterator[_Mode]:
     yield _LEGACY
 
 
-def _refusal_of(
-    mode: _Mode, wanted: User, user: User, request: Attributes, authorizer: Authorizer
+def _find_error(
+    mode: _Mode, impersonated: User, user: User, request: Attributes, authorizer: Authorizer
 ) -> StatusError | None:
-    needed = list(_identity(mode, wanted))
+    """The first missing right of a mode, None where `user` has them all."""
+    needed = list(_identity(mode, impersonated))
     if mode.name:
         needed.insert(0, replace(request, verb=f"impersonate-on:{mode.name}:{request.verb}"))
     for attributes in needed:
         decision = authorizer.decide(user, attributes)
         if not decision.allowed:
-            return refusal(user, attributes, decision.reason)
+            return forbidden(user, attributes, decision.reason)
         if mode.name and (attributes.resource, attributes.name) == ("groups", users.MASTERS):
             why = f"impersonating the {users.MASTERS} group is not allowed"
-            return refusal(user, attributes, why)
+            return forbidden(user, attributes, why)
     return None
 
 
-def _identity(mode: _Mode, wanted: User) -> Iterator[Attributes]:
-    """What must be allowed on the parts of the wanted identity."""
-    account, node = users.parse_account_name(wanted.name), _node_of(wanted.name)
+def _identity(mode: _Mode, impersonated: User) -> Iterator[Attributes]:
+    """The attributes that must be allowed for the parts of the impersonated identity."""
+    account, node = users.parse_account_name(impersonated.name), _node_of(impersonated.name)
     part = Attributes(mode.verb, group=mode.group)
     if account:
         yield replace(part, resource="serviceaccounts", namespace=account[0], name=account[1])
     elif node and mode.name:
         yield replace(part, resource="nodes", name="*" if mode.name == "associated-node" else node)
     else:
-        yield replace(part, resource="users", name=wanted.name)
-    for group in wanted.groups:
+        yield replace(part, resource="users", name=impersonated.name)
+    for group in impersonated.groups:
         yield replace(part, resource="groups", name=group)
     part = Attributes(mode.verb, group=_AUTHENTICATION)
-    if wanted.uid:
-        yield replace(part, resource="uids", name=wanted.uid)
-    for key, values in wanted.extra.items():
+    if impersonated.uid:
+        yield replace(part, resource="uids", name=impersonated.uid)
+    for key, values in impersonated.extra.items():
         for value in values:
             yield replace(part, resource="userextras", subresource=key, name=value)
 
 
-def _completed(wanted: User) -> User:
-    """The wanted user with the groups that everyone of that kind has."""
-    if wanted.name == users.ANONYMOUS_NAME:
-        groups = [group for group in wanted.groups if group != users.UNAUTHENTICATED]
-        return replace(wanted, groups=(*groups, users.UNAUTHENTICATED))
-    account = users.parse_account_name(wanted.name)
-    if account and not wanted.groups:
-        return replace(wanted, groups=users.account_groups(account[0]))
-    return wanted
+def _completed(impersonated: User) -> User:
+    """The impersonated user with the groups that every user of its kind has."""
+    if impersonated.name == users.ANONYMOUS_NAME:
+        groups = [group for group in impersonated.groups if group != users.UNAUTHENTICATED]
+        return replace(impersonated, groups=(*groups, users.UNAUTHENTICATED))
+    account = users.parse_account_name(impersonated.name)
+    if account and not impersonated.groups:
+        return replace(impersonated, groups=users.account_groups(account[0]))
+    return impersonated
 
 
 def _node_of(name: str) -> str:

@@ -1,13 +1,13 @@
-"""Roles and bindings, indexed by whom they concern: the rules of a user without a look at anybody else's bindings.
+"""Index of RBAC roles and bindings by subject: finds the rules of a user without reading other users' bindings.
 
-`watch_policy` fills an index from the objects and keeps it up to date with every commit; `rules` asks it on every
-request. A request costs as much as the user's own bindings have rules.
+`watch_policy` fills the index from the stored objects and updates it with every commit; `authorizer` reads it for every
+request, in time proportional to the rules of the user's own bindings.
 
-Source: upstream's RBAC rule resolver. ClusterRoleBindings count everywhere, RoleBindings in their namespace; a role
-that does not exist gives nothing and is told.
+Source: upstream's RBAC rule resolver. ClusterRoleBindings apply everywhere, RoleBindings in their namespace; a binding
+to a missing role grants nothing and is reported as an error.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from podscaler.api.resource.resources import Object
@@ -32,12 +32,7 @@ RoleKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class RoleGrant:
-    """That a subject has a role.
-
-    Attributes:
-        role: which.
-        reason: the binding, the role and the subject in upstream's words.
-    """
+    """A role granted to a subject; `reason` names the binding, the role and the subject in upstream's words."""
 
     role: RoleKey
     reason: str
@@ -48,7 +43,7 @@ _Grants = dict[str, RoleGrant]
 
 
 class PolicyIndex:
-    """See the module. Empty when made."""
+    """See the module; empty at first."""
 
     def __init__(self) -> None:
         self._roles: dict[RoleKey, tuple[PolicyRule, ...]] = {}
@@ -56,7 +51,7 @@ class PolicyIndex:
         self._bound: dict[tuple[str, str], list[tuple[str, Subject]]] = {}
 
     def put(self, entry: Entry) -> None:
-        """Take over the newest version of a role or binding."""
+        """Add or replace a role or binding."""
         if entry.resource in (ROLES, CLUSTER_ROLES):
             self._roles[entry.namespace, entry.name] = rules_of(entry.decode())
         else:
@@ -64,7 +59,7 @@ class PolicyIndex:
             self._bind(entry)
 
     def remove(self, entry: Entry) -> None:
-        """Forget a role or binding."""
+        """Remove a role or binding."""
         if entry.resource in (ROLES, CLUSTER_ROLES):
             self._roles.pop((entry.namespace, entry.name), None)
             return
@@ -74,12 +69,21 @@ class PolicyIndex:
             if not grants:
                 del self._grants[place]
 
+    def apply(self, events: Iterable[StoreEvent]) -> None:
+        """Apply the events of a commit; those of other kinds are ignored."""
+        for event in events:
+            if event.subject.resource in KINDS:
+                if event.entry is not None:
+                    self.put(event.entry)
+                else:
+                    self.remove(event.subject)
+
     def rules_of_role(self, role: RoleKey) -> tuple[PolicyRule, ...] | None:
         """The rules of a role, None where there is no such role."""
         return self._roles.get(role)
 
     def grants(self, user: User, namespace: str) -> Iterator[RoleGrant]:
-        """What `user` has: everywhere, then (unless it is empty) in `namespace`."""
+        """The grants of `user` and its groups: cluster-wide, then (unless it is empty) in `namespace`."""
         subjects = [("User", user.name), *(("Group", group) for group in user.all_groups)]
         for place in ("", namespace) if namespace else ("",):
             for subject in subjects:
@@ -88,7 +92,7 @@ class PolicyIndex:
                     yield from found.values()
 
     def rules(self, user: User, namespace: str) -> tuple[list[PolicyRule], list[str]]:
-        """All rules of `user` there, and what is wrong with the roles that were to be had."""
+        """All rules of `user` in a namespace (empty: cluster-wide), and an error for each missing role."""
         rules: list[PolicyRule] = []
         errors: dict[str, None] = {}
         for grant in self.grants(user, namespace):
@@ -140,23 +144,10 @@ def _reason(binding: Object, subject: Mapping[str, str], namespace: str) -> str:
 
 
 def watch_policy(objects: Objects, kinds: Iterable[str]) -> PolicyIndex:
-    """An index of the roles and bindings of `objects` that stays up to date; `kinds` are those that are stored."""
+    """An index of the roles and bindings of `objects` that is updated by every commit; `kinds` are the stored kinds."""
     index = PolicyIndex()
     for kind in KINDS.intersection(kinds):
         for entry in objects.list(kind).entries:
             index.put(entry)
-    objects.listen(_follower(index))
+    objects.listen(index.apply)
     return index
-
-
-def _follower(index: PolicyIndex) -> Callable[[list[StoreEvent]], None]:
-    def follow(events: list[StoreEvent]) -> None:
-        for event in events:
-            if event.subject.resource not in KINDS:
-                continue
-            if event.entry is not None:
-                index.put(event.entry)
-            else:
-                index.remove(event.subject)
-
-    return follow

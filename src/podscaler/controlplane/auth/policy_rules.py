@@ -1,6 +1,6 @@
-"""One RBAC rule: what it allows, and whether rules cover others.
+"""RBAC policy rules: whether a rule allows a request, and whether rules cover other rules.
 
-Called by `policy_index` (does a rule allow this?) and `escalation` (does somebody hold all of that?). Pure.
+Called by `authorizer` (is a request allowed?) and `admission.escalation` (does a user hold what it grants?). Pure.
 
 Source: the evaluation of rbac.authorization.k8s.io/v1 PolicyRule by upstream's RBAC authorizer; its rules on coverage.
 """
@@ -20,7 +20,7 @@ class PolicyRule:
 
     Attributes:
         urls: `nonResourceURLs`; a rule has either these or `groups` and `resources`.
-        names: the only objects that it is for; empty for all.
+        names: `resourceNames`: the only objects that the rule applies to; empty for all.
     """
 
     verbs: tuple[str, ...]
@@ -30,7 +30,7 @@ class PolicyRule:
     urls: tuple[str, ...] = ()
 
     def allows_resource(self, verb: str, group: str, resource: str, subresource: str, name: str) -> bool:
-        """Whether it lets somebody do `verb` to that resource (empty `subresource`: to the resource itself)."""
+        """Whether the rule allows `verb` on an object of the resource (empty `subresource`: on the resource itself)."""
         if verb not in self.verbs and ALL not in self.verbs:
             return False
         if group not in self.groups and ALL not in self.groups:
@@ -44,13 +44,13 @@ class PolicyRule:
         return f"{resource}/{subresource}" in self.resources or f"*/{subresource}" in self.resources
 
     def allows_path(self, verb: str, path: str) -> bool:
-        """Whether it lets somebody do `verb` (a lower-case HTTP method) to a path that is no resource's."""
+        """Whether the rule allows `verb` (a lower-case HTTP method) on a non-resource URL."""
         if not self.urls or (verb not in self.verbs and ALL not in self.verbs):
             return False
         return any(_is_url_covered(path, url) for url in self.urls)
 
     def to_object(self) -> Object:
-        """The PolicyRule of the API, without what is empty."""
+        """The PolicyRule of the API, without empty lists except for `verbs`."""
         parts = {
             "verbs": self.verbs,
             "apiGroups": self.groups,
@@ -82,9 +82,9 @@ EVERYTHING = (PolicyRule((ALL,), groups=(ALL,), resources=(ALL,)), PolicyRule((A
 """What cluster-admin allows."""
 
 
-def missing(held: Sequence[PolicyRule], wanted: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """What of `wanted` is not covered by `held`, in the smallest parts: one verb, one resource, one name each."""
-    parts = [part for rule in wanted for part in _parts(rule)]
+def missing(held: Sequence[PolicyRule], requested: Iterable[PolicyRule]) -> list[PolicyRule]:
+    """The parts of `requested` that `held` does not cover: rules with one verb and one resource, name or URL each."""
+    parts = [part for rule in requested for part in _parts(rule)]
     return [part for part in dict.fromkeys(parts) if not any(_covers(rule, part) for rule in held)]
 
 
@@ -99,7 +99,7 @@ def _parts(rule: PolicyRule) -> Iterator[PolicyRule]:
 
 
 def _covers(rule: PolicyRule, part: PolicyRule) -> bool:
-    """Whether `rule` allows all of `part`, which is one of `_parts`."""
+    """Whether `rule` allows everything that `part` (one of `_parts`) allows."""
     if ALL not in rule.verbs and part.verbs[0] not in rule.verbs:
         return False
     if part.urls:
@@ -108,13 +108,13 @@ def _covers(rule: PolicyRule, part: PolicyRule) -> bool:
         return False
     if rule.names and not (part.names and part.names[0] in rule.names):
         return False
-    wanted = part.resources[0]
-    _, slash, subresource = wanted.partition("/")
-    return bool({ALL, wanted, f"*/{subresource}" if slash else wanted} & set(rule.resources))
+    requested = part.resources[0]
+    _, slash, subresource = requested.partition("/")
+    return bool({ALL, requested, f"*/{subresource}" if slash else requested} & set(rule.resources))
 
 
 def compacted(parts: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """The parts that differ in nothing but their verb put together, in the order of the first of each."""
+    """Parts that differ in their verb only, merged into one rule each; in the order of their first parts."""
     verbs: dict[PolicyRule, list[str]] = {}
     for part in parts:
         key = part if part.urls else replace(part, verbs=())

@@ -1,12 +1,12 @@
-"""Further users of the API server, read from a file of tokens.
+"""Reads users of the API server from a static token file.
 
-Called by the wiring of `up`, in a thread, once at the start. One user a line, as CSV: token, name, uid, and, if any,
-the groups, comma-separated and therefore quoted.
+Called by the wiring of `up`, in a thread, once at the start. The file is CSV with a user in each line: token, name, uid
+and optionally the groups, separated by commas and therefore quoted.
 
     31ada4fd-adec-460c-809a-9e56ceb75269,viewer,1001,"viewers,auditors"
 
-Source: upstream's static token file (`--token-auth-file`). Differs: a token that is there twice is refused, where
-upstream takes the last one.
+Source: upstream's static token file (`--token-auth-file`). Differs: a duplicate token is an error, where upstream takes
+the last one.
 """
 
 import csv
@@ -19,7 +19,7 @@ from podscaler.controlplane.credentials import secret_files
 from podscaler.controlplane.registry.users import User
 
 COLUMNS_MIN = 3
-OTHERS_MAY = 0o077
+GROUP_AND_OTHERS = 0o077
 
 _log = logging.getLogger(__name__)
 
@@ -28,12 +28,12 @@ def read(path: Path) -> dict[str, User]:
     """The users by token. Blocks.
 
     Raises:
-        UsageError: there is no such file, or a line that names no user.
+        UsageError: the file is missing or unreadable, or a line is invalid.
     """
     content = secret_files.read(path)
     if content is None:
         raise UsageError(f"there is no token file {path}")
-    if path.stat().st_mode & OTHERS_MAY:
+    if path.stat().st_mode & GROUP_AND_OTHERS:
         _log.warning("the token file %s may be read by others: its mode should be 0600", path)
     users: dict[str, User] = {}
     for number, row in enumerate(csv.reader(_lines(path, content)), start=1):
@@ -55,7 +55,7 @@ def _lines(path: Path, content: bytes) -> list[str]:
 
 def _user(row: Sequence[str], place: str) -> tuple[str, User]:
     if len(row) < COLUMNS_MIN:
-        raise UsageError(f"{place}: a token, a user's name and a uid are wanted, separated by commas")
+        raise UsageError(f"{place}: expected a token, a user name and a uid, separated by commas")
     token, name, uid = (cell.strip() for cell in row[:COLUMNS_MIN])
     if not token or not name:
         raise UsageError(f"{place}: the {'name' if token else 'token'} is empty")

@@ -1,5 +1,6 @@
 """The controllers of the control plane; `controlplane.controller_manager` runs them.
 
-Reading order: `framework` is what they are made of; then `apps`, `deployment`, `endpoints`, `gc`, `cluster`.
+Reading order: `framework` first (control loop and `Reconciler`); then `apps`, `deployment`, `endpoints`, `gc`,
+`cluster` in any order.
 May import: `controlplane.auth` and below.
 """

@@ -1,5 +1,6 @@
 """Certificates, keys and kubeconfigs, in files with mode 0600.
 
-Reading order: `certificates` makes the authority; `secret_files` writes.
+Reading order: `secret_files` reads and writes; `certificates` has the authority; `front_proxy`, `signing_key`,
+`kubeconfig` use them.
 May import: `api`, `base`.
 """

@@ -1,9 +1,9 @@
-"""The API server's certificate and the authority that signs it, made on the first start.
+"""Creates the certificate authority of the control plane, the server certificate and client certificates.
 
-Called by the wiring of `up`, in a thread; `apiserver.app` takes the result. The authority lives ten years and is never
-replaced (kubeconfigs embed it); the server's certificate is renewed when it is about to expire or lacks a name.
+Called by the wiring of `up`, in a thread. The authority is valid for ten years and is never replaced, as kubeconfigs
+embed it; other certificates are renewed `RENEWAL_MARGIN` before they expire, or when the server's lacks a name.
 
-Source: RFC 5280; the names are those under which pods of a cluster know the API server.
+Source: RFC 5280; the DNS names are those by which pods of a cluster reach the API server.
 """
 
 import ssl
@@ -40,7 +40,7 @@ ADDRESSES = ("127.0.0.1", "::1")
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """What a server needs to speak TLS and a client to trust it.
+    """The certificates of the server and of its authority.
 
     Attributes:
         authority_pem: the authority's certificate.
@@ -51,7 +51,7 @@ class Certificates:
     server_path: Path
 
     def server_context(self) -> ssl.SSLContext:
-        """The TLS settings of the server: TLS 1.2 and later; clients may show a certificate of our authority."""
+        """The TLS settings of the server: TLS 1.2 and later, client certificates of the authority are optional."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_cert_chain(self.server_path)
@@ -71,7 +71,7 @@ class _Pair:
     certificate: x509.Certificate
 
     def pem(self) -> bytes:
-        return _key_pem(self.key) + self.certificate.public_bytes(serialization.Encoding.PEM)
+        return _key_pem(self.key) + _pem(self.certificate)
 
 
 def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
@@ -80,25 +80,33 @@ def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     )
 
 
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _instant(now_ns: int) -> datetime:
+    return datetime.fromtimestamp(now_ns // NANOSECONDS, UTC)
+
+
 def ensure(folder: Path, *, now_ns: int, addresses: Sequence[str] = ()) -> Certificates:
-    """The certificates in `folder`, made or renewed as needed.
+    """The certificates in `folder`, created or renewed as needed. Blocks.
 
     Args:
         folder: where `ca.pem` and `server.pem` are kept, each key and certificate in one file (0600).
         now_ns: the wall clock.
-        addresses: IP addresses besides the loopback ones that the server's certificate must name.
+        addresses: IP addresses besides the loopback ones for the server's certificate.
 
     Raises:
-        UsageError: the files cannot be read or written, or hold something else.
+        UsageError: the files cannot be read or written, or hold no key and certificate.
     """
-    now = datetime.fromtimestamp(now_ns // NANOSECONDS, UTC)
+    now = _instant(now_ns)
     authority = _ensure_authority(folder / "ca.pem", now)
     names = _alternative_names(addresses)
     path = folder / "server.pem"
     found = _load(path)
     if found is None or not _is_usable(found, authority, names, now):
         secret_files.write(path, _new_server(authority, names, now).pem())
-    return Certificates(authority.certificate.public_bytes(serialization.Encoding.PEM), path)
+    return Certificates(_pem(authority.certificate), path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,51 +118,50 @@ class ClientPair:
 
 
 def new_client(folder: Path, name: str, groups: Sequence[str], *, now_ns: int) -> ClientPair:
-    """A new key, and a certificate for it that the authority in `folder` signed; it is good for a year.
+    """A new client certificate with its key, signed by the authority in `folder`; valid for `CLIENT_LIFE`.
 
     Args:
-        folder: as of `ensure`, which was called.
-        name: the user.
-        groups: the user's groups.
+        folder: as for `ensure`.
+        name: the user name, as common name.
+        groups: the user's groups, as organizations.
         now_ns: the wall clock.
 
     Raises:
-        UsageError: the authority cannot be read.
+        UsageError: the authority cannot be read or written.
     """
-    now = datetime.fromtimestamp(now_ns // NANOSECONDS, UTC)
+    now = _instant(now_ns)
     authority = _ensure_authority(folder / "ca.pem", now)
     key = ec.generate_private_key(ec.SECP256R1())
     builder = _builder(_user(name, groups), authority.certificate.subject, key, now=now, life=CLIENT_LIFE)
-    builder = builder.add_extension(_key_usage(signs_certificates=False), critical=True)
-    builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+    builder = _restricted(builder, ExtendedKeyUsageOID.CLIENT_AUTH)
     certificate = builder.sign(authority.key, hashes.SHA256())
-    return ClientPair(certificate.public_bytes(serialization.Encoding.PEM), _key_pem(key))
+    return ClientPair(_pem(certificate), _key_pem(key))
 
 
 def ensure_client(path: Path, name: str, groups: Sequence[str], *, now_ns: int) -> ClientPair:
-    """As `new_client` of the folder in which `path` is; kept there (0600), and renewed as a server's certificate is.
+    """The client certificate in the file `path` (mode 0600), created or renewed as needed as by `new_client`. Blocks.
 
     Raises:
-        UsageError: the file or the authority cannot be read or written, or holds something else.
+        UsageError: the file or the authority cannot be read or written, or holds no key and certificate.
     """
-    now = datetime.fromtimestamp(now_ns // NANOSECONDS, UTC)
+    now = _instant(now_ns)
     authority = _ensure_authority(path.parent / "ca.pem", now)
     found = _load(path)
     if found is not None and _is_current(found, authority, now) and found.certificate.subject == _user(name, groups):
-        return ClientPair(found.certificate.public_bytes(serialization.Encoding.PEM), _key_pem(found.key))
+        return ClientPair(_pem(found.certificate), _key_pem(found.key))
     made = new_client(path.parent, name, groups, now_ns=now_ns)
     secret_files.write(path, made.key_pem + made.certificate_pem)
     return made
 
 
 def authority_of(folder: Path, *, now_ns: int) -> bytes:
-    """The certificate (PEM) of the authority in `folder`, which is made where there is none.
+    """The certificate (PEM) of the authority in `folder`, which is created where it is missing. Blocks.
 
     Raises:
-        UsageError: the file cannot be read or written, or holds something else.
+        UsageError: the file cannot be read or written, or holds no key and certificate.
     """
-    authority = _ensure_authority(folder / "ca.pem", datetime.fromtimestamp(now_ns // NANOSECONDS, UTC))
-    return authority.certificate.public_bytes(serialization.Encoding.PEM)
+    authority = _ensure_authority(folder / "ca.pem", _instant(now_ns))
+    return _pem(authority.certificate)
 
 
 def _ensure_authority(path: Path, now: datetime) -> _Pair:
@@ -208,11 +215,9 @@ def _new_authority(now: datetime) -> _Pair:
 
 def _new_server(authority: _Pair, names: x509.SubjectAlternativeName, now: datetime) -> _Pair:
     key = ec.generate_private_key(ec.SECP256R1())
-    issuer = authority.certificate.subject
-    builder = _builder(_name("kube-apiserver"), issuer, key, now=now, life=SERVER_LIFE)
+    builder = _builder(_name("kube-apiserver"), authority.certificate.subject, key, now=now, life=SERVER_LIFE)
+    builder = _restricted(builder, ExtendedKeyUsageOID.SERVER_AUTH)
     builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-    builder = builder.add_extension(_key_usage(signs_certificates=False), critical=True)
-    builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
     builder = builder.add_extension(names, critical=False)
     identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
     builder = builder.add_extension(identifier, critical=False)
@@ -226,6 +231,12 @@ def _builder(
     builder = builder.serial_number(x509.random_serial_number())
     builder = builder.not_valid_before(now - CLOCK_SKEW).not_valid_after(now + life)
     return builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+
+
+def _restricted(builder: x509.CertificateBuilder, usage: x509.ObjectIdentifier) -> x509.CertificateBuilder:
+    """The builder of a certificate that signs no others; `usage` is client or server authentication."""
+    builder = builder.add_extension(_key_usage(signs_certificates=False), critical=True)
+    return builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
 
 
 def _name(common_name: str) -> x509.Name:

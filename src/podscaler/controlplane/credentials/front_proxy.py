@@ -1,7 +1,7 @@
-"""This server as a front proxy: the certificate with which it vouches for users to other API servers.
+"""The client certificate with which this server, as a front proxy, authenticates users to other API servers.
 
-Made by the wiring of `up`, in a thread. The authority that signs it vouches for nothing else: whoever it signs for may
-name any user to such a server.
+Created by the wiring of `up`, in a thread. Its authority signs nothing else, as holders of its certificates may claim
+to be any user.
 
 Source: the documentation of the aggregation layer (`--proxy-client-cert-file`, `--requestheader-client-ca-file`).
 """
@@ -16,11 +16,11 @@ NAME = "front-proxy-client"
 
 @dataclass(frozen=True, slots=True)
 class FrontProxy:
-    """What other API servers know this one by.
+    """The credentials of this server as a front proxy.
 
     Attributes:
         authority_pem: the authority's certificate.
-        identity: a PEM file with this server's key and certificate (0600).
+        identity: a PEM file with the key and the client certificate (0600).
     """
 
     authority_pem: bytes
@@ -28,14 +28,14 @@ class FrontProxy:
 
 
 def ensure(folder: Path, *, now_ns: int) -> FrontProxy:
-    """The front proxy whose authority is kept in `folder`, as its own certificate is until it is about to expire.
+    """The credentials in `folder`, created or renewed as needed. Blocks.
 
     Args:
         folder: for `ca.pem` and `client.pem`, each key and certificate in one file (0600).
         now_ns: the wall clock.
 
     Raises:
-        UsageError: the files cannot be read or written, or hold something else.
+        UsageError: the files cannot be read or written, or hold no key and certificate.
     """
     authority_pem = certificates.authority_of(folder, now_ns=now_ns)
     identity = folder / "client.pem"

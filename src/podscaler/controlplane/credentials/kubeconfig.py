@@ -1,6 +1,6 @@
-"""The kubeconfig that `up` hands to its user.
+"""Builds and writes the kubeconfig files of `up`.
 
-Called by the wiring of `up`, in a thread. The file holds a token: it is written with mode 0600.
+Called by the wiring of `up`, in a thread. The files hold credentials: they are written with mode 0600.
 """
 
 import base64
@@ -50,10 +50,10 @@ def _text(pem: bytes) -> str:
 
 
 def write(path: Path, config: dict[str, Any]) -> None:
-    """Write `config` to `path` (0600); JSON is YAML enough for every client.
+    """Write `config` to `path` (mode 0600), as JSON, which is valid YAML. Blocks.
 
     Raises:
-        UsageError: it cannot be written, or there is a file that holds more than an earlier run's.
+        UsageError: the file cannot be written, or exists with other clusters than ours.
     """
     found = secret_files.read(path)
     if found is not None and found.strip() and not _is_ours(found):
@@ -62,7 +62,7 @@ def write(path: Path, config: dict[str, Any]) -> None:
 
 
 def _is_ours(content: bytes) -> bool:
-    """Whether a file names our cluster and no other, whoever wrote it last (kubectl does, when it sets a namespace)."""
+    """Whether a file has our cluster only; kubectl may have rewritten it, for example to set a namespace."""
     try:
         clusters = yaml_text.parse(content).value["clusters"]
         return [cluster["name"] for cluster in clusters] == [NAME]

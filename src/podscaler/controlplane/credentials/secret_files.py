@@ -1,6 +1,7 @@
-"""Files that only their owner may read, written whole or not at all.
+"""Reads and atomically writes files with mode 0600.
 
-Called by `certificates`, `tokens` and `kubeconfig`; all of it blocks and belongs into a thread.
+Called by the other modules of the package, by `auth.authenticator` and `auth.token_file`. All functions block: call
+them in a thread.
 """
 
 import contextlib
@@ -13,10 +14,10 @@ from podscaler.base.errors import UsageError
 
 
 def read(path: Path) -> bytes | None:
-    """The file's content, None where there is no such file.
+    """The content of the file, None where it does not exist.
 
     Raises:
-        UsageError: it cannot be read.
+        UsageError: the file cannot be read.
     """
     try:
         return path.read_bytes()
@@ -27,14 +28,14 @@ def read(path: Path) -> bytes | None:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Put `content` into `path` with mode 0600: a reader sees the old file or the new one, never a part.
+    """Replace the file `path` atomically by one with `content`, mode 0600; missing folders are created (0700).
 
-    A file that has that content already is not written again, so that it needs no space on a full disk.
+    A file that has the content and mode already is left as it is, so that this works on a full disk.
 
     Raises:
-        UsageError: it cannot be written.
+        UsageError: the file cannot be written.
     """
-    if _is_there(path, content):
+    if _is_current(path, content):
         return
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
@@ -42,13 +43,13 @@ def write(path: Path, content: bytes) -> None:
         _write_new(temporary, content)
         temporary.replace(path)
     except OSError as error:
-        with contextlib.suppress(OSError):  # the first error is the one to tell
+        with contextlib.suppress(OSError):  # the first error is reported
             temporary.unlink()
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def _is_there(path: Path, content: bytes) -> bool:
-    """Whether the file has that content and mode; where that cannot be seen, the attempt to write says why."""
+def _is_current(path: Path, content: bytes) -> bool:
+    """Whether the file has that content and mode; False where it cannot be read, as then writing reports the error."""
     try:
         return stat.S_IMODE(path.stat().st_mode) == 0o600 and path.read_bytes() == content
     except OSError:

@@ -1,6 +1,6 @@
-"""The key that signs service account tokens: made on the first start, kept with mode 0600.
+"""The key that signs service account tokens, in a file with mode 0600.
 
-Called by the wiring of `up`, in a thread; `account_tokens` signs and verifies with it.
+`ensure` is called by the wiring of `up`, in a thread; `auth.account_tokens` signs and verifies with the key.
 
 Source: RFC 7517, RFC 7518 (ES256), RFC 7638 for the key's id.
 """
@@ -29,7 +29,7 @@ class SigningKey:
 
     @property
     def public_jwk(self) -> dict[str, str]:
-        """The public half as a JSON Web Key."""
+        """The public key as a JSON Web Key."""
         numbers = self.private.public_key().public_numbers()
         point = {"crv": "P-256", "kty": "EC", "x": _text(numbers.x), "y": _text(numbers.y)}
         digest = hashlib.sha256(json.dumps(point, sort_keys=True, separators=(",", ":")).encode()).digest()
@@ -42,10 +42,10 @@ def generate() -> SigningKey:
 
 
 def ensure(path: Path) -> SigningKey:
-    """The key kept in `path` (0600), made on first use. Blocks.
+    """The key in the file `path` (mode 0600), which is created where it is missing. Blocks.
 
     Raises:
-        UsageError: the file cannot be read or written, or holds something else.
+        UsageError: the file cannot be read or written, or holds no such key.
     """
     content = secret_files.read(path)
     if content is None:

@@ -1,5 +1,7 @@
-"""The node: runs the pods that are bound to it as real processes.
+"""The kubelet: runs the pods that are bound to the node as processes of this machine.
 
-Reading order: `node_agent` is the entry point; then `pods.pod_worker`, `containers.container_run`.
-May import: all packages below it, `controlplane.registry`.
+Entry point: `node_agent.NodeAgent`.
+Reading order: `node_agent`; `pods.pod_worker`; `containers.container_run`; then the packages that these use.
+May import: `controlplane.scheduler`, `controlplane.network.addresses`, `controlplane.registry` and below, and
+`controlplane.credentials`.
 """

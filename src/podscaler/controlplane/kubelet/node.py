@@ -1,50 +1,39 @@
-"""The Node object: this machine as the API shows it, and the Lease by which it is known to be alive.
+"""The Node object and its Lease: registers the node, and keeps its status and heartbeat up to date.
 
-`node_agent` registers the node before it runs pods, and renews lease and status until it stops.
+`node_agent` registers the node before it runs pods, and runs `heartbeat` until it stops.
 
 Source: Node (API reference); Nodes, "Node heartbeats" (Kubernetes documentation).
 """
 
-import os
-import platform
-import socket
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
-import psutil
-
-from podscaler.api.machinery import names
 from podscaler.base.clock import Clock, rfc3339, rfc3339_micro
 from podscaler.base.errors import StatusError
-from podscaler.base.version import __version__
-from podscaler.controlplane.credentials import secret_files
 from podscaler.controlplane.kubelet.launching import process_limits
 from podscaler.controlplane.kubelet.launching.process_limits import ProcessLimits
-from podscaler.controlplane.kubelet.processes.settings import RuntimeSettings
+from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
 from podscaler.controlplane.registry.registry import Object, Registry
 
-KUBELET_VERSION: Final = "v1.37.0"
 LEASE_NAMESPACE: Final = "kube-node-lease"
 LEASE_DURATION_S: Final = 40
 STATUS_PERIOD_S: Final = 300
 PID_PRESSURE: Final = "PIDPressure"
 PROCESS_LIMITS: Final = "ProcessLimitsEnforced"
-"""Our condition for what `process_limits` can and cannot do."""
+"""A condition of ours: whether the processes of all pods are limited (`process_limits`)."""
 NOT_READY_TAINT: Final = "node.kubernetes.io/not-ready"
-
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 @dataclass(frozen=True, slots=True)
 class MachineInfo:
-    """What is read from the machine once.
+    """The facts about the machine that the Node shows; they are detected once, at the start.
 
     Attributes:
-        faults: what this machine does not allow: condition type -> the sentence; empty for what works.
-        processes: how many processes it can have.
+        cidr: the addresses of pods.
+        capacity, info: status.capacity and status.nodeInfo.
+        limitations: condition type -> why this machine does not provide it, empty where it does.
+        processes: how many processes the machine can have.
     """
 
     name: str
@@ -52,78 +41,22 @@ class MachineInfo:
     cidr: str
     capacity: Mapping[str, str]
     info: Mapping[str, Any]
-    faults: Mapping[str, str]
+    limitations: Mapping[str, str]
     processes: ProcessLimits = field(default_factory=ProcessLimits)
 
 
-def node_name(settings: RuntimeSettings, remembered: Path) -> str:
-    """The node's name: the setting, or what it was last time, or this machine's. Blocks. Raises UsageError."""
-    if settings.node_name:
-        return settings.node_name
-    try:
-        name = remembered.read_text(encoding="utf-8", errors="replace").strip()
-    except FileNotFoundError:
-        name = ""
-    if not name or names.dns_subdomain_faults(name):
-        name = _machine_name()
-        secret_files.write(remembered, f"{name}\n".encode())
-    return name
-
-
-def _machine_name() -> str:
-    name = socket.gethostname().lower()
-    return "podscaler" if names.dns_subdomain_faults(name) else name
-
-
-def capacity(settings: RuntimeSettings) -> dict[str, str]:
-    """The machine's resources, as quantities. Blocks."""
-    return {
-        "cpu": str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1),
-        "memory": f"{psutil.virtual_memory().total // 1024}Ki",
-        "ephemeral-storage": f"{psutil.disk_usage(str(settings.data_dir)).total // 1024}Ki",
-        "pods": str(settings.max_pods),
-    }
-
-
-def info() -> dict[str, str]:
-    """Node.status.nodeInfo. Blocks."""
-    machine_id = _first_line("/etc/machine-id")
-    return {
-        "machineID": machine_id,
-        "systemUUID": machine_id,
-        "bootID": _first_line("/proc/sys/kernel/random/boot_id"),
-        "kernelVersion": platform.release(),
-        "osImage": _os_image(),
-        "containerRuntimeVersion": f"podscaler://{__version__}",
-        "kubeletVersion": KUBELET_VERSION,
-        "kubeProxyVersion": "",
-        "operatingSystem": "linux" if sys.platform == "linux" else platform.system().lower(),
-        "architecture": _ARCHITECTURES.get(platform.machine(), platform.machine()),
-    }
-
-
-def _first_line(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8").strip()
-    except OSError:
-        return ""
-
-
-def _os_image() -> str:
-    try:
-        return platform.freedesktop_os_release().get("PRETTY_NAME", "Linux")
-    except OSError:
-        return f"{platform.system()} {platform.release()}"
-
-
 class NodeObject:
-    """Keeps the Node and its Lease true."""
+    """Writes the Node and its Lease.
+
+    Args:
+        processes_in_use: how many processes and threads the machine has now.
+    """
 
     def __init__(
         self,
         registry: Registry,
         clock: Clock,
-        settings: RuntimeSettings,
+        settings: KubeletSettings,
         machine: MachineInfo,
         *,
         processes_in_use: Callable[[], int] = process_limits.in_use,
@@ -132,12 +65,11 @@ class NodeObject:
         self._clock = clock
         self._settings = settings
         self._machine = machine
-        self._began_ns = clock.now_ns()
         self._processes_in_use = processes_in_use
         self._was_short_of_pids = False
 
     async def register(self) -> None:
-        """Create the Node or bring it up to date. Raises StatusError."""
+        """Create the Node, or update its labels, taints and status. Raises StatusError."""
         node = {
             "apiVersion": "v1",
             "kind": "Node",
@@ -149,8 +81,11 @@ class NodeObject:
         await self._registry.mutate("nodes", "", self._machine.name, self._refresh_spec)
         await self._write_status()
 
-    async def beat(self) -> None:
-        """Renew the Lease, and from time to time the status, until cancelled. Raises StatusError."""
+    async def heartbeat(self) -> None:
+        """Renew the Lease every `heartbeat_s` seconds until cancelled. Raises StatusError.
+
+        The status is written every STATUS_PERIOD_S seconds, and when PIDPressure changes.
+        """
         status_due_s = self._clock.monotonic_s() + STATUS_PERIOD_S
         while True:
             await self._renew_lease()
@@ -173,7 +108,7 @@ class NodeObject:
         }
 
     def _refresh_spec(self, node: Object) -> None:
-        """The node is ready as soon as it is here: the taint of new nodes goes."""
+        """Set the labels, and remove the taint of nodes that are not ready."""
         node["metadata"].setdefault("labels", {}).update(self._labels())
         spec = node.setdefault("spec", {})
         spec["taints"] = [taint for taint in spec.get("taints") or [] if taint.get("key") != NOT_READY_TAINT]
@@ -195,7 +130,7 @@ class NodeObject:
                     {"type": "Hostname", "address": self._machine.name},
                 ],
                 "nodeInfo": dict(self._machine.info),
-                "conditions": [_shown(entry, former.get(entry["type"]), now) for entry in self._conditions()],
+                "conditions": [_with_times(entry, former.get(entry["type"]), now) for entry in self._conditions()],
             }
 
         await self._registry.mutate("nodes", "", self._machine.name, change, subresource="status")
@@ -208,19 +143,19 @@ class NodeObject:
         return [
             *(_condition(type_, "False", reason, message) for type_, reason, message in pressures),
             self._pid_pressure(),
-            *(_ability(type_, fault) for type_, fault in self._machine.faults.items()),
+            *(_provided(type_, reason) for type_, reason in self._machine.limitations.items()),
             _condition("Ready", "True", "KubeletReady", "podscaler runs pods as processes of this machine"),
         ]
 
     def _pid_pressure(self) -> Object:
-        """As kubelet says it; where pods can take all there are, the message says that, too."""
+        """PIDPressure with kubelet's messages; the message also says where the processes of pods are not limited."""
         if self._is_short_of_pids():
             return _condition(
                 PID_PRESSURE, "True", "KubeletHasInsufficientPID", "kubelet has insufficient PID available"
             )
         message = "kubelet has sufficient PID available"
-        if fault := self._machine.faults.get(PROCESS_LIMITS):
-            message += f"; {fault}"
+        if limitation := self._machine.limitations.get(PROCESS_LIMITS):
+            message += f"; {limitation}"
         return _condition(PID_PRESSURE, "False", "KubeletHasSufficientPID", message)
 
     def _is_short_of_pids(self) -> bool:
@@ -246,9 +181,9 @@ class NodeObject:
             await self._registry.create("leases.coordination.k8s.io", lease)
 
 
-def _ability(type_: str, fault: str) -> Object:
-    if fault:
-        return _condition(type_, "False", "NotPossible", fault)
+def _provided(type_: str, limitation: str) -> Object:
+    if limitation:
+        return _condition(type_, "False", "NotPossible", limitation)
     return _condition(type_, "True", "Possible", "this machine allows it")
 
 
@@ -256,7 +191,7 @@ def _condition(type_: str, status: str, reason: str, message: str) -> Object:
     return {"type": type_, "status": status, "reason": reason, "message": message}
 
 
-def _shown(condition: Object, former: Mapping[str, Any] | None, now: str) -> Object:
+def _with_times(condition: Object, former: Mapping[str, Any] | None, now: str) -> Object:
     same = former is not None and former["status"] == condition["status"]
     since = former["lastTransitionTime"] if same and former else now
     return condition | {"lastHeartbeatTime": now, "lastTransitionTime": since}

@@ -1,15 +1,14 @@
-"""Exec, attach and port-forward as the node does them: `pod_connections.PodConnections` for the pods that run here.
+"""Exec, attach and port-forward on the node: implements `pod_connections.PodConnections` for its pods.
 
-The API server is given it by `up`; `node_agent` makes it. Ports lead to the address that the node gave the pod, never
-to what its status says (whoever may write a status could name any address); those that may not be bound on this machine
-lead to where they really are (`port_map`).
+`node_agent` makes one `NodeConnections`, which `up` passes to the API server. Ports are connected at the address that
+the node gave the pod, never at the address in its status, which a client may have written. A declared port that is not
+bound itself is connected at the port that replaces it (`port_map`).
 """
 
 import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from typing import Final
 
 from podscaler.api import port_map
@@ -18,9 +17,7 @@ from podscaler.controlplane.network.addresses import AddressBlock
 from podscaler.controlplane.registry.pod_connections import (
     ContainerSessions,
     PodPortConnection,
-    PodSession,
     SessionFailure,
-    SessionStreams,
 )
 from podscaler.controlplane.registry.registry import Object
 
@@ -30,45 +27,30 @@ READ_BYTES: Final = 32 * 1024
 BUFFER_BYTES: Final = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class RunningContainerSessions:
-    """A container that runs now. Implements `ContainerSessions`."""
-
-    run: ContainerRun
-
-    async def execute(self, command: tuple[str, ...], options: SessionStreams) -> PodSession:
-        """Run a command beside its main process. Raises SessionFailure."""
-        return await self.run.open_session(command, options)
-
-    async def attach(self, options: SessionStreams) -> PodSession:
-        """Follow its main process. Raises SessionFailure."""
-        return self.run.attach(options)
-
-
 class PortConnection:
-    """A TCP connection to a pod. Implements `PodPortConnection`."""
+    """A TCP connection to a port of a pod. Implements `PodPortConnection`."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
 
     async def received(self) -> AsyncIterator[bytes]:
-        """What the pod sends."""
+        """Yield data from the pod until it half-closes the connection. Raises OSError."""
         while data := await self._reader.read(READ_BYTES):
             yield data
 
     async def write(self, data: bytes) -> None:
-        """Send; waits for room."""
+        """Send data; returns when the send buffer has room again. Raises OSError."""
         self._writer.write(data)
         await self._writer.drain()
 
     async def end_input(self) -> None:
-        """Half-close."""
+        """Half-close the connection: there is no more data to send."""
         if self._writer.can_write_eof() and not self._writer.is_closing():
             self._writer.write_eof()
 
     async def close(self) -> None:
-        """Send what is on its way, if the pod takes it soon, and cut."""
+        """Close the connection after sending what is buffered, for CLOSE_WITHIN_S seconds at most."""
         self._writer.close()
         with contextlib.suppress(OSError, TimeoutError):
             async with asyncio.timeout(CLOSE_WITHIN_S):
@@ -80,9 +62,9 @@ class NodeConnections:
     """See the module.
 
     Args:
-        find_run: the running container with this name of the pod with this uid.
+        find_run: returns the running container of a pod's uid and a container's name, or None.
         is_running: whether the pod with this uid has running containers.
-        addresses: of this node.
+        addresses: the addresses of the node and its pods.
     """
 
     def __init__(
@@ -97,15 +79,14 @@ class NodeConnections:
 
     def find_container(self, pod: Object, container: str) -> ContainerSessions | None:
         """The container, None unless it runs."""
-        run = self._find_run(pod["metadata"]["uid"], container)
-        return None if run is None else RunningContainerSessions(run)
+        return self._find_run(pod["metadata"]["uid"], container)
 
     def is_running(self, pod: Object) -> bool:
-        """Whether something of the pod runs."""
+        """Whether a container of the pod runs."""
         return self._is_running(pod["metadata"]["uid"])
 
     async def connect(self, pod: Object, port: int) -> PodPortConnection:
-        """Connect to a port of the pod. Raises SessionFailure."""
+        """Connect to a port of the pod, as its manifest numbers it. Raises SessionFailure."""
         place = self.locate(pod, port)
         if place is None:
             raise SessionFailure("the pod has no address")

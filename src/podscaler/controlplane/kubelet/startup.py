@@ -1,31 +1,45 @@
-"""What the node does with files and processes before it runs its first pod.
+"""Prepares the node before it runs its first pod: directories, orphaned processes, and what this host provides.
 
-`node_agent` calls it; all functions block and are called in a thread.
+`node_agent` calls it. All functions block and are called in a thread.
 """
 
+import os
+import platform
 import secrets
 import shutil
+import socket
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
-from podscaler.controlplane.kubelet import node
-from podscaler.controlplane.kubelet.launching import capabilities
+import psutil
+
+from podscaler.api.machinery import names
+from podscaler.base.version import __version__
+from podscaler.controlplane.credentials import secret_files
+from podscaler.controlplane.kubelet.launching import capabilities, images
 from podscaler.controlplane.kubelet.launching.capabilities import Capabilities
 from podscaler.controlplane.kubelet.processes import cgroups, orphaned_processes
 from podscaler.controlplane.kubelet.processes.cgroups import Cgroups
 from podscaler.controlplane.kubelet.processes.paths import NodePaths
-from podscaler.controlplane.kubelet.processes.settings import RuntimeSettings
-from podscaler.controlplane.kubelet.volumes import image_programs
+from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
+
+KUBELET_VERSION: Final = "v1.37.0"
+
+_ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 @dataclass(frozen=True, slots=True)
-class StartupFindings:
-    """What was found.
+class DetectedHost:
+    """The host, and the data directory.
 
     Attributes:
         instance: the id of the data directory.
-        killed: processes of an earlier run that were ended.
-        cgroups: or why there are none.
+        killed: how many orphaned processes of an earlier run were killed.
+        cgroups: the cgroup that is delegated to `up`, or why there is none.
+        capacity, info: the Node's status.capacity and status.nodeInfo.
     """
 
     instance: str
@@ -37,24 +51,92 @@ class StartupFindings:
     info: Mapping[str, str]
 
 
-def look_around(paths: NodePaths, settings: RuntimeSettings) -> StartupFindings:
-    """Make the node's folders, end what an earlier run left behind, and find out what the machine can do."""
+def detect_host(paths: NodePaths, settings: KubeletSettings) -> DetectedHost:
+    """Make the node's directories, kill orphaned processes of an earlier run, and detect what the host provides.
+
+    Raises OSError, UsageError.
+    """
     paths.make()
-    image_programs.make(paths.programs)
+    images.write_programs(paths.programs)
     instance = _instance(paths)
     killed = orphaned_processes.kill_orphans(paths.processes, instance)
-    return StartupFindings(
+    return DetectedHost(
         instance=instance,
-        node_name=node.node_name(settings, paths.node_name),
+        node_name=node_name(settings, paths.node_name),
         killed=killed,
-        capabilities=capabilities.probe(paths.root),
+        capabilities=capabilities.detect(paths.root),
         cgroups=cgroups.find(),
-        capacity=node.capacity(settings),
-        info=node.info(),
+        capacity=capacity(settings),
+        info=node_info(),
     )
 
 
+def node_name(settings: KubeletSettings, stored: Path) -> str:
+    """The node's name: the setting, or that of the last run, or the host name, which is stored. Raises UsageError.
+
+    Args:
+        stored: the file with the name of the last run.
+    """
+    if settings.node_name:
+        return settings.node_name
+    try:
+        name = stored.read_text(encoding="utf-8", errors="replace").strip()
+    except FileNotFoundError:
+        name = ""
+    if not name or names.dns_subdomain_faults(name):
+        name = _host_name()
+        secret_files.write(stored, f"{name}\n".encode())
+    return name
+
+
+def _host_name() -> str:
+    name = socket.gethostname().lower()
+    return "podscaler" if names.dns_subdomain_faults(name) else name
+
+
+def capacity(settings: KubeletSettings) -> dict[str, str]:
+    """Node.status.capacity: the machine's resources, as quantities. Raises OSError."""
+    return {
+        "cpu": str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1),
+        "memory": f"{psutil.virtual_memory().total // 1024}Ki",
+        "ephemeral-storage": f"{psutil.disk_usage(str(settings.data_dir)).total // 1024}Ki",
+        "pods": str(settings.max_pods),
+    }
+
+
+def node_info() -> dict[str, str]:
+    """Node.status.nodeInfo; what cannot be read is empty."""
+    machine_id = _first_line("/etc/machine-id")
+    return {
+        "machineID": machine_id,
+        "systemUUID": machine_id,
+        "bootID": _first_line("/proc/sys/kernel/random/boot_id"),
+        "kernelVersion": platform.release(),
+        "osImage": _os_image(),
+        "containerRuntimeVersion": f"podscaler://{__version__}",
+        "kubeletVersion": KUBELET_VERSION,
+        "kubeProxyVersion": "",
+        "operatingSystem": "linux" if sys.platform == "linux" else platform.system().lower(),
+        "architecture": _ARCHITECTURES.get(platform.machine(), platform.machine()),
+    }
+
+
+def _first_line(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
+def _os_image() -> str:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", "Linux")
+    except OSError:
+        return f"{platform.system()} {platform.release()}"
+
+
 def _instance(paths: NodePaths) -> str:
+    """The id of the data directory, created at the first start."""
     try:
         known = paths.instance.read_text(encoding="ascii").strip()
     except FileNotFoundError:
@@ -66,8 +148,8 @@ def _instance(paths: NodePaths) -> str:
     return known
 
 
-def remove_strangers(paths: NodePaths, known_uids: Iterable[str]) -> None:
-    """Remove the files of pods that were deleted while the node did not run."""
+def remove_orphaned_pods(paths: NodePaths, known_uids: Iterable[str]) -> None:
+    """Remove the files of all pods but these: pods that were deleted while the node did not run."""
     known = set(known_uids)
     for folder in paths.pods.iterdir():
         if folder.name not in known:

@@ -1,5 +1,6 @@
-"""The metrics APIs of the control plane: resource metrics of processes, custom metrics that ConfigMaps state.
+"""The metrics APIs of the control plane: resource metrics of processes, custom and external metrics from ConfigMaps.
 
-Reading order: `resource` and `custom`.
+Entry points: `resource.sampler.Sampler` and `custom.apis.MetricValues`.
+Reading order: `resource`, then `custom`.
 May import: `controlplane.registry` and below.
 """

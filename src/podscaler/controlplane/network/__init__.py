@@ -1,5 +1,6 @@
-"""Addresses, Service proxy, DNS.
+"""Addresses of pods and Services, the Service proxy (kube-proxy), and the cluster DNS.
 
-Reading order: `proxy` and `cluster_ips`; `server` is the name server.
+Reading order: `addresses` and `cluster_ips` allocate; `proxy`, `balancer`, `listener`, `proxied_connection` forward
+connections; `cluster_names`, `server`, `zone`, `messages`, `resolvers` are the DNS.
 May import: `controlplane.controllers.endpoints` and below.
 """

@@ -1,17 +1,15 @@
-"""Loopback addresses for pods and services, from a block that no other `up` of this machine uses.
+"""Allocates loopback addresses to pods and Services, from a block that no other `up` of this machine uses.
 
-Called by the node agent (pods) and by the Service controller (clusterIPs). A block is 127.N.0.0/16: 127.N.0.1 is the
-node, 127.N.1.1 to 127.N.223.254 are pods, 127.N.224.1 to 127.N.254.254 are services.
+The node agent (pods) and `cluster_ips` (Services) call it. A block is 127.N.0.0/16: 127.N.0.1 is the node, 127.N.1.1 to
+127.N.223.254 are pods, 127.N.224.1 to 127.N.254.254 are Services. Invariants:
 
-Invariants:
-
-1. A block is claimed by a name that the kernel frees when the process dies (an abstract Unix socket; elsewhere a locked
-   file), so nothing has to be cleaned up after kill -9.
-2. An address is given out again as late as possible: a stale client of a dead pod should meet nobody, not a stranger.
-3. Where the machine has only 127.0.0.1 (macOS without aliases), every pod and service gets that one address and
-   `is_shared` says so; pods then need ports of their own.
-4. Whoever remembers a block begins to look at a place of its own, not at the first free one: the block of an `up` that
-   is being started again would else be the next that another takes.
+1. A block is claimed by a name that the kernel releases when the process ends (an abstract Unix socket on Linux, else a
+   locked file), so that nothing has to be cleaned up after kill -9.
+2. A released address is allocated again as late as possible, so that a stale client does not reach another pod.
+3. On a machine with 127.0.0.1 only (macOS without aliases), every pod and Service gets that address and `is_shared` is
+   true; pods then need distinct ports.
+4. Without a remembered block, the search starts at a number derived from the data directory, so that another `up` is
+   unlikely to claim the block of one that is restarting.
 """
 
 import contextlib
@@ -30,10 +28,9 @@ from podscaler.base.errors import UsageError
 from podscaler.controlplane.credentials import secret_files
 
 BLOCK_NUMBERS: Final = range(2, 255)
-"""The second octets that may be claimed; 127.0 and 127.1 hold what machines already use (127.0.0.53, 127.0.1.1)."""
-
+"""The second octets that may be claimed; machines use addresses in 127.0 and 127.1 (127.0.0.53, 127.0.1.1)."""
 CLAIMS = "podscaler.dev/block"
-"""What a claim is called on this machine; tests have names of their own, as other `up`s may run meanwhile."""
+"""The prefix of the names of claims; tests set another one, as other `up`s may run meanwhile."""
 
 POD_OFFSETS: Final = range(0x0100, 0xE000)
 SERVICE_OFFSETS: Final = range(0xE000, 0xFF00)
@@ -44,34 +41,34 @@ Claim = socket.socket | IO[str]
 
 
 class AddressesExhausted(UsageError):
-    """Every address of the kind asked for is in use."""
+    """All addresses for pods, or for Services, are in use."""
 
 
 class _Pool:
-    """Offsets of one range, given out round robin."""
+    """Allocates offsets of one range in round-robin order."""
 
     def __init__(self, offsets: range) -> None:
         self._offsets = offsets
         self._next = 0
         self._used: set[int] = set()
 
-    def take(self, preferred: int | None) -> int:
-        if preferred is not None and self.take_exactly(preferred):
+    def allocate(self, preferred: int | None) -> int:
+        if preferred is not None and self.reserve(preferred):
             return preferred
         for _ in range(len(self._offsets)):
             offset = self._offsets[self._next]
             self._next = (self._next + 1) % len(self._offsets)
-            if self.take_exactly(offset):
+            if self.reserve(offset):
                 return offset
         raise AddressesExhausted(f"all {len(self._offsets)} addresses of this kind are in use")
 
-    def take_exactly(self, offset: int) -> bool:
+    def reserve(self, offset: int) -> bool:
         if offset not in self._offsets or offset in self._used or offset & 0xFF in (0x00, 0xFF):
             return False
         self._used.add(offset)
         return True
 
-    def give_back(self, offset: int) -> None:
+    def release(self, offset: int) -> None:
         self._used.discard(offset)
 
 
@@ -80,8 +77,8 @@ class AddressBlock:
 
     Args:
         number: N of 127.N.0.0/16.
-        claim: what keeps the block ours until `close` (None in tests and where addresses are shared).
-        is_shared: True where 127.0.0.1 is the only address there is.
+        claim: the socket or file that claims the block until `close` (None in tests, and with a shared address).
+        is_shared: whether 127.0.0.1 is the only address.
     """
 
     def __init__(self, number: int, *, claim: Claim | None = None, is_shared: bool = False) -> None:
@@ -94,7 +91,7 @@ class AddressBlock:
 
     @property
     def cidr(self) -> str:
-        """The block as text, for people and for Node.spec.podCIDR."""
+        """The block in CIDR notation, for messages and Node.spec.podCIDR."""
         return f"{SHARED_ADDRESS}/32" if self.is_shared else f"127.{self.number}.0.0/16"
 
     @property
@@ -103,28 +100,27 @@ class AddressBlock:
         return SHARED_ADDRESS if self.is_shared else self._address(NODE_OFFSET)
 
     def contains(self, address: str) -> bool:
-        """Whether `address` is of this block."""
+        """Whether `address` belongs to this block."""
         return address == SHARED_ADDRESS if self.is_shared else self._offset(address) is not None
 
     def allocate_pod(self, uid: str, *, preferred: str | None = None) -> str:
-        """The address of the pod `uid`: always the same one until `release_pod`.
+        """The address of the pod `uid`: the same one until `release_pod`. Raises AddressesExhausted.
 
-        `preferred` (what the pod had in an earlier run) is kept where it is free; of an address of another block its
-        place within the block is kept. Raises AddressesExhausted.
+        `preferred` is the pod's address in an earlier run. If its offset is free in this block, it is used again.
         """
         if self.is_shared:
             return SHARED_ADDRESS
         if uid not in self._pod_addresses:
-            offset = self._pods.take(_place(preferred) if preferred else None)
+            offset = self._pods.allocate(_parse_offset(preferred) if preferred else None)
             self._pod_addresses[uid] = self._address(offset)
         return self._pod_addresses[uid]
 
     def find_pod(self, uid: str) -> str | None:
-        """The address that the pod `uid` has now, None where it has none."""
+        """The address of the pod `uid`, None if it has none."""
         return self._pod_addresses.get(uid, SHARED_ADDRESS if self.is_shared else None)
 
     def release_pod(self, uid: str) -> None:
-        """The pod `uid` is gone; without an address nothing happens."""
+        """Release the address of the pod `uid`, if it has one."""
         address = self._pod_addresses.pop(uid, None)
         if address is not None:
             self.release(address)
@@ -133,24 +129,24 @@ class AddressBlock:
         """A free address for a Service; `preferred` as for pods. Raises AddressesExhausted."""
         if self.is_shared:
             return SHARED_ADDRESS
-        return self._address(self._services.take(_place(preferred) if preferred else None))
+        return self._address(self._services.allocate(_parse_offset(preferred) if preferred else None))
 
     def reserve_service(self, address: str) -> bool:
-        """Take exactly this address for a Service (a user's `spec.clusterIP`); False where that is not possible."""
+        """Reserve exactly this address (a user's `spec.clusterIP`) for a Service; returns False if it is not free."""
         if self.is_shared:
             return address == SHARED_ADDRESS
         offset = self._offset(address)
-        return offset is not None and self._services.take_exactly(offset)
+        return offset is not None and self._services.reserve(offset)
 
     def release(self, address: str) -> None:
-        """`address` is free again; one that is not ours is ignored."""
+        """Free an address; one of another block is ignored."""
         offset = self._offset(address)
         if offset is not None:
-            self._pods.give_back(offset)
-            self._services.give_back(offset)
+            self._pods.release(offset)
+            self._services.release(offset)
 
     def close(self) -> None:
-        """Let another `up` claim the block."""
+        """Release the claim on the block."""
         if self._claim is not None:
             self._claim.close()
             self._claim = None
@@ -159,17 +155,17 @@ class AddressBlock:
         return f"127.{self.number}.{offset >> 8}.{offset & 0xFF}"
 
     def _offset(self, address: str) -> int | None:
-        return _place(address) if address.startswith(f"127.{self.number}.") else None
+        return _parse_offset(address) if address.startswith(f"127.{self.number}.") else None
 
 
 def claim_block(*, remember: Path | None = None) -> AddressBlock:
-    """A block that nobody else on this machine holds.
+    """Claim a block that no other process of this machine has.
 
     Args:
-        remember: a file with the number of the last block; that one is tried first and the outcome is written there.
-            Without a number in it, the search begins where the file's path says.
+        remember: a file with the number of the last block, which is tried first; the claimed number is written to it.
+            Without a number in it, the search starts at one derived from the file's path.
 
-    Raises UsageError when all blocks are taken or the file cannot be written.
+    Raises UsageError if all blocks are claimed or the file cannot be written.
     """
     if not _can_bind(f"127.{BLOCK_NUMBERS[0]}.0.1"):
         return AddressBlock(0, is_shared=True)
@@ -184,8 +180,8 @@ def claim_block(*, remember: Path | None = None) -> AddressBlock:
     raise UsageError(f"all {len(BLOCK_NUMBERS)} loopback address blocks of this machine are in use by other `up`s")
 
 
-def _place(address: str) -> int | None:
-    """The last two octets as a number, None where the text is no loopback address."""
+def _parse_offset(address: str) -> int | None:
+    """The last two octets as a number, None for a text that is not a loopback address."""
     try:
         octets = socket.inet_aton(address)
     except OSError:
@@ -194,7 +190,7 @@ def _place(address: str) -> int | None:
 
 
 def _candidates(last: int | None, *, first: int) -> Iterable[int]:
-    """All numbers: the last one, then from the place `first` on, then those before it."""
+    """All numbers: the last one, then those from index `first` on, then those before it."""
     if last is not None:
         yield last
     ordered = [*BLOCK_NUMBERS[first:], *BLOCK_NUMBERS[:first]]
@@ -202,7 +198,7 @@ def _candidates(last: int | None, *, first: int) -> Iterable[int]:
 
 
 def _first(remember: Path | None) -> int:
-    """Where in BLOCK_NUMBERS to begin: rarely the same place for two files."""
+    """The index in BLOCK_NUMBERS to start at: rarely the same for two files."""
     return zlib.crc32(os.fsencode(remember.absolute())) % len(BLOCK_NUMBERS) if remember is not None else 0
 
 

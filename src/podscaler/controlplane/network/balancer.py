@@ -1,11 +1,12 @@
-"""Which endpoint a new connection goes to: the one with the fewest connections, taking turns among equals.
+"""Chooses the endpoint of a new connection: least connections, round robin among equals.
 
-The proxy keeps one for each port of each Service. Pure bookkeeping, no I/O. Rules:
+The proxy has one `Balancer` for each port of each Service; it does no I/O. Rules:
 
-1. Only ready endpoints; where there is none, those that are terminating but still serve.
-2. Of at most `CONSIDERED` candidates, taken in turn, the one with the fewest connections: the cost of a choice does not
-   grow with the number of endpoints.
-3. With an affinity, a client that comes back in time gets the endpoint that it had, as long as that is a candidate.
+1. Candidates are the ready endpoints; if there is none, the terminating endpoints that still serve.
+2. The candidate with the fewest connections is chosen among at most `CONSIDERED`, starting at the next in turn, so that
+   the cost does not depend on the number of endpoints.
+3. With session affinity, a client that reconnects in time gets the same endpoint, as long as it is a candidate.
+
 
 Source: documentation of Service ("Virtual IPs"), sessionAffinity.
 """
@@ -26,18 +27,14 @@ REMEMBERED_CLIENTS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Backends:
-    """The endpoints of one port: those to use, and those to use where there are none of the first kind."""
+    """The endpoints of one port: ready ones, and terminating ones that are used only if none is ready."""
 
     ready: tuple[Address, ...] = ()
     draining: tuple[Address, ...] = ()
 
 
 class Balancer:
-    """See the module.
-
-    Args:
-        clock: for the affinity.
-    """
+    """See the module; `clock` is for the session affinity."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -50,16 +47,16 @@ class Balancer:
 
     @property
     def candidates(self) -> Sequence[Address]:
-        """What new connections may go to."""
+        """The endpoints for new connections."""
         return self._backends.ready or self._backends.draining
 
     @property
     def connections(self) -> dict[Address, int]:
-        """How many connections each endpoint has, those that are no longer candidates included."""
+        """The number of connections by endpoint, including endpoints that are no longer candidates."""
         return dict(self._connections)
 
     def replace(self, backends: Backends, affinity_s: int | None = None) -> None:
-        """Use these endpoints from now on; connections that exist are not touched."""
+        """Replace the endpoints and the affinity timeout (None: no affinity); existing connections stay."""
         self._affinity_s = affinity_s
         if backends == self._backends:
             return
@@ -68,13 +65,13 @@ class Balancer:
         self._changed = asyncio.Event()
 
     async def changed(self) -> None:
-        """Return at the next `replace` that brings other endpoints."""
+        """Return at the next `replace` with other endpoints."""
         await self._changed.wait()
 
     def acquire(self, client: str, tried: Collection[Address] = ()) -> Address | None:
-        """The endpoint for a new connection of `client` (its IP address), None where all candidates were `tried`.
+        """The endpoint for a new connection of `client` (its IP address), None if all candidates were `tried`.
 
-        It counts as connected until `release`.
+        The connection is counted until `release`.
         """
         address = self._remembered(client, tried) or self._least_loaded(tried)
         if address is not None:
@@ -83,7 +80,7 @@ class Balancer:
         return address
 
     def release(self, address: Address) -> None:
-        """A connection to `address` has ended, or never came to be."""
+        """Count a connection to `address` no longer: it ended, or could not be opened."""
         left = self._connections[address] - 1
         if left:
             self._connections[address] = left

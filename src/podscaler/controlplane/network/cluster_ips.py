@@ -1,13 +1,12 @@
-"""The address controller: every Service that should have a clusterIP has one of this `up`'s block, and its node ports.
+"""Allocates clusterIPs and node ports to Services, and repairs those of an earlier run.
 
-Services get both while they are written (`give`), before they are validated; a write that is refused or not committed
-and a dry run give them back. `controller_manager.Controllers` runs the controller in a `control_loop.ControlLoop` for
-Services of an earlier run: an address that the block does not hold (that run had another block) is replaced, keeping
-its place within the block where that is free.
+Services get both while they are written (`allocate`), before validation; a refused or uncommitted write and a dry run
+release them. `controller_manager.Controllers` runs the controller in a `control_loop.ControlLoop` for Services of an
+earlier run with another address block: their address is replaced, with the same offset in the block if that is free.
 
-Source: documentation of Service; upstream's allocators in the storage of Services. Differs: an address that a user
-wrote down and that cannot be had is replaced, not refused; types NodePort and LoadBalancer get node ports on which
-nothing listens.
+Source: documentation of Service; upstream's allocators in the storage of Services.
+Differs: an address that a user requested and that is not available is replaced, not refused; types NodePort and
+LoadBalancer get node ports on which nothing listens.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,37 +20,37 @@ from podscaler.api.resource import api_errors
 from podscaler.api.resource.resources import Object
 from podscaler.base.clock import Clock
 from podscaler.base.errors import PodscalerError, StatusError
-from podscaler.controlplane.controllers.framework import selection
-from podscaler.controlplane.controllers.framework.control_loop import Watched
+from podscaler.controlplane.controllers.framework import selection, write_errors
+from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
 from podscaler.controlplane.controllers.framework.selection import Key
-from podscaler.controlplane.network.node_ports import NodePorts, Taking
+from podscaler.controlplane.network.node_ports import NodePortAllocation, NodePorts
 from podscaler.controlplane.registry.allocation import Allocation
 from podscaler.controlplane.registry.events import EventRecorder
-from podscaler.controlplane.registry.registry import ObjectEvent, Registry
+from podscaler.controlplane.registry.registry import Registry
 from podscaler.controlplane.storage.change_log import StoreEvent
 
 SERVICES = "services"
 _PARENT = "spec.parentRef.name"
-"""Where upstream's record of an address (IPAddress) says whose it is: a Service without a name cannot have one."""
+"""The field of upstream's IPAddress that names the Service: a Service without a name cannot have an address."""
 
 
 class ServiceAddresses(Protocol):
-    """Where addresses come from: `network.addresses.AddressBlock`."""
+    """The pool of addresses: `network.addresses.AddressBlock`, or a fake."""
 
     def allocate_service(self, *, preferred: str | None = None) -> str:
-        """A free address, `preferred` or its place in the block if possible. Raises PodscalerError without one."""
+        """A free address: `preferred`, or its offset in the block, if possible. Raises PodscalerError without one."""
         ...
 
     def reserve_service(self, address: str) -> bool:
-        """Take exactly this address; False where that is not possible."""
+        """Reserve exactly this address; returns False if that is not possible."""
         ...
 
     def release(self, address: str) -> None:
-        """The address is free again."""
+        """Free the address."""
         ...
 
 
-class ClusterIPs:
+class ClusterIPs(Reconciler[Key]):
     """See the module. Keys are namespace and name of Services."""
 
     name = "service-address-controller"
@@ -65,67 +64,65 @@ class ClusterIPs:
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Services."""
-        return [Watched(SERVICES, self._of_service)]
+        return [Watched(SERVICES, selection.own_key)]
 
     def prime(self) -> Iterable[Key]:
-        """Take what Services have already, before anything is given out."""
+        """All Services, and those that are gone; reserves the stored addresses before any is allocated."""
         services = self._registry.list(SERVICES)
         for service in services:
-            self._hold(service)
+            self._reserve(service)
         return {*map(selection.key_of, services), *self._held}
 
-    def give(self, new: Object, old: Object | None, *, is_dry: bool) -> Allocation:
-        """The address and the node ports that a Service lacks: a `allocation.Give`."""
+    def allocate(self, new: Object, old: Object | None, *, is_dry: bool) -> Allocation:
+        """The address and node ports that a Service lacks; an `allocation.Allocator`. Raises StatusError 422, 500."""
         name, spec = new["metadata"].get("name", ""), new["spec"]
-        faults = service_validation.early_faults(new, old, is_dry=is_dry)
+        faults = service_validation.validate_allocation(new, old, is_dry=is_dry)
         if faults:
             raise api_errors.invalid(service_kind.RESOURCE, name, faults)
         key, stored = (new["metadata"].get("namespace", ""), name), old["spec"] if old else {}
-        address = self._take(name, spec, is_dry=is_dry) if _lacks_address(spec, stored) else ""
+        address = self._allocate_address(name, spec, is_dry=is_dry) if _lacks_address(spec, stored) else ""
         try:
-            taking = Taking(self._node_ports, key, stored, is_dry=is_dry)
-            given = _given(taking, spec, address)
+            node_ports = NodePortAllocation(self._node_ports, key, stored, is_dry=is_dry)
+            allocated = _allocated(node_ports, spec, address)
         except PodscalerError as error:
             self._addresses.release(address)
             raise error if isinstance(error, StatusError) else api_errors.internal_error(str(error)) from error
-        keep = partial(self._keep, key, {**spec, **given}, address)
-        take_back = partial(self._addresses.release, address)
-        return Allocation(given, keep=keep, take_back=take_back, undo=partial(self._restore, key))
+        commit = partial(self._commit, key, {**spec, **allocated}, address)
+        release = partial(self._addresses.release, address)
+        return Allocation(allocated, commit=commit, release=release, undo=partial(self._restore, key))
 
-    def notice(self, events: Iterable[StoreEvent]) -> None:
-        """What a deleted Service had is free at once: to be called with the events of every commit."""
+    def on_commit(self, events: Iterable[StoreEvent]) -> None:
+        """Release what deleted Services had; to be called with the events of every commit."""
         for event in events:
             gone = event.previous
             if event.entry is None and gone is not None and gone.resource == SERVICES:
-                self._notice_end(gone.decode())
+                self._release_deleted(gone.decode())
 
     async def sync(self, key: Key) -> float | None:
-        """Write the address and node ports that are missing or not ours."""
+        """Write an address and node ports that are missing or belong to another block or Service."""
         service = self._registry.find(SERVICES, *key)
         if service is None:
-            self._let_go(key)
+            self._release(key)
             return None
-        self._hold(service)
+        self._reserve(service)
         spec, address = self._node_ports.without_foreign(key, service["spec"]), ""
         if _wants_address(spec) and self._held.get(key) != spec.get("clusterIP", ""):
             address = self._held.get(key) or self._addresses.allocate_service(preferred=spec.get("clusterIP"))
-        spec = {**spec, **_given(Taking(self._node_ports, key, spec), spec, address)}
-        self._keep(key, spec, address)
+        spec = {**spec, **_allocated(NodePortAllocation(self._node_ports, key, spec), spec, address)}
+        self._commit(key, spec, address)
         if spec != service["spec"]:
-            await self._write({**service, "spec": spec})
+            update = self._registry.update(SERVICES, {**service, "spec": spec}, subresource="address")
+            await write_errors.ignoring_gone(update)
         return None
 
     def report(self, key: Key, error: Exception) -> None:
-        """Why a Service has no address."""
+        """Record an event for a Service that gets no address."""
         service = self._registry.find(SERVICES, *key)
         if service is not None and isinstance(error, PodscalerError) and not isinstance(error, StatusError):
             self._events.event(service, "Warning", "AddressesExhausted", str(error))
 
-    def _of_service(self, change: ObjectEvent) -> Iterable[Key]:
-        return [selection.key_of(change.object)]
-
-    def _hold(self, service: Object) -> None:
-        """Note what the Service has, as far as nobody else has it."""
+    def _reserve(self, service: Object) -> None:
+        """Reserve the stored address and node ports of a Service, unless another Service has them."""
         key, spec = selection.key_of(service), service["spec"]
         address = spec.get("clusterIP", "")
         held = self._held.get(key)
@@ -133,43 +130,43 @@ class ClusterIPs:
             if held is not None:
                 self._addresses.release(held)
             self._held[key] = address
-        self._node_ports.hold(key, spec)
+        self._node_ports.reserve(key, spec)
 
-    def _let_go(self, key: Key) -> None:
+    def _release(self, key: Key) -> None:
         address = self._held.pop(key, "")
         self._addresses.release(address)
-        self._node_ports.let_go(key)
+        self._node_ports.release(key)
 
     def _restore(self, key: Key) -> None:
-        """The Service has what is stored, and nothing of what a write that was not committed gave it."""
-        self._let_go(key)
+        """Undo the allocation of a write that was not committed: reserve what is stored, and nothing else."""
+        self._release(key)
         service = self._registry.find(SERVICES, *key)
         if service is not None:
-            self._hold(service)
+            self._reserve(service)
 
-    def _notice_end(self, service: Object) -> None:
-        """A new Service of the same name, if it is on its way already, has another address."""
+    def _release_deleted(self, service: Object) -> None:
+        """Release what a deleted Service had, unless a new Service of the same name holds the key already."""
         key, spec = selection.key_of(service), service["spec"]
         if self._held.get(key, "") == (spec.get("clusterIP", "") if _wants_address(spec) else ""):
-            self._let_go(key)
+            self._release(key)
 
-    def _take(self, name: str, spec: Object, *, is_dry: bool) -> str:
-        """An address for a Service that is being written. Raises StatusError 422 without one, and without a name."""
+    def _allocate_address(self, name: str, spec: Object, *, is_dry: bool) -> str:
+        """An address for a Service. Raises StatusError 422 if there is none, or the Service has no valid name."""
         wanted = spec.get("clusterIP", "")
         try:
             address = self._addresses.allocate_service(preferred=wanted or None)
         except PodscalerError as error:
             raise _no_address(name, wanted, str(error)) from error
-        faults = [field.invalid(_PARENT, name, text) for text in names.path_segment_faults(name)]
-        faults = faults if name else [field.required(_PARENT)]
-        if faults and not is_dry:
+        errors = [field.invalid(_PARENT, name, text) for text in names.path_segment_faults(name)]
+        errors = errors if name else [field.required(_PARENT)]
+        if errors and not is_dry:
             self._addresses.release(address)
-            refused = field.refusal(group="networking.k8s.io", kind="IPAddress", name=address, errors=faults)
-            raise _no_address(name, wanted, refused.message)
+            invalid = field.refusal(group="networking.k8s.io", kind="IPAddress", name=address, errors=errors)
+            raise _no_address(name, wanted, invalid.message)
         return address
 
-    def _keep(self, key: Key, spec: Object, address: str) -> None:
-        """The Service has that spec from now on, and the address if there is one."""
+    def _commit(self, key: Key, spec: Object, address: str) -> None:
+        """Record the address (empty: unchanged) and node ports of a decided write, and release the earlier ones."""
         before = self._held.get(key, "")
         if address:
             self._held[key] = address
@@ -177,26 +174,19 @@ class ClusterIPs:
             self._held.pop(key, None)
         if before and before != self._held.get(key):
             self._addresses.release(before)
-        self._node_ports.let_go(key)
-        self._node_ports.hold(key, spec)
-
-    async def _write(self, service: Object) -> None:
-        try:
-            await self._registry.update(SERVICES, service, subresource="address")
-        except StatusError as error:
-            if error.code != 404:
-                raise
+        self._node_ports.release(key)
+        self._node_ports.reserve(key, spec)
 
 
-def _given(taking: Taking, spec: Object, address: str) -> Object:
+def _allocated(node_ports: NodePortAllocation, spec: Object, address: str) -> Object:
     """The fields of a spec that get another value. Raises StatusError 422 and 500, PodscalerError."""
-    given: Object = {"clusterIP": address, "clusterIPs": [address]} if address else {}
+    allocated: Object = {"clusterIP": address, "clusterIPs": [address]} if address else {}
     if not service_update.is_reached_through_nodes(spec):
-        return given
-    given["ports"] = taking.ports(spec)
+        return allocated
+    allocated["ports"] = node_ports.ports(spec)
     if service_update.has_health_check(spec):
-        given["healthCheckNodePort"] = taking.health_check(spec)
-    return {name: value for name, value in given.items() if spec.get(name) != value}
+        allocated["healthCheckNodePort"] = node_ports.health_check(spec)
+    return {name: value for name, value in allocated.items() if spec.get(name) != value}
 
 
 def _wants_address(spec: Object) -> bool:
@@ -204,7 +194,7 @@ def _wants_address(spec: Object) -> bool:
 
 
 def _lacks_address(spec: Object, stored: Object) -> bool:
-    """One that has an address keeps it: another one in its place is a fault, which validation tells."""
+    """Whether an address must be allocated; a stored one is kept, and validation rejects changing it."""
     return _wants_address(spec) and not stored.get("clusterIP")
 
 

@@ -1,7 +1,7 @@
-"""The name server as a part of `up`, or the lack of one.
+"""The cluster DNS as a part of `up`; it is missing where port 53 cannot be bound.
 
-`up.machine` makes it before the node, which tells pods the address; without one (port 53 needs privileges on most
-machines) the node writes the names of Services into pods' hosts files instead.
+`cli.up.machine` creates it before the node, which writes its address into pods' resolv.conf. Without a name server
+(port 53 needs privileges on most machines) the node writes the names of Services into pods' hosts files.
 """
 
 import asyncio
@@ -20,7 +20,11 @@ class ClusterNames:
     """See the module.
 
     Args:
-        addresses: the name server is at the node's address.
+        registry: the Services and slices.
+        addresses: the name server listens on the node's address.
+
+    Attributes:
+        address: the IP address of the name server, empty without one.
     """
 
     def __init__(self, registry: Registry, addresses: AddressBlock) -> None:
@@ -29,7 +33,7 @@ class ClusterNames:
         self.address = addresses.node_address if self._sockets is not None else ""
 
     async def run(self) -> None:
-        """Answer until cancelled; without a name server just wait."""
+        """Serve until cancelled; without a name server only wait."""
         if self._sockets is None:
             await asyncio.Event().wait()
         else:
@@ -37,7 +41,7 @@ class ClusterNames:
             await NameServer(self._zone, self._sockets, forward_to=forward_to).run()
 
     def close(self) -> None:
-        """Let go of the address."""
+        """Close the sockets."""
         if self._sockets is not None:
             self._sockets.close()
 
@@ -48,5 +52,5 @@ def _open(addresses: AddressBlock) -> Sockets | None:
     try:
         return server.open_sockets(addresses.node_address)
     except OSError as error:
-        _log.info("names of Services are not served by DNS, as port 53 cannot be bound: %s", error.strerror)
+        _log.info("there is no cluster DNS, as port 53 cannot be bound: %s", error.strerror)
         return None

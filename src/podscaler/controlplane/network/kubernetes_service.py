@@ -1,7 +1,8 @@
-"""The Service `kubernetes` in the namespace `default`: the API server's address for what runs in the cluster.
+"""The controller of the Service `kubernetes` in the namespace `default`: the API server's address for pods.
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`; there is one key. The Service has no selector:
-its slice names the address and port on which the API server listens in this run, and the Service proxy does the rest.
+its slice and Endpoints contain the address and port on which the API server listens in this run.
+
 
 Source: documentation ("Accessing the API from within a Pod"); upstream's API server makes both objects likewise.
 """
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from podscaler.api.resource.resources import Object
 from podscaler.controlplane.controllers.endpoints import slices
 from podscaler.controlplane.controllers.framework import selection
-from podscaler.controlplane.controllers.framework.control_loop import Watched
+from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
 from podscaler.controlplane.network.balancer import Address
 from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
@@ -25,18 +26,19 @@ _USUAL_PORT = 6443
 
 
 async def make_service(registry: Registry) -> str:
-    """The Service's address, which the API server's certificate must name; it is created where it is missing.
+    """Create the Service if necessary; returns its address, which the API server's certificate must contain.
 
-    On which port the API server listens is not known before it does: the controller says so later.
+    Its target port is set later, by the controller, when the API server listens.
     """
     service = registry.find(SERVICES, *KEY) or await registry.create(SERVICES, _service(_USUAL_PORT))
     return str(service["spec"]["clusterIP"])
 
 
-class KubernetesService:
+class KubernetesService(Reconciler[selection.Key]):
     """See the module.
 
     Args:
+        registry: the objects.
         server: IP address and port on which the API server listens.
     """
 
@@ -47,7 +49,7 @@ class KubernetesService:
         self._server = server
 
     def watches(self) -> Sequence[Watched[selection.Key]]:
-        """The Service, its slice and its Endpoints, in case somebody deletes or changes them."""
+        """The Service, its slice and its Endpoints, which clients may delete or change."""
         return [Watched(SERVICES, _own), Watched(SLICES, _own), Watched(ENDPOINTS, _own)]
 
     def prime(self) -> Iterable[selection.Key]:
@@ -55,34 +57,29 @@ class KubernetesService:
         return [KEY]
 
     async def sync(self, key: selection.Key) -> float | None:
-        """Create or mend the objects."""
+        """Create or update the objects."""
         host, port = self._server
-        service = self._registry.find(SERVICES, *key)
+        service, wanted = self._registry.find(SERVICES, *key), _service(port)
         if service is None:
-            await self._registry.create(SERVICES, _service(port))
-        elif service["spec"].get("ports") != (wanted := _service(port)["spec"]["ports"]):
-            await self._registry.update(SERVICES, {**service, "spec": {**service["spec"], "ports": wanted}})
-        one = self._registry.find(SLICES, *key)
-        if one is None:
-            await self._registry.create(SLICES, _slice(host, port))
-        elif (one.get("endpoints"), one.get("ports")) != ((new := _slice(host, port))["endpoints"], new["ports"]):
-            await self._registry.update(SLICES, {**one, "endpoints": new["endpoints"], "ports": new["ports"]})
-        await self._sync_endpoints(_endpoints(host, port))
+            await self._registry.create(SERVICES, wanted)
+        elif service["spec"].get("ports") != wanted["spec"]["ports"]:
+            spec = {**service["spec"], "ports": wanted["spec"]["ports"]}
+            await self._registry.update(SERVICES, {**service, "spec": spec})
+        await self._ensure(SLICES, _slice(host, port), ("endpoints", "ports"))
+        await self._ensure(ENDPOINTS, _endpoints(host, port), ("subsets",))
         return None
 
-    async def _sync_endpoints(self, wanted: Object) -> None:
-        found = self._registry.find(ENDPOINTS, *KEY)
+    async def _ensure(self, resource: str, wanted: Object, fields: Sequence[str]) -> None:
+        """Create an object, or update those fields of the stored one that differ."""
+        found = self._registry.find(resource, *KEY)
         if found is None:
-            await self._registry.create(ENDPOINTS, wanted)
-        elif found.get("subsets") != wanted["subsets"]:
-            await self._registry.update(ENDPOINTS, {**found, "subsets": wanted["subsets"]})
-
-    def report(self, key: selection.Key, error: Exception) -> None:
-        """Nothing more than the log."""
+            await self._registry.create(resource, wanted)
+        elif any(found.get(name) != wanted[name] for name in fields):
+            await self._registry.update(resource, {**found, **{name: wanted[name] for name in fields}})
 
 
-def _own(change: ObjectEvent) -> Iterable[selection.Key]:
-    return [KEY] if selection.key_of(change.object) == KEY else []
+def _own(event: ObjectEvent) -> Iterable[selection.Key]:
+    return [KEY] if selection.key_of(event.object) == KEY else []
 
 
 def _service(port: int) -> Object:

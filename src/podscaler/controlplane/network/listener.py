@@ -1,38 +1,33 @@
-"""The listening side of the proxy: sockets on clusterIPs, and the account of what is connected.
+"""Listening sockets of the Service proxy on clusterIPs.
 
-`proxy.ServiceProxy` opens and closes listeners. Closing one ends the listening only: connections live until a side
-closes.
+`proxy.ServiceProxy` opens and closes listeners. Closing a listener does not close its connections.
 
-Differs: a port below 1024 that this user may not bind is listened on at port + 20000 (21000, ... where that is taken);
-the Service says so in an annotation.
+Differs: for a port below 1024 that this user may not bind, port + 20000 is used (+ 21000, ... if that is taken); the
+Service gets an annotation.
 """
 
 import asyncio
 import contextlib
 import errno
-import logging
 import resource
 from dataclasses import dataclass
 
 from podscaler.base.clock import Clock
 from podscaler.controlplane.network.balancer import Address, Balancer
-from podscaler.controlplane.network.proxied_connection import ClientSide
+from podscaler.controlplane.network.proxied_connection import ClientSide, ProxiedConnections
 
 BACKLOG = 1024
 LOW_PORT_OFFSETS = range(20_000, 30_000, 1000)
 LOW_PORTS = range(1, 1024)
 RESERVED_FILES = 256
-"""Open files that proxied connections leave to everything else in this process."""
+"""Open files that are reserved for everything else in this process."""
 WANTED_FILES = 65_536
-
-_log = logging.getLogger(__name__)
 
 
 def raise_connection_limit() -> int:
-    """How many connections may be proxied at once: two open files each, within the limit of this process.
+    """Raise the limit of open files; returns how many connections may be proxied, with two open files each.
 
-    The soft limit of open files is raised first as far as the hard one allows, to `WANTED_FILES` at most; the processes
-    of pods inherit it.
+    The soft limit is raised to the hard limit, at most to `WANTED_FILES`; the processes of pods inherit it.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = WANTED_FILES if hard == resource.RLIM_INFINITY else min(hard, WANTED_FILES)
@@ -44,49 +39,13 @@ def raise_connection_limit() -> int:
     return max((files - RESERVED_FILES) // 2, 16)
 
 
-class ProxiedConnections:
-    """All proxied connections of this process.
-
-    Args:
-        limit: more than that are reset as they come.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._open: set[ClientSide] = set()
-        self.refused = 0
-
-    def __len__(self) -> int:
-        """How many there are."""
-        return len(self._open)
-
-    def admit(self, side: ClientSide) -> bool:
-        """Whether there is room for this one, which then counts."""
-        if len(self._open) >= self._limit:
-            self.refused += 1
-            if self.refused & (self.refused - 1) == 0:
-                _log.warning("%d connections to Services refused: %d are open", self.refused, self._limit)
-            return False
-        self._open.add(side)
-        return True
-
-    def dismiss(self, side: ClientSide) -> None:
-        """This one is over."""
-        self._open.discard(side)
-
-    def abort_all(self) -> None:
-        """Reset every connection."""
-        for side in list(self._open):
-            side.abort()
-
-
 @dataclass(slots=True)
 class PortListener:
-    """One port that is listened on.
+    """One listening port.
 
     Attributes:
-        balancer: where its connections go.
-        port: the number that is really listened on.
+        balancer: chooses the endpoints of its connections.
+        port: the actual port number, which may differ from the Service's.
         server: the listening socket.
     """
 
@@ -95,15 +54,12 @@ class PortListener:
     server: asyncio.Server
 
     def close(self) -> None:
-        """Accept no more."""
+        """Accept no more connections."""
         self.server.close()
 
 
 async def listen(address: Address, connections: ProxiedConnections, clock: Clock) -> PortListener:
-    """Listen on `address`, or on its high port where it has a low one that this user may not bind.
-
-    Raises OSError where neither is possible.
-    """
+    """Listen on `address`, or on a high port in place of a low one that this user may not bind. Raises OSError."""
     host, port = address
     balancer = Balancer(clock)
     try:
@@ -118,7 +74,7 @@ async def listen(address: Address, connections: ProxiedConnections, clock: Clock
 async def _serve_high(
     balancer: Balancer, connections: ProxiedConnections, host: str, low_port: int
 ) -> tuple[int, asyncio.Server]:
-    """The first free one of the high ports that stand for a low one."""
+    """Listen on the first free one of the high ports for a low port."""
     *tried, last = (low_port + offset for offset in LOW_PORT_OFFSETS)
     for port in tried:
         try:

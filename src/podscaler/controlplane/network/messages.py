@@ -1,7 +1,7 @@
-"""Questions and answers of DNS as bytes.
+"""Encodes and decodes DNS messages; called by `server` and `zone`.
 
-Called by `server`; pure. One question a message, as every resolver sends; answers are small and compress no names but
-the question's.
+A query has one question, as all resolvers send it; in responses only the question's name is compressed.
+
 
 Source: RFC 1035 (section 4), RFC 2782 (SRV).
 """
@@ -14,12 +14,12 @@ from typing import Final
 
 A, CNAME, PTR, AAAA, SRV, ANY = 1, 5, 12, 28, 33, 255
 INTERNET: Final = 1
-NO_ERROR, FORMAT_ERROR, SERVER_FAILURE, NO_SUCH_NAME, NOT_IMPLEMENTED = 0, 1, 2, 3, 4
+NO_ERROR, SERVER_FAILURE, NO_SUCH_NAME = 0, 2, 3
 
 HEAD: Final = struct.Struct(">HHHHHH")
 NAME_MAX_BYTES: Final = 255
 UDP_MAX_BYTES: Final = 512
-"""Of an answer over UDP to a client that does not say that it takes more."""
+"""The largest response over UDP without EDNS."""
 
 _IS_ANSWER: Final = 0x8000
 _AUTHORITATIVE: Final = 0x0400
@@ -31,17 +31,19 @@ _QUESTION_NAME: Final = b"\xc0\x0c"
 
 
 class Malformed(Exception):
-    """These bytes are no question."""
+    """These bytes are not a valid DNS message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked.
+    """The question of a query.
 
     Attributes:
-        number: to be repeated in the answer.
-        name: lower case, without a dot at the end.
-        raw: the question as it came, which answers repeat.
+        number: the query's id, which the response repeats.
+        flags: the query's flags.
+        name: in lower case, without a trailing dot.
+        type: the type of the requested records.
+        raw: the question section, which the response repeats.
     """
 
     number: int
@@ -53,7 +55,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class ResourceRecord:
-    """One record of an answer; `owner` is empty where it is the question's name."""
+    """One record of a response; an empty `owner` stands for the question's name."""
 
     type: int
     data: bytes
@@ -66,32 +68,28 @@ def address(text: str) -> ResourceRecord:
 
 
 def canonical(target: str) -> ResourceRecord:
-    """The name's canonical one."""
+    """A CNAME record."""
     return ResourceRecord(CNAME, encode_name(target))
 
 
 def pointer(target: str) -> ResourceRecord:
-    """The name of an address."""
+    """A PTR record."""
     return ResourceRecord(PTR, encode_name(target))
 
 
 def service(target: str, port: int) -> ResourceRecord:
-    """Where a named port is."""
+    """An SRV record."""
     return ResourceRecord(SRV, struct.pack(">HHH", 0, 100, port) + encode_name(target))
 
 
 def encode_name(name: str) -> bytes:
-    """A name as labels."""
+    """A name as a sequence of labels."""
     labels = [label.encode() for label in name.strip(".").split(".") if label]
     return b"".join(bytes((len(label),)) + label for label in labels) + b"\0"
 
 
 def read_question(message: bytes) -> Question:
-    """The question of a message.
-
-    Raises:
-        Malformed: it is none, or holds not exactly one.
-    """
+    """The question of a query. Raises Malformed for anything but a query with exactly one question."""
     if len(message) < HEAD.size:
         raise Malformed("too short")
     number, flags, questions, *_ = HEAD.unpack_from(message)
@@ -102,7 +100,7 @@ def read_question(message: bytes) -> Question:
         raise Malformed("too short")
     kind, space = struct.unpack_from(">HH", message, end)
     if space not in (INTERNET, ANY):
-        raise Malformed("not of the internet")
+        raise Malformed("not of class IN")
     return Question(number, flags, name, kind, message[HEAD.size : end + 4])
 
 
@@ -122,31 +120,27 @@ def _read_name(message: bytes, offset: int) -> tuple[str, int]:
 
 
 def answer(question: Question, records: Sequence[ResourceRecord], *, ttl_s: int, status: int = NO_ERROR) -> bytes:
-    """The answer's bytes."""
+    """The response to a question."""
     flags = _IS_ANSWER | _AUTHORITATIVE | _CAN_RECURSE | question.flags & (_WANTS_RECURSION | _OPCODE) | status
     content = b"".join(_record(record, ttl_s) for record in records)
     return HEAD.pack(question.number, flags, 1, len(records), 0, 0) + question.raw + content
 
 
 def truncated(message: bytes) -> bytes:
-    """An answer that is too long for UDP: its head, which tells the client to ask again over TCP."""
+    """The header and question of a response that is too long for UDP, with the flag TC: the client retries over TCP."""
     number, flags, *_ = HEAD.unpack_from(message)
     _, end = _read_name(message, HEAD.size)
     return HEAD.pack(number, flags | _TRUNCATED, 1, 0, 0, 0) + message[HEAD.size : end + 4]
 
 
 def question_for(name: str, kind: int, number: int) -> bytes:
-    """The message that asks for a name."""
+    """The query for records of type `kind` of a name, with the id `number`."""
     head = HEAD.pack(number, _WANTS_RECURSION, 1, 0, 0, 0)
     return head + encode_name(name) + struct.pack(">HH", kind, INTERNET)
 
 
 def read_records(message: bytes, kind: int) -> list[bytes]:
-    """The data of an answer's records of one type, which must be one without names in it (A, AAAA).
-
-    Raises:
-        Malformed: it cannot be read.
-    """
+    """The data of a response's records of one type, which must not contain names (A, AAAA). Raises Malformed."""
     try:
         _, _, questions, answers, *_ = HEAD.unpack_from(message)
         offset = HEAD.size

@@ -1,8 +1,6 @@
-"""Which Service has which node port, and which one is free.
+"""Allocates node ports to Services; `cluster_ips` creates a `NodePortAllocation` for each write of a Service.
 
-`cluster_ips` holds one of these, and begins a `Taking` for each write of a Service.
-
-Source: upstream's port allocator of Services. Differs: free numbers are given out from the lowest on, not at random.
+Source: upstream's port allocator of Services. Differs: the lowest free port is allocated, not a random one.
 """
 
 from collections.abc import Iterator
@@ -18,23 +16,23 @@ NUMBERS = range(30_000, 32_768)
 
 
 class NodePorts:
-    """The node ports of all Services."""
+    """The node ports of all Services, with their owners."""
 
     def __init__(self) -> None:
         self._owners: dict[int, Key] = {}
 
-    def hold(self, key: Key, spec: Object) -> None:
-        """Note what a stored Service has, as far as no other has it."""
+    def reserve(self, key: Key, spec: Object) -> None:
+        """Reserve the node ports of a stored Service, except those that another Service has."""
         for number in _numbers(spec):
             self._owners.setdefault(number, key)
 
-    def let_go(self, key: Key) -> None:
-        """The Service has none any more."""
+    def release(self, key: Key) -> None:
+        """Release all node ports of a Service."""
         for number in [number for number, owner in self._owners.items() if owner == key]:
             del self._owners[number]
 
     def without_foreign(self, key: Key, spec: Object) -> Object:
-        """A stored spec without the node ports that another Service has: of what an earlier run stored."""
+        """A stored spec without the node ports that another Service has, which an earlier version may have stored."""
         ports = [dict(port) for port in spec.get("ports") or []]
         for port in ports:
             if self._owners.get(port.get("nodePort", 0), key) != key:
@@ -42,18 +40,18 @@ class NodePorts:
         return {**spec, "ports": ports} if ports else spec
 
     def owner(self, number: int) -> Key | None:
-        """The Service that has a number, None for a free one."""
+        """The Service with a node port, None for a free one."""
         return self._owners.get(number)
 
 
-class Taking:
-    """The node ports that one write of a Service takes; nobody else sees them before they are held.
+class NodePortAllocation:
+    """The node ports of one write of a Service; they are not reserved before the write is decided.
 
     Args:
-        held: who has which.
+        held: the reserved node ports.
         key: namespace and name of the Service.
-        old: its spec as it is stored, empty for a new one.
-        is_dry: nothing will be held, so that numbers out of the range do no harm.
+        old: its stored spec, empty for a new Service.
+        is_dry: whether it is a dry run, which accepts numbers out of the range.
     """
 
     def __init__(self, held: NodePorts, key: Key, old: Object, *, is_dry: bool = False) -> None:
@@ -65,23 +63,23 @@ class Taking:
         self._taken: dict[int, int] = {}
 
     def ports(self, spec: Object) -> list[Object]:
-        """The ports of a Service that is reached through nodes, each with its node port.
+        """The ports of a Service of type NodePort or LoadBalancer, each with its node port.
 
-        Ports of one number (53 of TCP and of UDP) share theirs in a new Service. Raises StatusError 422 for a number
-        that another has, PodscalerError without a free one.
+        Ports with the same number (53 of TCP and of UDP) share a node port in a new Service. Raises StatusError 422 for
+        a node port of another Service, PodscalerError if none is free.
         """
         listed = [dict(port) for port in spec.get("ports") or []]
         for index, port in enumerate(listed):
             if not port.get("nodePort"):
-                self._give(port, listed, spec)
+                self._set_free(port, listed, spec)
             if port.get("nodePort"):
                 self._take(port, f"spec.ports[{index}].nodePort")
         return listed
 
     def health_check(self, spec: Object) -> int:
-        """The port at which nodes say whether they are healthy: the one in the spec, or a free one.
+        """The healthCheckNodePort: the one in the spec, or a free one.
 
-        Raises StatusError 500 for a number that another has, PodscalerError without a free one.
+        Raises StatusError 500 for a node port of another Service, PodscalerError if none is free.
         """
         number: int = spec.get("healthCheckNodePort", 0)
         why = "" if not number or self._is_free(number) else "provided port is already allocated"
@@ -92,11 +90,11 @@ class Taking:
             raise api_errors.internal_error(f"failed to allocate requested HealthCheck NodePort {number}: {why}")
         return number or self._next("HealthCheck NodePort")
 
-    def _give(self, port: Object, listed: list[Object], spec: Object) -> None:
+    def _set_free(self, port: Object, listed: list[Object], spec: Object) -> None:
         same = [each["nodePort"] for each in listed if each.get("port") == port.get("port") and each.get("nodePort")]
         if self._is_new and same:
             port["nodePort"] = same[0]
-        elif service_update.is_given_node_ports(spec):
+        elif service_update.needs_node_ports(spec):
             port["nodePort"] = self._next("nodePort")
 
     def _take(self, port: Object, path: str) -> None:
@@ -104,8 +102,8 @@ class Taking:
         number_inside = port.get("port", 0)
         is_shared = number in self._taken and (not self._is_new or self._taken[number] == number_inside)
         if not is_shared and (number in self._taken or not self._is_free(number)):
-            fault = field.invalid(path, number, "provided port is already allocated")
-            raise api_errors.invalid(service.RESOURCE, self._key[1], [fault])
+            error = field.invalid(path, number, "provided port is already allocated")
+            raise api_errors.invalid(service.RESOURCE, self._key[1], [error])
         self._taken[number] = number_inside
 
     def _next(self, what: str) -> int:

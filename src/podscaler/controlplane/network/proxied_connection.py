@@ -1,14 +1,14 @@
-"""One proxied TCP connection: a client's side and an endpoint's side that carry each other's bytes.
+"""One proxied TCP connection: copies bytes between a client and an endpoint.
 
-`listener.Listener` makes a `ClientSide` for each connection that it accepts. Rules:
+`listener.listen` creates a `ClientSide` for each accepted connection. Rules:
 
-1. Bytes of the client wait unread until an endpoint has accepted; an endpoint that refuses is passed over for the next.
-   Nothing has been sent then, so nothing can be sent twice.
-2. All candidates refuse: the client waits up to `LONGEST_WAIT_S` for other endpoints (a rolling update is ahead of the
-   slices by moments), then it is reset. No candidates at all: reset at once.
-3. Back-pressure: what one side cannot take yet stops the reading of the other; a connection buffers a few 100 KiB.
-4. Half-close is passed on: a side that has ended still receives. A side that is reset resets the other.
-5. Endpoints that leave keep their connections until one side closes.
+1. The client's bytes stay unread until an endpoint has accepted. If an endpoint refuses, the next one is tried; as
+   nothing was sent, nothing can be sent twice.
+2. If all candidates refuse, the client waits up to `LONGEST_WAIT_S` for other endpoints (during a rolling update the
+   slices are slightly late), then it is reset. Without candidates it is reset at once.
+3. Back-pressure: while one side cannot be written to, the other is not read; a connection buffers a few 100 KiB.
+4. A half-close is forwarded: a side that has ended still receives. A reset of one side resets the other.
+5. Connections to removed endpoints stay open until one side closes.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ import contextlib
 import logging
 import socket
 import struct
-from typing import Protocol, cast
+from typing import cast
 
 from podscaler.controlplane.network.balancer import Address, Balancer
 
@@ -28,20 +28,40 @@ _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _log = logging.getLogger(__name__)
 
 
-class ConnectionCounter(Protocol):
-    """Who counts connections, and may refuse one more."""
+class ProxiedConnections:
+    """All proxied connections of this process; those beyond `limit` are reset when they are accepted."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._open: set[ClientSide] = set()
+        self.refused = 0
+
+    def __len__(self) -> int:
+        """The number of open connections."""
+        return len(self._open)
 
     def admit(self, side: "ClientSide") -> bool:
-        """Whether this connection may be served."""
-        ...
+        """Count a connection; returns False if the limit is reached."""
+        if len(self._open) >= self._limit:
+            self.refused += 1
+            if self.refused & (self.refused - 1) == 0:
+                _log.warning("%d connections to Services refused: %d are open", self.refused, self._limit)
+            return False
+        self._open.add(side)
+        return True
 
     def dismiss(self, side: "ClientSide") -> None:
-        """An admitted connection is over."""
-        ...
+        """Count a connection no longer."""
+        self._open.discard(side)
+
+    def abort_all(self) -> None:
+        """Reset every connection."""
+        for side in list(self._open):
+            side.abort()
 
 
 class _Side(asyncio.Protocol):
-    """One of the two connections; `peer` is the other one, from when both are there until one is gone."""
+    """One of the two connections; `peer` is the other one while both are open."""
 
     transport: asyncio.Transport
 
@@ -50,39 +70,39 @@ class _Side(asyncio.Protocol):
         self.has_ended = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is there."""
+        """Set the transport."""
         self.transport = cast(asyncio.Transport, transport)
         self.transport.set_write_buffer_limits(high=BUFFER_BYTES)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes for the other side."""
+        """Forward bytes to the other side."""
         if self.peer is not None:
             self.peer.transport.write(data)
 
     def eof_received(self) -> bool:
-        """This side sends no more; the connection stays open until the other side has ended too."""
+        """Forward the end of this side; the connection stays open until both sides have ended."""
         self.has_ended = True
         if self.peer is None:
             return True
         if self.peer.has_ended:
             self.peer.transport.close()
             return False
-        with contextlib.suppress(OSError):  # the other side is gone already, its connection_lost is to come
+        with contextlib.suppress(OSError):  # the other side is closed, and its connection_lost follows
             self.peer.transport.write_eof()
         return True
 
     def pause_writing(self) -> None:
-        """This side takes no more for now."""
+        """Stop reading the other side: this side's write buffer is full."""
         if self.peer is not None:
             self.peer.transport.pause_reading()
 
     def resume_writing(self) -> None:
-        """This side takes bytes again."""
+        """Read the other side again."""
         if self.peer is not None:
             self.peer.transport.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """This side is gone."""
+        """Close the other side; reset it if this side was lost by an error."""
         peer, self.peer = self.peer, None
         if peer is None:
             return
@@ -94,7 +114,7 @@ class _Side(asyncio.Protocol):
 
 
 class EndpointSide(_Side):
-    """The connection to the endpoint; counts as one of its connections from the attempt until it is gone."""
+    """The connection to the endpoint; it counts in the balancer from the attempt until it is closed."""
 
     def __init__(self, balancer: Balancer, address: Address) -> None:
         super().__init__()
@@ -102,12 +122,12 @@ class EndpointSide(_Side):
         self._address: Address | None = address
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """This side is gone."""
+        """Close the client's side and release the endpoint."""
         super().connection_lost(exc)
-        self.let_go()
+        self.release()
 
-    def let_go(self) -> None:
-        """Count no longer; also where there never was a connection."""
+    def release(self) -> None:
+        """Release the endpoint in the balancer, also if the connection could not be opened."""
         address, self._address = self._address, None
         if address is not None:
             self._balancer.release(address)
@@ -117,39 +137,39 @@ class ClientSide(_Side):
     """The accepted connection.
 
     Args:
-        balancer: where endpoints come from.
-        accounts: who is told that it came and went.
+        balancer: chooses the endpoint.
+        counter: counts and limits connections.
     """
 
-    def __init__(self, balancer: Balancer, accounts: ConnectionCounter) -> None:
+    def __init__(self, balancer: Balancer, counter: ProxiedConnections) -> None:
         super().__init__()
         self._balancer = balancer
-        self._accounts = accounts
+        self._counter = counter
         self._early: list[bytes] = []
         self._connecting: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Look for an endpoint, reading nothing meanwhile."""
+        """Connect to an endpoint, without reading meanwhile."""
         super().connection_made(transport)
         self.transport.pause_reading()
-        if self._accounts.admit(self):
+        if self._counter.admit(self):
             self._connecting = asyncio.get_running_loop().create_task(self._connect())
         else:
             reset(self.transport)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes for the endpoint; those that a loop reads in spite of the pause wait for it."""
+        """Forward bytes to the endpoint; those that the loop delivers in spite of the pause are kept for it."""
         if self.peer is None:
             self._early.append(data)
         else:
             self.peer.transport.write(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone, perhaps before there was an endpoint."""
+        """Close the endpoint's side, or stop connecting to one."""
         if self._connecting is not None:
             self._connecting.cancel()
         super().connection_lost(exc)
-        self._accounts.dismiss(self)
+        self._counter.dismiss(self)
 
     def abort(self) -> None:
         """Reset both sides."""
@@ -211,16 +231,16 @@ async def _reach(side: EndpointSide, address: Address) -> bool:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
             await asyncio.get_running_loop().create_connection(lambda: side, *address)
     except OSError:  # TimeoutError is one
-        side.let_go()
+        side.release()
         return False
     except asyncio.CancelledError:
-        side.let_go()
+        side.release()
         raise
     return True
 
 
 def reset(transport: asyncio.Transport) -> None:
-    """Close at once with a RST, so that the other end cannot take it for a complete answer."""
+    """Close at once with a RST, so that the other end does not take it for the end of a complete response."""
     sock = transport.get_extra_info("socket")
     if sock is not None:
         with contextlib.suppress(OSError):  # closed already

@@ -1,8 +1,9 @@
-"""The Service proxy: every TCP port of every clusterIP leads to the endpoints that the slices name.
+"""The Service proxy: forwards the TCP ports of every clusterIP to the endpoints in the EndpointSlices.
 
-`controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. Level-triggered: `sync` compares what a
-Service and its slices say with the listeners that there are. A pod that is being deleted gets no new connections from
-the moment the watch says so, before its slice does.
+`controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. `sync` compares the ports of a Service with
+the open listeners, and replaces the backends of their balancers. A terminating pod gets no new connections as soon as
+the watch reports it, before its slice is updated.
+
 
 Source: documentation of Service ("Virtual IPs and Service Proxies"). Differs: TCP only; a connection without endpoints
 is accepted, then reset.
@@ -16,13 +17,14 @@ from operator import itemgetter
 from podscaler.api import port_map
 from podscaler.api.resource.resources import Object
 from podscaler.base.clock import Clock
-from podscaler.base.errors import PodscalerError, StatusError
+from podscaler.base.errors import PodscalerError
 from podscaler.controlplane.controllers.endpoints import slices
-from podscaler.controlplane.controllers.framework import pods, selection
-from podscaler.controlplane.controllers.framework.control_loop import Watched
+from podscaler.controlplane.controllers.framework import pods, selection, write_errors
+from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
 from podscaler.controlplane.controllers.framework.selection import Key
 from podscaler.controlplane.network.balancer import Address, Backends
-from podscaler.controlplane.network.listener import PortListener, ProxiedConnections, listen
+from podscaler.controlplane.network.listener import PortListener, listen
+from podscaler.controlplane.network.proxied_connection import ProxiedConnections
 from podscaler.controlplane.registry.events import EventRecorder
 from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
@@ -30,21 +32,23 @@ SERVICES = "services"
 SLICES = "endpointslices.discovery.k8s.io"
 PODS = "pods"
 DEFAULT_AFFINITY_S = 10_800
-SETTLE_FROM_ENDPOINTS = 100
-"""Changes of a Service with fewer endpoints are not collected, so that none waits."""
-SETTLE_S_PER_ENDPOINT = 0.0001
-LONGEST_SETTLE_S = 0.5
+BATCH_FROM_ENDPOINTS = 100
+"""Changes of a Service with fewer endpoints are not collected, so that they take effect at once."""
+BATCH_S_PER_ENDPOINT = 0.0001
+MAX_BATCH_S = 0.5
 
 
 class CannotListen(PodscalerError):
     """A port of a Service cannot be listened on; the text says why."""
 
 
-class ServiceProxy:
+class ServiceProxy(Reconciler[Key]):
     """See the module. Keys are namespace and name of Services.
 
     Args:
-        limit: how many connections may be open at once (`listener.raise_connection_limit`).
+        registry: the objects.
+        clock: for session affinity and events.
+        limit: the most open connections (`listener.raise_connection_limit`).
     """
 
     name = "service-proxy"
@@ -56,99 +60,95 @@ class ServiceProxy:
         self._connections = ProxiedConnections(limit)
         self._listeners: dict[Key, dict[Address, PortListener]] = {}
         self._draining: dict[Key, str] = {}
-        self._told: dict[Key, str] = {}
+        self._reported: dict[Key, str] = {}
         self._sizes: dict[Key, int] = {}
-        self._read: dict[Key, dict[tuple[str, str], _ReadSlice]] = {}
+        self._cache: dict[Key, dict[tuple[str, str], _CachedSlice]] = {}
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Services, slices, and pods for their deletion."""
         return [
-            Watched(SERVICES, self._of_service),
-            Watched(SLICES, self._of_slice, self._settle_s),
-            Watched(PODS, self._of_pod, self._settle_s),
+            Watched(SERVICES, selection.own_key),
+            Watched(SLICES, _keys_of_slice, self._batch_s),
+            Watched(PODS, self._keys_of_pod, self._batch_s),
         ]
 
     def prime(self) -> Iterable[Key]:
-        """Every Service, and those that are gone but still listened for."""
+        """All Services, and those that are gone but still have listeners."""
         terminating = filter(pods.is_terminating, self._registry.list(PODS))
         self._draining = {selection.key_of(pod): pod["metadata"]["uid"] for pod in terminating}
         return {*map(selection.key_of, self._registry.list(SERVICES)), *self._listeners}
 
     async def sync(self, key: Key) -> float | None:
-        """Open and close listeners, and tell those that are open their endpoints."""
+        """Open and close listeners, and set the backends of the open ones."""
         service = self._registry.find(SERVICES, *key)
         wanted = _addresses(service) if service else {}
         listeners = self._listeners.setdefault(key, {})
         for address in listeners.keys() - wanted.keys():
             listeners.pop(address).close()
-        _make_room(listeners, wanted)
-        self._tell_unserved(key, service)
+        _close_in_the_way(listeners, wanted)
+        self._report_unserved(key, service)
         if service is None or not wanted:
-            for known in (self._listeners, self._sizes, self._read):
-                known.pop(key, None)
+            for by_service in (self._listeners, self._sizes, self._cache):
+                by_service.pop(key, None)
             return None
         failure = await self._open(listeners, wanted)
         found = self._registry.list(SLICES, key[0], labels={slices.SERVICE_NAME: key[1]})
         self._sizes[key] = sum(len(one.get("endpoints") or []) for one in found)
         for address, listener in listeners.items():
             listener.balancer.replace(self._backends(key, found, wanted[address]), _affinity_s(service))
-        self._forget_slices(key, found)
-        await self._note_port_map(service, listeners)
+        self._drop_cached(key, found)
+        await self._write_port_map(service, listeners)
         if failure is not None:
             raise failure
         return None
 
     def report(self, key: Key, error: Exception) -> None:
-        """Why a Service cannot be reached on its clusterIP."""
+        """Record an event for a Service that is not reachable on its clusterIP."""
         service = self._registry.find(SERVICES, *key)
         if service is not None and isinstance(error, CannotListen):
             self._events.event(service, "Warning", "FailedToListen", str(error))
 
     def close(self) -> None:
-        """Stop listening and reset all connections; also those of Services that are gone."""
+        """Stop listening and reset all connections, including those of deleted Services."""
         for listeners in self._listeners.values():
             for listener in listeners.values():
                 listener.close()
         self._listeners.clear()
         self._connections.abort_all()
 
-    def _tell_unserved(self, key: Key, service: Object | None) -> None:
-        """Say once which ports of a Service have a protocol that is not proxied."""
+    def _report_unserved(self, key: Key, service: Object | None) -> None:
+        """Record an event, once, for the ports of a Service whose protocol is not proxied."""
         unserved = ", ".join(_unserved(service)) if service else ""
-        if service is not None and unserved and self._told.get(key) != unserved:
+        if service is not None and unserved and self._reported.get(key) != unserved:
             message = f"only TCP is served on clusterIPs, not {unserved}: reach the pods directly"
             self._events.event(service, "Warning", "ProtocolNotServed", message)
         if unserved:
-            self._told[key] = unserved
+            self._reported[key] = unserved
         else:
-            self._told.pop(key, None)
+            self._reported.pop(key, None)
 
-    def _settle_s(self, key: Key) -> float:
-        """How long changes are collected: each of them costs a look at all endpoints."""
+    def _batch_s(self, key: Key) -> float:
+        """How long changes are collected: each sync reads all endpoints."""
         endpoints = self._sizes.get(key, 0)
-        return min(endpoints * SETTLE_S_PER_ENDPOINT, LONGEST_SETTLE_S) if endpoints >= SETTLE_FROM_ENDPOINTS else 0.0
+        return min(endpoints * BATCH_S_PER_ENDPOINT, MAX_BATCH_S) if endpoints >= BATCH_FROM_ENDPOINTS else 0.0
 
-    def _of_service(self, change: ObjectEvent) -> Iterable[Key]:
-        return [selection.key_of(change.object)]
-
-    def _of_slice(self, change: ObjectEvent) -> Iterable[Key]:
-        service = selection.labels_of(change.object).get(slices.SERVICE_NAME)
-        return [(selection.key_of(change.object)[0], service)] if service else []
-
-    def _of_pod(self, change: ObjectEvent) -> Iterable[Key]:
-        """A pod that is being deleted concerns all Services of its namespace that are listened for, once."""
-        key, uid = selection.key_of(change.object), change.object["metadata"]["uid"]
-        if change.type == "DELETED":
+    def _keys_of_pod(self, event: ObjectEvent) -> Iterable[Key]:
+        """All Services of the namespace with listeners, once for each pod that becomes terminating."""
+        key, uid = selection.key_of(event.object), event.object["metadata"]["uid"]
+        if event.type == "DELETED":
             if self._draining.get(key) == uid:
                 del self._draining[key]
             return []
-        if not pods.is_terminating(change.object) or self._draining.get(key) == uid:
+        if not pods.is_terminating(event.object) or self._draining.get(key) == uid:
             return []
         self._draining[key] = uid
         return [service for service in self._listeners if service[0] == key[0]]
 
     async def _open(self, listeners: dict[Address, PortListener], wanted: Iterable[Address]) -> CannotListen | None:
-        """Listen where nobody does yet: high ports first, as low ones that have to move go where there is room."""
+        """Open missing listeners, high ports first, as low ports may have to move to free high ones.
+
+        Returns the error of the last port that could not be opened, None if all were.
+        """
         failure = None
         for address in sorted(wanted, key=itemgetter(1), reverse=True):
             if address in listeners:
@@ -160,44 +160,40 @@ class ServiceProxy:
         return failure
 
     def _backends(self, key: Key, found: Iterable[Object], port_name: str) -> Backends:
-        """What is behind a port; a slice that is the very same object as before is not read again."""
-        known = self._read.setdefault(key, {})
+        """The backends of a port; a slice that is the very same object as before is not read again."""
+        cache = self._cache.setdefault(key, {})
         ready: list[Address] = []
         draining: list[Address] = []
         for one in found:
             name = one["metadata"]["name"], port_name
-            if name not in known or known[name].of is not one:
-                known[name] = _ReadSlice(one, frozenset(_pods(one)), _backends_of(one, port_name, {}))
-            is_any_draining = not self._draining.keys().isdisjoint(known[name].pods)
-            backends = _backends_of(one, port_name, self._draining) if is_any_draining else known[name].backends
+            if name not in cache or cache[name].slice is not one:
+                cache[name] = _CachedSlice(one, frozenset(_pods(one)), _backends_of(one, port_name, {}))
+            is_any_draining = not self._draining.keys().isdisjoint(cache[name].pods)
+            backends = _backends_of(one, port_name, self._draining) if is_any_draining else cache[name].backends
             ready += backends.ready
             draining += backends.draining
         return Backends(tuple(ready), tuple(draining))
 
-    def _forget_slices(self, key: Key, found: Iterable[Object]) -> None:
-        """Keep what was read of these slices only."""
+    def _drop_cached(self, key: Key, found: Iterable[Object]) -> None:
+        """Remove all slices but these from the cache."""
         names = {one["metadata"]["name"] for one in found}
-        known = self._read.get(key, {})
-        self._read[key] = {name: one for name, one in known.items() if name[0] in names}
+        cache = self._cache.get(key, {})
+        self._cache[key] = {name: one for name, one in cache.items() if name[0] in names}
 
-    async def _note_port_map(self, service: Object, listeners: Mapping[Address, PortListener]) -> None:
-        """Say on the Service, and in an event, which ports have another number."""
+    async def _write_port_map(self, service: Object, listeners: Mapping[Address, PortListener]) -> None:
+        """Write the ports that are served at another number to an annotation, and record events."""
         moved = {port: one.port for (_, port), one in listeners.items() if one.port != port}
         if moved == port_map.of(service):
             return
 
-        def note(newest: Object) -> None:
-            notes = newest["metadata"].setdefault("annotations", {})
+        def annotate(newest: Object) -> None:
+            annotations = newest["metadata"].setdefault("annotations", {})
             if moved:
-                notes[port_map.ANNOTATION] = port_map.text(moved)
+                annotations[port_map.ANNOTATION] = port_map.text(moved)
             else:
-                notes.pop(port_map.ANNOTATION, None)
+                annotations.pop(port_map.ANNOTATION, None)
 
-        try:
-            await self._registry.mutate(SERVICES, *selection.key_of(service), note)
-        except StatusError as error:
-            if error.code != 404:
-                raise
+        await write_errors.ignoring_gone(self._registry.mutate(SERVICES, *selection.key_of(service), annotate))
         for port, real in moved.items():
             message = (
                 f"ports below 1024 need privileges on this machine: port {port} is served at {real} "
@@ -207,22 +203,27 @@ class ServiceProxy:
 
 
 @dataclass(frozen=True, slots=True)
-class _ReadSlice:
-    """What one port of a slice leads to.
+class _CachedSlice:
+    """The backends of one port in a slice.
 
     Attributes:
-        of: the slice.
-        pods: those that its endpoints refer to.
-        backends: what the port leads to as long as none of them is being deleted.
+        slice: the EndpointSlice.
+        pods: the pods of its endpoints.
+        backends: the backends while none of these pods is terminating.
     """
 
-    of: Object
+    slice: Object
     pods: frozenset[Key]
     backends: Backends
 
 
+def _keys_of_slice(event: ObjectEvent) -> Iterable[Key]:
+    service = selection.labels_of(event.object).get(slices.SERVICE_NAME)
+    return [(selection.key_of(event.object)[0], service)] if service else []
+
+
 def _backends_of(one: Object, port_name: str, leaving_pods: Mapping[Key, str]) -> Backends:
-    """The backends of a port in one slice; `leaving_pods` are the uids of pods that are being deleted."""
+    """The backends of a port in one slice; `leaving_pods` are the uids of terminating pods by key."""
     number = None if one["addressType"] == "FQDN" else _number(one, port_name)
     if number is None:
         return Backends()
@@ -245,15 +246,15 @@ def _pods(one: Object) -> Iterable[Key]:
         yield target.get("namespace", ""), target.get("name", "")
 
 
-def _make_room(listeners: dict[Address, PortListener], wanted: Container[Address]) -> None:
-    """Close what had to move to a port that the Service itself has now; it will move elsewhere."""
+def _close_in_the_way(listeners: dict[Address, PortListener], wanted: Container[Address]) -> None:
+    """Close listeners of moved ports on numbers that the Service itself now has; they move to other numbers."""
     for (host, port), listener in list(listeners.items()):
         if listener.port != port and (host, listener.port) in wanted:
             listeners.pop((host, port)).close()
 
 
 def _addresses(service: Object) -> dict[Address, str]:
-    """Where the proxy must listen for a Service, with the names of the ports."""
+    """The addresses to listen on for a Service, with the names of the ports; empty without a clusterIP."""
     spec = service["spec"]
     host = spec.get("clusterIP") or "None"
     if host == "None" or spec.get("type") == "ExternalName":

@@ -1,6 +1,7 @@
-"""The resolvers of this machine, which are asked for names outside the cluster.
+"""Forwards DNS queries for names outside the cluster to the machine's resolvers; called by `server`.
 
-`server` uses it. Every question takes bounded time; nothing is kept.
+Every query takes bounded time; responses are not cached.
+
 
 Source: resolv.conf(5).
 """
@@ -13,18 +14,18 @@ from typing import Final
 RESOLV_CONF: Final = Path("/etc/resolv.conf")
 PORT: Final = 53
 WITHIN_S: Final = 2.0
-ASKED_MAX: Final = 3
+RESOLVERS_MAX: Final = 3
 MESSAGE_MAX_BYTES: Final = 65_535
 
 
 def machine_resolvers(path: Path = RESOLV_CONF) -> tuple[str, ...]:
-    """The addresses of the machine's resolvers, in order. Blocks."""
+    """The addresses of the machine's resolvers in order, empty without any. Blocks."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return ()
     words = [line.split() for line in lines]
-    return tuple(word[1] for word in words if len(word) > 1 and word[0] == "nameserver")[:ASKED_MAX]
+    return tuple(word[1] for word in words if len(word) > 1 and word[0] == "nameserver")[:RESOLVERS_MAX]
 
 
 class _Reply(asyncio.DatagramProtocol):
@@ -34,18 +35,18 @@ class _Reply(asyncio.DatagramProtocol):
         self.received: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
     def datagram_received(self, data: bytes, addr: object) -> None:
-        """The answer."""
+        """Set the response."""
         if not self.received.done():
             self.received.set_result(data)
 
     def error_received(self, exc: Exception) -> None:
-        """Nobody listens there."""
+        """Set an empty response: the resolver is not reachable."""
         if not self.received.done():
             self.received.set_result(b"")
 
 
 async def ask(message: bytes, resolvers: Sequence[str], *, port: int = PORT) -> bytes:
-    """The first answer to `message`, sent over UDP to one after the other; empty where none answers."""
+    """The first response to `message`, which is sent over UDP to one resolver after the other; empty without any."""
     for resolver in resolvers:
         try:
             async with asyncio.timeout(WITHIN_S):
@@ -68,7 +69,7 @@ async def _ask_one(message: bytes, resolver: str, port: int) -> bytes:
 
 
 async def ask_by_stream(message: bytes, resolvers: Sequence[str], *, port: int = PORT) -> bytes:
-    """As `ask`, over TCP, for answers that are too long for UDP."""
+    """As `ask`, over TCP, for responses that are too long for UDP."""
     for resolver in resolvers:
         try:
             async with asyncio.timeout(WITHIN_S):

@@ -1,7 +1,8 @@
-"""The name server of the control plane: a resolver that pods ask, on an address of the block.
+"""The cluster DNS server: serves the cluster's zone and forwards other queries to the machine's resolvers.
 
-`up.machine` opens the sockets before anything runs, so that the node knows whether there is a name server, and runs
-`NameServer`. What is not the cluster's is asked of the machine's resolvers.
+`cluster_names` opens the sockets before the node starts, so that the node knows whether there is a name server, and
+runs `NameServer`.
+
 
 Source: RFC 1035; CoreDNS' answers for the cluster's zone.
 """
@@ -20,41 +21,40 @@ from podscaler.controlplane.network.zone import NameAnswer, Zone
 PORT: Final = 53
 TTL_S: Final = 5
 WAITING_MAX: Final = 200
-"""Questions that wait for the machine's resolvers; what comes on top is told that there is no answer."""
+"""The most queries that wait for the machine's resolvers; further ones get SERVFAIL."""
 
 STREAMS_MAX: Final = 100
 STREAM_IDLE_S: Final = 10.0
 _FREE_PORT_ATTEMPTS: Final = 10
-"""A port that is free for datagrams may be taken for streams."""
-
+"""A port that is free for UDP may be taken for TCP."""
 Address = tuple[str, int]
 _NO_SUCH_NAME: Final = NameAnswer()
-"""This very value, other than one like it, says that there is no such name."""
+"""The answer for a name that does not exist, compared by identity."""
 
 
 class Ask(Protocol):
-    """`resolvers.ask`, or the same over TCP."""
+    """`resolvers.ask` or `resolvers.ask_by_stream`."""
 
     async def __call__(self, message: bytes, resolvers: Sequence[str], *, port: int = PORT) -> bytes:
-        """The first answer, empty where nobody answers."""
+        """The first response, empty without any."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Sockets:
-    """What the name server listens on, bound and not yet served."""
+    """The bound sockets of the name server."""
 
     datagrams: socket.socket
     streams: socket.socket
 
     def close(self) -> None:
-        """Let go of the address."""
+        """Close both."""
         self.datagrams.close()
         self.streams.close()
 
 
 def open_sockets(host: str, port: int = PORT) -> Sockets:
-    """Bind both; port 0: any that is free for both. Raises OSError where that is not allowed or the port is taken."""
+    """Bind UDP and TCP; port 0 for any that is free for both. Raises OSError if the port is taken or not allowed."""
     for _ in range(_FREE_PORT_ATTEMPTS if port == 0 else 0):
         with suppress(OSError):
             return _bound(host, port)
@@ -76,8 +76,10 @@ class NameServer:
     """See the module.
 
     Args:
-        sockets: stay open when `run` ends, so that it can run again; the caller closes them.
-        forward_to: the resolvers for everything else, as addresses.
+        zone: the names of the cluster.
+        sockets: they stay open when `run` ends, so that it can run again; the caller closes them.
+        forward_to: the IP addresses of the resolvers for other names.
+        forward_port: their port.
     """
 
     def __init__(self, zone: Zone, sockets: Sockets, *, forward_to: Sequence[str], forward_port: int = PORT) -> None:
@@ -89,7 +91,7 @@ class NameServer:
         self._streams = 0
 
     async def run(self) -> None:
-        """Answer until cancelled."""
+        """Serve until cancelled."""
         loop = asyncio.get_running_loop()
         transport, _ = await loop.create_datagram_endpoint(
             lambda: _Datagrams(self._asked), sock=self._sockets.datagrams.dup()
@@ -103,7 +105,7 @@ class NameServer:
                 task.cancel()
 
     def _asked(self, message: bytes, client: Address, transport: asyncio.DatagramTransport) -> None:
-        """A question over UDP: answered at once, unless others have to be asked."""
+        """Answer a query over UDP: at once, unless it has to be forwarded."""
         try:
             question = messages.read_question(message)
         except Malformed:
@@ -136,13 +138,13 @@ class NameServer:
         return await self._aliased(question, found.alias, ask)
 
     def _own(self, question: Question) -> NameAnswer | None:
-        """What the cluster says, None for names of others."""
+        """The answer of the cluster's zone, None for names outside of it."""
         if not self._zone.is_mine(question.name):
             return None
         return self._zone.find(question.name, question.type) or _NO_SUCH_NAME
 
     async def _aliased(self, question: Question, alias: str, ask: Ask) -> bytes:
-        """The other name, and its addresses, which the client does not ask for by itself."""
+        """A CNAME record and the addresses of its target, as clients do not query for them."""
         records = [messages.canonical(alias)]
         if question.type in (messages.A, messages.AAAA):
             asked = messages.question_for(alias, question.type, question.number)
@@ -155,7 +157,7 @@ class NameServer:
         return messages.answer(question, records, ttl_s=TTL_S)
 
     async def _serve_stream(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Questions over TCP, one after the other."""
+        """Answer the queries of a TCP connection, one after the other."""
         self._streams += 1
         try:
             while self._streams <= STREAMS_MAX:
@@ -167,25 +169,25 @@ class NameServer:
                     writer.write(len(answer).to_bytes(2, "big") + answer)
                     await writer.drain()
         except (TimeoutError, OSError, asyncio.IncompleteReadError, Malformed):
-            return  # what was answered is answered; the client may ask again
+            return  # the client reconnects for further queries
         finally:
             self._streams -= 1
             writer.close()
 
 
 class _Datagrams(asyncio.DatagramProtocol):
-    """Hands questions over."""
+    """Passes received datagrams to `asked`."""
 
     def __init__(self, asked: Callable[[bytes, Address, asyncio.DatagramTransport], None]) -> None:
         self._asked = asked
         self._transport: asyncio.DatagramTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
+        """Set the transport."""
         self._transport = cast(asyncio.DatagramTransport, transport)
 
     def datagram_received(self, data: bytes, addr: Address) -> None:
-        """A question."""
+        """Pass a query on."""
         if self._transport is not None:
             self._asked(data, addr, self._transport)
 
@@ -207,6 +209,6 @@ def _data(answer: bytes, kind: int) -> list[bytes]:
 
 
 def _send(transport: asyncio.DatagramTransport, answer: bytes, client: Address) -> None:
-    """Send, or say that it is too long for UDP: small answers are all that clients without EDNS take."""
+    """Send a response, truncated if it is too long for clients without EDNS."""
     if not transport.is_closing():
         transport.sendto(answer if len(answer) <= messages.UDP_MAX_BYTES else messages.truncated(answer), client)

@@ -1,7 +1,8 @@
-"""The names of a cluster: Services, the pods behind headless ones, and what they stand for now.
+"""Resolves the DNS names of the cluster: Services, endpoints of headless Services, and pods.
 
-`server` asks for every question. Everything is read from the registry's memory at that moment; only the question for
-the name of an address looks at all Services.
+`server` calls it for every query. Records are computed from the registry at that moment; only a reverse lookup reads
+all Services.
+
 
     SERVICE.NAMESPACE.svc.ZONE            clusterIP; of a headless Service the addresses of its endpoints
     HOSTNAME.SERVICE.NAMESPACE.svc.ZONE   one endpoint (a-b-c-d for one without a hostname)
@@ -31,11 +32,11 @@ _ADDRESSES: Final = ".in-addr.arpa"
 
 @dataclass(frozen=True, slots=True)
 class NameAnswer:
-    """What a name stands for.
+    """The answer for an existing name.
 
     Attributes:
-        records: of the type asked for; may be empty where the name has others.
-        alias: the name outside the cluster that it is another word for, empty for none.
+        records: of the requested type; may be empty if the name has records of other types.
+        alias: the external name of a Service of type ExternalName, else empty.
     """
 
     records: tuple[ResourceRecord, ...] = ()
@@ -46,7 +47,8 @@ class Zone:
     """See the module.
 
     Args:
-        cluster_cidr: the addresses of this cluster, whose names nobody else knows.
+        registry: the Services, slices and namespaces.
+        cluster_cidr: the addresses of this cluster, for reverse lookups.
     """
 
     def __init__(self, registry: Registry, *, cluster_cidr: str) -> None:
@@ -54,14 +56,14 @@ class Zone:
         self._network = ipaddress.ip_network(cluster_cidr)
 
     def is_mine(self, name: str) -> bool:
-        """Whether nobody else can answer for the name."""
+        """Whether the cluster's zone is authoritative for the name."""
         if name.endswith(_ADDRESSES):
             address = _reversed(name)
             return address is not None and ipaddress.ip_address(address) in self._network
         return name == ZONE or name.endswith(f".{ZONE}")
 
     def find(self, name: str, kind: int) -> NameAnswer | None:
-        """What a name of ours (`is_mine`) stands for, None where there is no such name."""
+        """The answer for a name of the zone (`is_mine`) and a record type, None if the name does not exist."""
         if name.endswith(_ADDRESSES):
             return self._of_address(_reversed(name) or "", kind)
         labels = name.removesuffix(ZONE).strip(".").split(".") if name != ZONE else []
@@ -93,7 +95,7 @@ class Zone:
         return NameAnswer() if rest in (["_tcp"], ["_udp"]) else None
 
     def _hosts(self, service: Object) -> Iterator[tuple[str, str]]:
-        """Addresses with the names that they have below the Service."""
+        """The addresses of a Service, each with its hostname below the Service's name (empty for a clusterIP)."""
         cluster_ip = service["spec"].get("clusterIP", "")
         if cluster_ip != "None":
             if cluster_ip:
@@ -167,6 +169,6 @@ def _is_address(text: str) -> bool:
 
 
 def _reversed(name: str) -> str | None:
-    """The address that a name of the reverse zone is about."""
+    """The address of a name in the reverse zone, None if it is not one."""
     address = ".".join(reversed(name.removesuffix(_ADDRESSES).split(".")))
     return address if _is_address(address) else None

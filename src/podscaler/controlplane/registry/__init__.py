@@ -1,5 +1,7 @@
-"""The API objects by kind: every read and write of HTTP, controllers and node goes through here.
+"""The API objects by kind: all reads and writes of HTTP handlers, controllers and node.
 
-Reading order: `registry` is the protocol; `objects` and `writing` carry out; `field_managers` tracks managedFields.
+Entry points: `registry.Registry` for controllers and node, `objects.Objects` for the API server.
+Reading order: `registry`, `objects`, `writing` (one write), `preparing`, `deletion`; `field_managers` tracks
+managedFields; `providers` and `pod_connections` are the interfaces of logs, metrics and sessions.
 May import: `controlplane.storage` and below.
 """

@@ -1,8 +1,7 @@
-"""For whom the current task writes: the user of a request, or the control plane itself as `users.SYSTEM`.
+"""The user on whose behalf the current task writes, as a context variable.
 
-`apiserver.auth_filter` sets it for each request once the user is known, `local.LocalRegistry` for each write of a
-controller or of the node; `escalation`, which is called deep inside of a write, asks. It is a context variable because
-what lies between (objects, writer, store) serves many. Nobody acts by default: a write without an author is refused.
+`apiserver.auth_filter` sets it for each request, `registry.Registry` for each write of a controller or of the node;
+the admission check `escalation` reads it inside of a write. There is no default: a write without a user is refused.
 """
 
 from collections.abc import Iterator
@@ -16,13 +15,13 @@ _USER: ContextVar[User] = ContextVar("podscaler-acting-user")
 
 
 def begin(user: User) -> None:
-    """From now on this task acts for `user`."""
+    """Set the user of the current task."""
     _USER.set(user)
 
 
 @contextmanager
 def as_user(user: User) -> Iterator[None]:
-    """Within the block, this task acts for `user`."""
+    """Set the user of the current task within the block."""
     before = _USER.set(user)
     try:
         yield
@@ -31,11 +30,7 @@ def as_user(user: User) -> Iterator[None]:
 
 
 def current() -> User:
-    """For whom this task acts.
-
-    Raises:
-        StatusError: 403 where nobody said so.
-    """
+    """The user of the current task. Raises StatusError 403 if none is set."""
     user = _USER.get(None)
     if user is None:
         raise StatusError("forbidden: the author of this write is not known", code=403, reason="Forbidden", details={})

@@ -1,9 +1,8 @@
-"""What the server gives an object while it is written: taken before the object is judged, final once it is committed.
+"""Allocation of cluster-wide values (clusterIPs, node ports) to an object that is being written.
 
-`writing` asks for it between the preparation of an object and its validation, as upstream does, also on dry runs;
-`network.cluster_ips` gives Services their addresses. A decision about a write is never interleaved with another, so
-that what one has taken and given back nobody has missed. A write that was decided and then not committed (the disk
-failed) gives back what it was given: `undo`, which the transaction calls.
+`writing` allocates between the preparation of an object and its validation, as upstream does, also for dry runs;
+`network.cluster_ips` allocates addresses and ports to Services. Decisions about writes are serial, so no other write
+sees what a refused one had allocated. If the commit of a decided write fails, the transaction calls `undo`.
 
 Source: upstream's registry store (BeginCreate, BeginUpdate).
 """
@@ -19,57 +18,57 @@ def _do_nothing() -> None:
 
 
 class Allocation:
-    """What one write is given; left (`with`) without `keep`, it is taken back.
+    """The values of one write; leaving the `with` block without `commit` releases them.
 
     Args:
-        spec: fields of the spec that the object gets, in place of its own; empty where it lacks nothing.
-        keep: called once the write is decided.
-        take_back: called if it is refused, or is a dry run.
-        undo: called if the write was decided (`keep`) and its commit failed; reads show the last commit then, and the
-            undo of every later write was called before.
+        spec: the allocated fields of the spec, which replace the object's own; empty if nothing was allocated.
+        commit: called when the write is decided.
+        release: called if the write is refused, or is a dry run.
+        undo: called if the commit of a decided write failed. Reads then return the last commit, and the `undo` of every
+            later write has been called.
     """
 
     def __init__(
         self,
         spec: Object,
         *,
-        keep: Callable[[], None] = _do_nothing,
-        take_back: Callable[[], None] = _do_nothing,
+        commit: Callable[[], None] = _do_nothing,
+        release: Callable[[], None] = _do_nothing,
         undo: Callable[[], None] = _do_nothing,
     ) -> None:
         self.spec = spec
         self.undo = undo
-        self._keep = keep
-        self._take_back = take_back
+        self._commit = commit
+        self._release = release
 
-    def filled(self, obj: Object) -> Object:
-        """The object with what it is given; its own parts are not changed."""
+    def applied_to(self, obj: Object) -> Object:
+        """A copy of the object with the allocated fields; its other parts are shared."""
         return {**obj, "spec": {**obj["spec"], **self.spec}} if self.spec else obj
 
-    def keep(self) -> None:
-        """The object has it from now on, unless `undo` is called."""
-        self._keep()
-        self._take_back = _do_nothing
+    def commit(self) -> None:
+        """Keep the values for the object, unless `undo` is called."""
+        self._commit()
+        self._release = _do_nothing
 
     def __enter__(self) -> "Allocation":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._take_back()
+        self._release()
 
 
-class Give(Protocol):
-    """Who gives objects of a kind what they lack."""
+class Allocator(Protocol):
+    """Allocates values to the objects of one kind."""
 
     def __call__(self, new: Object, old: Object | None, *, is_dry: bool) -> Allocation:
-        """What `new` is given, which is prepared and not yet judged; `old` is stored, None for a new object.
+        """The allocation for `new`, which is prepared but not validated; `old` is stored, None for a new object.
 
-        Raises StatusError where the object cannot have what it asks for; nothing is taken then.
+        Raises StatusError if a value cannot be allocated; nothing is allocated then.
         """
         ...
 
 
-def nothing(new: Object, old: Object | None, *, is_dry: bool) -> Allocation:
-    """For kinds that are given nothing."""
+def allocate_nothing(new: Object, old: Object | None, *, is_dry: bool) -> Allocation:
+    """The allocator of kinds without allocated values."""
     del new, old, is_dry
     return Allocation({})

@@ -1,13 +1,13 @@
-"""What a delete does to an object: mark it, remove it, or both, by its finalizers and its kind's grace period.
+"""Plans a delete: mark an object, remove it, or both, by its finalizers and its kind's grace period.
 
-`Objects` calls it inside a transaction. Pure: objects in, a plan out.
+`writing` calls it inside a transaction. The functions are pure.
 
-1. Preconditions that do not hold refuse the delete.
-2. A propagation policy puts the finalizer `orphan` or `foregroundDeletion` on the object (or takes them off); the
-   garbage collector acts on them.
-3. A kind with a grace period (Pod) is marked with the time at which it has to be gone. A later delete can only shorten
-   that. Without a grace period left, or in a kind that has none, the object goes at once,
-4. unless something holds it: then it stays, marked, until the last finalizer is removed.
+1. If a precondition fails, the delete is refused.
+2. A propagation policy adds the finalizer `orphan` or `foregroundDeletion` (or removes both) for the garbage collector.
+3. An object of a kind with a grace period (Pod) is marked with its deadline, which a later delete can only shorten.
+   Without a grace period, or when it is 0, the object is removed at once,
+4. unless it has finalizers (or its strategy holds it): then it stays, marked, until the last one is removed.
+
 
 Source: the API conventions on deletion, finalizers and propagation; the captures `delete-*`.
 """
@@ -29,14 +29,14 @@ _POLICIES = ("Foreground", "Background", "Orphan")
 
 @dataclass(frozen=True, slots=True)
 class DeletionPlan:
-    """What to do: store `marked` first (None: nothing to store), then remove the object if it is `gone`."""
+    """Store `marked` first (None: nothing to store), then remove the object if `gone`."""
 
     marked: Object | None
     gone: bool
 
 
 def check_options(options: DeleteOptions) -> None:
-    """Raise StatusError 422 for a policy that there is not, or two that contradict each other."""
+    """Raise StatusError 422 for an unknown policy, or for both a policy and orphanDependents."""
     errors = []
     policy = options.propagation
     if policy and policy not in _POLICIES:
@@ -49,7 +49,7 @@ def check_options(options: DeleteOptions) -> None:
 
 
 def check_preconditions(resource: Resource, stored: Entry, options: DeleteOptions) -> None:
-    """Raise StatusError 409 if `stored` is not the object that the client means."""
+    """Raise StatusError 409 if `stored` does not meet the preconditions."""
     uid, version = options.preconditions.uid, options.preconditions.resource_version
     if uid and uid != stored.uid:
         why = (
@@ -66,7 +66,7 @@ def check_preconditions(resource: Resource, stored: Entry, options: DeleteOption
 
 
 def plan(resource: Resource, stored: Object, options: DeleteOptions, now_ns: int) -> DeletionPlan:
-    """What a delete with these options does to `stored`, which it may change."""
+    """The plan of a delete with these options; `stored` may be changed in place."""
     metadata = stored["metadata"]
     if resource.strategy.grace_period_s is not None and _is_pending(metadata, options):
         return DeletionPlan(marked=None, gone=False)
@@ -88,7 +88,7 @@ def plan(resource: Resource, stored: Object, options: DeleteOptions, now_ns: int
 
 
 def is_due(resource: Resource, new: Object, old: Object) -> bool:
-    """Whether an update from `old` to `new` took away the last thing that kept a deleted object."""
+    """Whether the update from `old` to `new` removed the last finalizer of a deleted object, which is then removed."""
     stored = old["metadata"]
     if not stored.get("deletionTimestamp") or stored.get("deletionGracePeriodSeconds", 0) != 0:
         return False
@@ -96,7 +96,7 @@ def is_due(resource: Resource, new: Object, old: Object) -> bool:
 
 
 def _is_pending(metadata: Object, options: DeleteOptions) -> bool:
-    """Whether a graceful deletion goes on that this delete does not shorten."""
+    """Whether a graceful deletion is in progress that this delete does not shorten."""
     remaining_s = metadata.get("deletionGracePeriodSeconds", 0)
     if "deletionTimestamp" not in metadata or remaining_s == 0:
         return False
@@ -105,7 +105,7 @@ def _is_pending(metadata: Object, options: DeleteOptions) -> bool:
 
 
 def _mark_gracefully(resource: Resource, obj: Object, options: DeleteOptions, now_ns: int) -> bool:
-    """Set time and grace period of a kind that has one; False where the kind, or this object, has none to set."""
+    """Set deadline and grace period; returns False if the kind, or this object, has no grace period to set."""
     strategy, metadata = resource.strategy, obj["metadata"]
     if strategy.grace_period_s is None:
         return False
@@ -124,7 +124,7 @@ def _mark_gracefully(resource: Resource, obj: Object, options: DeleteOptions, no
 
 
 def _mark(metadata: Object, now_ns: int) -> None:
-    """Mark an object that only its finalizers keep."""
+    """Mark an object that stays only because of its finalizers."""
     if "deletionGracePeriodSeconds" not in metadata:
         _raise_generation(metadata)
     now = rfc3339(now_ns)
@@ -133,7 +133,7 @@ def _mark(metadata: Object, now_ns: int) -> None:
 
 
 def _shorten(metadata: Object, period_s: int) -> None:
-    """Move the deadline to what it would be had the period been `period_s` from the start."""
+    """Set the deadline to `period_s` after the first delete."""
     deadline = datetime.strptime(metadata["deletionTimestamp"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     began_ns = int(deadline.timestamp()) * NANOSECONDS - _duration_ns(metadata["deletionGracePeriodSeconds"])
     metadata["deletionTimestamp"] = rfc3339(began_ns + _duration_ns(period_s))
@@ -141,7 +141,7 @@ def _shorten(metadata: Object, period_s: int) -> None:
 
 
 def _duration_ns(period_s: int) -> int:
-    """As Go has it: what is longer than 292 years wraps, so that the deadline of a foolish period is a date at all."""
+    """The duration with Go's overflow: periods over 292 years wrap around, so that the deadline is a valid date."""
     return numbers.wrap64(period_s * NANOSECONDS)
 
 
@@ -151,14 +151,14 @@ def _raise_generation(metadata: Object) -> None:
 
 
 def _wanted_s(options: DeleteOptions) -> int | None:
-    """The grace period that the client names; a negative one counts as one second."""
+    """The grace period of the options, None without one; a negative one counts as one second."""
     if options.grace_period_s is None:
         return None
     return options.grace_period_s if options.grace_period_s >= 0 else 1
 
 
 def _finalizers(resource: Resource, finalizers: list[str], options: DeleteOptions) -> list[str]:
-    """`finalizers` with those of the garbage collector as the policy wants them."""
+    """`finalizers` with those of the garbage collector according to the policy."""
     wanted = _wanted_finalizer(resource, finalizers, options)
     if wanted in finalizers:
         return finalizers
@@ -167,7 +167,7 @@ def _finalizers(resource: Resource, finalizers: list[str], options: DeleteOption
 
 
 def _wanted_finalizer(resource: Resource, finalizers: list[str], options: DeleteOptions) -> str:
-    """What the client says, else what an earlier delete said, else the kind's default; empty for background."""
+    """The finalizer of the options' policy, else of an earlier delete, else the default; empty for background."""
     if resource.strategy.has_no_dependents:
         return ""
     if options.orphan_dependents is not None:

@@ -1,27 +1,26 @@
-"""The recorder through which controllers and the node report what happened to an object, as core/v1 Events.
+"""The event recorder of controllers and node: records core/v1 Events without waiting for the write.
 
-Called by every part of the control plane that reports; nobody waits for an event to be written. Reports go through a
-bounded buffer (the oldest wait, new ones are dropped when it is full) to one writer per recorder, which runs only while
-there is something to write. A write that the registry refuses is logged and dropped: an event is news, not state.
+Events go through a bounded buffer (new ones are dropped when it is full) to one writer task per recorder, which runs
+only while there are events to write. An event that the registry refuses is logged and dropped.
 """
 
 import asyncio
 import logging
 import random
 from collections import deque
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-from podscaler.base.clock import Clock, rfc3339
+from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.registry.registry import Object, Registry
-from podscaler.events.event_correlation import Correlator, EventDraft
+from podscaler.event_correlation import Correlator, EventDraft, core_event
 
 BUFFERED_EVENTS: Final = 5000
-WRITTEN_AT_ONCE: Final = 64
-"""Writes that go to the registry together, which commits them together."""
+BATCH_EVENTS: Final = 64
+"""How many events are written concurrently, so that they share a commit."""
 
 _IS_NEW: Final = " new"
-"""Key of a mark on an event that is to be created; taken off before it is written."""
+"""Key of a mark on an event that is to be created; removed before the write."""
 
 
 _log = logging.getLogger(__name__)
@@ -33,8 +32,8 @@ class EventRecorder:
     Args:
         registry: where Events are written.
         component: `source.component` and `reportingComponent`: `kubelet`, `deployment-controller`, ...
-        clock: timestamps.
-        host: `source.host`, the node's name where the component belongs to one.
+        clock: for timestamps.
+        host: `source.host`: the node's name for a component of a node.
     """
 
     def __init__(self, registry: Registry, component: str, clock: Clock, *, host: str = "") -> None:
@@ -51,23 +50,28 @@ class EventRecorder:
     def event(
         self, obj: Object, type: Literal["Normal", "Warning"], reason: str, message: str, *, field_path: str = ""
     ) -> None:
-        """Report that `reason` (CamelCase) happened to `obj`; `message` is a sentence for people. Never waits or fails.
+        """Record an Event about `obj`; never waits or raises.
 
-        `obj` needs apiVersion, kind and metadata; `field_path` names a part of it (`spec.containers{web}`).
+        Args:
+            obj: with apiVersion, kind and metadata.
+            type: of the Event.
+            reason: in CamelCase.
+            message: a sentence for users.
+            field_path: a part of the object (`spec.containers{web}`), empty for the whole object.
         """
         if len(self._buffer) >= BUFFERED_EVENTS:
             if not self._has_dropped:
-                _log.warning("events are dropped, the buffer is full; the first one: %s %s", reason, message)
+                _log.warning("events are dropped, as the buffer is full; first: %s %s", reason, message)
             self._has_dropped = True
             return
-        self._last_at_ns = max(self._clock.now_ns(), self._last_at_ns + 1)  # names must differ within an instant
+        self._last_at_ns = max(self._clock.now_ns(), self._last_at_ns + 1)  # names contain the time and must differ
         event = EventDraft(_subject(obj, field_path), obj["metadata"]["name"], type, reason, message, self._last_at_ns)
         self._buffer.append((obj, field_path, event))
         if self._writer is None or self._writer.done():
             self._writer = asyncio.get_running_loop().create_task(self._write_buffered())
 
     async def flush(self) -> None:
-        """Return once everything reported so far is written or dropped."""
+        """Return once all events recorded so far are written or dropped."""
         if self._writer is not None:
             await self._writer
 
@@ -75,13 +79,13 @@ class EventRecorder:
         while self._buffer:
             self._has_dropped = False
             batch: dict[str, Object] = {}
-            for _ in range(min(len(self._buffer), WRITTEN_AT_ONCE)):
+            for _ in range(min(len(self._buffer), BATCH_EVENTS)):
                 self._correlate(batch, *self._buffer.popleft())
             await asyncio.gather(*(self._try_to_write(event) for event in batch.values()))
 
-    def _correlate(self, batch: dict[str, Object], obj: Object, field_path: str, reported: EventDraft) -> None:
-        """Add to the batch what is to be written for one report; an event twice in a batch is written once."""
-        written = self._correlator.correlate(reported)
+    def _correlate(self, batch: dict[str, Object], obj: Object, field_path: str, recorded: EventDraft) -> None:
+        """Add the Event to write to the batch; one that is recorded twice in a batch is written once."""
+        written = self._correlator.correlate(recorded)
         if written is None:
             return
         event = self._body(obj, field_path, written)
@@ -93,7 +97,7 @@ class EventRecorder:
             await self._write(event)
         except StatusError as error:
             name = event["involvedObject"]["name"]
-            _log.info("event %s of %s not written: %s", event["reason"], name, error.message)
+            _log.info("event %s of %s was not written: %s", event["reason"], name, error.message)
 
     async def _write(self, event: Object) -> None:
         meta = event["metadata"]
@@ -118,31 +122,12 @@ class EventRecorder:
             "resourceVersion": meta.get("resourceVersion", ""),
             "fieldPath": field_path,
         }
-        return {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"name": event.name, "namespace": meta.get("namespace") or "default"},
-            "involvedObject": _without_empty(involved),
-            "reason": event.reason,
-            "message": event.message,
-            "source": _without_empty({"component": self._component, "host": self._host}),
-            "firstTimestamp": rfc3339(event.first_at_ns),
-            "lastTimestamp": rfc3339(event.at_ns),
-            "count": event.count,
-            "type": event.type,
-            "eventTime": None,
-            "reportingComponent": self._component,
-            "reportingInstance": self._host,
-        }
+        return core_event(event, involved, component=self._component, host=self._host)
 
 
 def _recount(old: Object, event: Object) -> None:
     for field in ("count", "lastTimestamp", "message"):
         old[field] = event[field]
-
-
-def _without_empty(values: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if value}
 
 
 def _subject(obj: Object, field_path: str) -> tuple[str, ...]:

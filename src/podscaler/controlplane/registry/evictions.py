@@ -1,9 +1,9 @@
-"""Evicting a pod: a delete that a PodDisruptionBudget can refuse.
+"""Evicts a pod: a delete that a PodDisruptionBudget can refuse.
 
-`handlers.subresources` calls it for `POST .../pods/NAME/eviction`; `apps.disruption` keeps the budgets' statuses. What
-a budget allows is taken from its status before the pod is deleted, so that two evictions never use the same allowance.
+`handlers.subresources` calls it for `POST .../pods/NAME/eviction`; `apps.disruption` writes the budgets' statuses. The
+allowed disruptions in the status are lowered before the pod is deleted, so that no two evictions use the same one.
 
-Source: documentation "API-initiated Eviction"; upstream's refusals.
+Source: documentation "API-initiated Eviction"; upstream's error messages.
 """
 
 from dataclasses import replace
@@ -26,28 +26,28 @@ _SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction s
 
 
 async def evict(objects: Objects, namespace: str, name: str, *, options: DeleteOptions, now_ns: int) -> None:
-    """Delete the pod, as soon as its budget, if it has one, has allowed it.
+    """Delete the pod if its budget, if it has one, allows it.
 
     Raises:
-        StatusError: 403, 404, 409; 429 where the budget does not allow it now, 500 where there are several.
+        StatusError: 403, 404, 409; 429 if the budget does not allow it now, 500 if there are several budgets.
     """
     pod = objects.get(PODS, namespace, name).decode()
-    budgets = [] if _is_free(pod) else _budgets_of(objects, pod)
+    budgets = [] if _is_unprotected(pod) else _budgets_of(objects, pod)
     if len(budgets) > 1:
         raise api_errors.unnamed_failure(_SEVERAL)
     for budget in budgets:
-        if not _may_go_unhealthy(pod, budget):
-            await _take(objects, budget["metadata"]["name"], pod, now_ns=now_ns, is_dry_run=options.dry_run)
+        if not _is_free_unhealthy(pod, budget):
+            await _use_disruption(objects, budget["metadata"]["name"], pod, now_ns=now_ns, is_dry_run=options.dry_run)
     if not options.dry_run:
         options = await _mark(objects, namespace, name, options=options, now_ns=now_ns)
     await objects.delete(PODS, namespace, name, options=options)
 
 
 async def _mark(objects: Objects, namespace: str, name: str, *, options: DeleteOptions, now_ns: int) -> DeleteOptions:
-    """Note in the pod's status why it goes; returns the options for the delete that follows.
+    """Set the condition DisruptionTarget of the pod; returns the options of the delete that follows.
 
-    A pod that does not meet the preconditions stays as it is: the delete refuses it. A resourceVersion that it does
-    meet is that of before the mark, so the delete looks for that of the marked pod.
+    A pod that does not meet the preconditions is not changed: the delete refuses it. A resourceVersion precondition is
+    replaced by the version after this update.
     """
     wanted = options.preconditions
     is_met = False
@@ -57,7 +57,7 @@ async def _mark(objects: Objects, namespace: str, name: str, *, options: DeleteO
         metadata = pod["metadata"]
         is_met = wanted.uid in ("", metadata["uid"]) and wanted.resource_version in ("", metadata["resourceVersion"])
         if is_met:
-            _tell_evicted(pod.setdefault("status", {}).setdefault("conditions", []), rfc3339(now_ns))
+            _set_disruption_target(pod.setdefault("status", {}).setdefault("conditions", []), rfc3339(now_ns))
         return pod
 
     update = UpdateOptions("status", author=None)
@@ -67,20 +67,20 @@ async def _mark(objects: Objects, namespace: str, name: str, *, options: DeleteO
     return replace(options, preconditions=replace(wanted, resource_version=str(marked.revision)))
 
 
-def _tell_evicted(conditions: list[Object], now: str) -> None:
-    told = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}
+def _set_disruption_target(conditions: list[Object], now: str) -> None:
+    reason = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}
     former = next((each for each in conditions if each.get("type") == "DisruptionTarget"), None)
     if former is None:
         plain = {"type": "DisruptionTarget", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
-        conditions.append(plain | told)
+        conditions.append(plain | reason)
         return
     if former.get("status") != "True":
         former["lastTransitionTime"] = now
-    former.update(status="True", **told)
+    former.update(status="True", **reason)
 
 
-def _is_free(pod: Object) -> bool:
-    """Whether nothing that a budget protects is lost with it."""
+def _is_unprotected(pod: Object) -> bool:
+    """Whether budgets do not apply: the pod is not running, or is being deleted already."""
     phase = (pod.get("status") or {}).get("phase", "")
     return phase in ("Succeeded", "Failed", "Pending") or "deletionTimestamp" in pod["metadata"]
 
@@ -98,8 +98,8 @@ def _selects(budget: Object, labels: Object) -> bool:
         return False
 
 
-def _may_go_unhealthy(pod: Object, budget: Object) -> bool:
-    """Whether a pod that is not ready may go without using the allowance: by policy, or as enough are healthy."""
+def _is_free_unhealthy(pod: Object, budget: Object) -> bool:
+    """Whether a pod that is not ready needs no allowed disruption: by policy, or because enough pods are healthy."""
     conditions = (pod.get("status") or {}).get("conditions") or []
     if any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions):
         return False
@@ -109,8 +109,8 @@ def _may_go_unhealthy(pod: Object, budget: Object) -> bool:
     return bool(status.get("currentHealthy", 0) >= status.get("desiredHealthy", 0) > 0)
 
 
-async def _take(objects: Objects, budget_name: str, pod: Object, *, now_ns: int, is_dry_run: bool) -> None:
-    """Note the eviction in the newest status of the budget. Raises StatusError 403, 404, 429."""
+async def _use_disruption(objects: Objects, budget_name: str, pod: Object, *, now_ns: int, is_dry_run: bool) -> None:
+    """Lower the allowed disruptions in the budget's status and record the pod. Raises StatusError 403, 404, 429."""
     record = objects.resource(BUDGETS)
 
     def change(budget: Object) -> Object:

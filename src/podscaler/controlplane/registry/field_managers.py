@@ -1,9 +1,10 @@
-"""Managers of fields, for the kinds that are served: between records, stored objects and `api.managed_fields`.
+"""Tracks metadata.managedFields of the served kinds, by the algorithms of `api.managed_fields`.
 
-Called by `writing` inside a transaction, by `objects` for Scales, and by the server for apply patches.
+Called by `writing` inside a transaction, by `objects` for Scales, and by the API server for apply patches. An *entry*
+is an element of managedFields.
 
-Differs: what a subresource or the server keeps (a status on a write of the object) was carried over before objects are
-compared; upstream compares what the client sent and leaves those fields out. It comes to the same.
+Differs: objects are compared after the fields that a write cannot change (the status, for a write of the object) were
+carried over; upstream compares what the client sent without those fields. The result is the same.
 
 Source: the API server's use of field managers in its handlers, and its strategies' reset fields.
 """
@@ -46,15 +47,15 @@ _REPLICAS = ("f:spec", "f:replicas")
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """An update that is about to be stored.
+    """An update before it is stored.
 
     Attributes:
-        old, new: the object before and after, as stored (storage version), without entries.
-        seen: `new` as the managers of its fields see it (`Strategy.seen_by_managers`).
-        live: the entries before.
-        sent: the entries that came with the change, None without.
+        old, new: the object before and after, as stored (storage version), without managedFields.
+        seen: `new` as field ownership sees it (`Strategy.seen_by_managers`).
+        live: the stored entries.
+        sent: the entries that the client sent, None without any.
         now_ns: the wall clock.
-        subresource: through which it comes, empty for the object itself.
+        subresource: the subresource of the request, empty for the object itself.
     """
 
     old: Object
@@ -67,23 +68,23 @@ class Update:
 
 
 class FieldManagers:
-    """Tracks who manages the fields of the served kinds.
+    """See the module.
 
     Args:
-        resources: the served kinds by `Resource.key`; may grow.
+        resources: the served kinds by `Resource.key`; the mapping may change.
     """
 
     def __init__(self, resources: Mapping[str, Resource]) -> None:
         self._resources = resources
 
     def kind(self, resource: Resource, subresource: str = "") -> ManagedKind:
-        """A kind as written through a subresource (`status`), or itself."""
+        """How the fields of a kind are tracked when it is written through a subresource (`status`), or itself."""
         find = partial(self._find, resource)
         versions = Versions(partial(_type, find), partial(_converted, find), _ignored(resource, subresource))
         return ManagedKind(versions, partial(_empty, find), subresource)
 
     def created(self, resource: Resource, obj: Object, author: Author, now_ns: int) -> Entries:
-        """The entries of a new object (decoded and defaulted, storage version), which may have a client's own."""
+        """The entries of a new object (decoded, defaulted, storage version), including those that the client sent."""
         kind = self.kind(resource)
         stored = self.storage_version(resource)
         version = author.api_version or stored
@@ -94,12 +95,12 @@ class FieldManagers:
         return kinds.created(kind, new, sent, kind.writer(author.manager, version, rfc3339(now_ns)))
 
     def settled(self, resource: Resource, update: Update, author: Author | None) -> tuple[Sequence[Any], bool]:
-        """The entries after an update, and whether it changes anything; the times of entries alone are no change.
+        """The entries after an update, and whether it changes anything; times of entries alone do not count.
 
         Args:
             resource: the kind.
             update: the update.
-            author: who writes; None where the entries that came with the change are the ones that are wanted.
+            author: the writer; None if the sent entries replace the stored ones.
         """
         is_same = preparing.is_same(update.new, update.old)
         if author is None:
@@ -120,7 +121,7 @@ class FieldManagers:
         return kinds.updated(kind, old, new, before, kind.writer(author.manager, version, rfc3339(update.now_ns)))
 
     def live(self, resource: Resource, obj: Object, version: str) -> Object:
-        """A stored object as `version` has it, without entries. Raises KeyError for one that is not served."""
+        """A stored object in `version`, without managedFields. Raises KeyError for a version that is not served."""
         target = self._find(resource, version)
         if target is None:
             raise KeyError(version)
@@ -134,14 +135,14 @@ class FieldManagers:
         return api_version(kept, kept.storage_version)
 
     def scale_fields(self, resource: Resource) -> ScaleFields:
-        """How the replicas of a kind are owned; its record is that of the version through which a request came."""
+        """How ownership of the replicas maps between an object and its Scale; `resource` is that of the request."""
         versions = frozenset(
             api_version(face, each.version) for face in self._faces(resource) for each in face.versions
         )
         return ScaleFields(versions, _replicas(resource), api_version(resource, resource.versions[0].version))
 
     def _find(self, resource: Resource, version: str) -> Version | None:
-        """The version of a kind, also if another face of it has it."""
+        """The version of a kind, also of another API group that is stored together with it; None if not served."""
         own = _version_in(resource, version)
         if own is not None:
             return own
@@ -149,40 +150,38 @@ class FieldManagers:
         return next((each for each in found if each is not None), None)
 
     def _faces(self, resource: Resource) -> list[Resource]:
-        """All records whose objects are stored together, the given one among them."""
+        """All resources whose objects are stored together, including the given one."""
         return [each for each in self._resources.values() if each.storage_key == resource.storage_key]
 
 
 def take_entries(obj: Object) -> Entries | None:
-    """Take metadata.managedFields out of an object (changed in place), None where it has none."""
+    """Remove metadata.managedFields from an object, in place, and return them; None if it has none."""
     metadata = obj.get("metadata") or {}
     found: Entries | None = metadata.pop("managedFields", None)
     return found
 
 
 def set_entries(obj: Object, entries: Sequence[Any] | None) -> None:
-    """Give an object its metadata.managedFields, in place; none at all where there are no entries."""
+    """Set metadata.managedFields of an object, in place; without entries the field is removed."""
     if entries:
         obj["metadata"]["managedFields"] = entries
     else:
         obj["metadata"].pop("managedFields", None)
 
 
-def faults(entries: Sequence[Mapping[str, Any]] | None) -> list[FieldError]:
-    """What is wrong with the names in entries that a client wrote and that can be understood."""
-    return [fault for index, entry in enumerate(entries or ()) for fault in _entry_faults(index, entry)]
-
-
-def _entry_faults(index: int, entry: Mapping[str, Any]) -> list[FieldError]:
-    place = f"metadata.managedFields[{index}]"
-    found = naming.faults(f"{place}.manager", entry.get("manager", ""))
-    if len(entry.get("subresource", "").encode()) > SUBRESOURCE_MAX_BYTES:
-        found.append(field.too_long(f"{place}.subresource", SUBRESOURCE_MAX_BYTES))
-    return found
+def validate_entries(entries: Sequence[Mapping[str, Any]] | None) -> list[FieldError]:
+    """The field errors of managers and subresources in entries that a client sent; empty for valid ones."""
+    errors: list[FieldError] = []
+    for index, entry in enumerate(entries or ()):
+        path = f"metadata.managedFields[{index}]"
+        errors += naming.faults(f"{path}.manager", entry.get("manager", ""))
+        if len(entry.get("subresource", "").encode()) > SUBRESOURCE_MAX_BYTES:
+            errors.append(field.too_long(f"{path}.subresource", SUBRESOURCE_MAX_BYTES))
+    return errors
 
 
 def _say_the_same(entries: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether entries say the same, their times aside."""
+    """Whether entries are equal except for their times."""
     return entries == others or timeless(entries) == timeless(others)
 
 
@@ -191,7 +190,7 @@ def _version_in(resource: Resource, version: str) -> Version | None:
 
 
 def api_version(resource: Resource, version: str) -> str:
-    """How objects name a version of a kind: `apps/v1`, `v1`."""
+    """The apiVersion of a version of a kind: `apps/v1`, `v1`."""
     return f"{resource.group}/{version}" if resource.group else version
 
 
@@ -204,7 +203,7 @@ def _ignored(resource: Resource, subresource: str) -> Set:
 
 
 def _replicas(resource: Resource) -> tuple[str, ...]:
-    """Where the replicas of a kind stand, as the steps of a path."""
+    """The path of the replicas of a kind."""
     path = resource.scale.custom_path if resource.scale is not None else ""
     return tuple(f"f:{name}" for name in path.split(".") if name) or _REPLICAS
 
@@ -219,13 +218,12 @@ def _type(find: _Find, version: str) -> FieldType | None:
 
 
 def _empty(find: _Find, version: str) -> Object:
-    """The object of a version that has nothing yet."""
-    found = find(version)
-    return _form(found, {})
+    """The empty object of a version."""
+    return _form(find(version), {})
 
 
 def _form(version: Version | None, obj: Object) -> Object:
-    """A decoded object in the form in which it is stored."""
+    """A decoded object in its stored form."""
     known = version is not None and schema.find_message(version.message)
     return canonical.canonical(obj, version.message) if version is not None and known else obj
 
@@ -236,11 +234,11 @@ def _copied(obj: Object) -> Object:
 
 
 def _converted(find: _Find, obj: Object, version: str, wanted: str) -> Object:
-    """An object in another version.
+    """An object converted to another version.
 
     Raises:
         KeyError: for a version that is not served.
-        ConversionError: for an object, not yet decoded, that cannot be.
+        ConversionError: for an object that cannot be decoded.
     """
     source, target = find(version), find(wanted)
     if source is None or target is None:

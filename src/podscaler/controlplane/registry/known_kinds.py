@@ -1,7 +1,7 @@
-"""The stored kinds as they are now, for those who must know all of them: custom kinds come and go.
+"""The set of served kinds, for controllers that work on all of them; custom kinds are added and removed.
 
-Made by the wiring of `up`, which tells it (`notice`) whenever the API server serves another set of kinds; iterated by
-the garbage collector, the namespace controller and the metric values.
+`cli.up` creates it and calls `notify` whenever the API server serves another set of kinds. The garbage collector, the
+namespace controller and the custom metrics iterate over it.
 """
 
 import asyncio
@@ -13,22 +13,22 @@ from podscaler.controlplane.registry.objects import Objects
 
 
 class KnownKinds:
-    """See the module. Iterating gives the kinds that are known at that moment."""
+    """See the module. Iterating yields the kinds that are served at that moment."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._changed = asyncio.Event()
 
     def __iter__(self) -> Iterator[Resource]:
-        """The kinds, faces of others included."""
+        """The resources, including several for kinds that are served in several API groups."""
         return iter(self._objects.resources)
 
-    def notice(self) -> None:
-        """Tell those who wait in `follow` that a kind came or went."""
+    def notify(self) -> None:
+        """Restart the parts in `restart_on_change`: a kind was added or removed."""
         self._changed.set()
 
-    async def follow(self, run: Callable[[], Awaitable[None]]) -> None:
-        """Run a part, and start it anew whenever kinds come or go; ends as the part does, if that ends."""
+    async def restart_on_change(self, run: Callable[[], Awaitable[None]]) -> None:
+        """Run a part and restart it whenever kinds are added or removed; returns or raises what the part does."""
         while True:
             self._changed.clear()
             part = asyncio.ensure_future(run())

@@ -1,9 +1,8 @@
-"""The objects of the API server by kind: every read and write of HTTP, controllers and node ends here.
+"""Reads and writes of the stored objects of all kinds, for HTTP handlers and `registry.Registry`.
 
-`server` calls it with what it decoded; `local.LocalRegistry` gives it to controllers and node as a `Registry`. Objects
-come and go in their storage version; entries carry them as bytes. Reads come from memory and never wait. Writes are
-decided one after the other (`change` functions see the newest version, so a read-change-write is atomic) and return
-once they are durable. Refusals are `StatusError` in upstream's words.
+Objects are passed in their storage version; entries hold them as bytes. Reads come from memory and never wait. Writes
+are decided one after the other (`change` functions get the newest version, so a read-change-write is atomic) and return
+once they are durable. Errors are `StatusError` with upstream's messages.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,8 +12,8 @@ from random import Random
 
 from podscaler.api.resource import api_errors
 from podscaler.api.resource.resources import Object, Resource
-from podscaler.controlplane.registry import allocation, deletion, scale_field_managers, scaling
-from podscaler.controlplane.registry.allocation import Give
+from podscaler.controlplane.registry import deletion, scale_field_managers, scaling
+from podscaler.controlplane.registry.allocation import Allocator
 from podscaler.controlplane.registry.field_managers import FieldManagers
 from podscaler.controlplane.registry.writing import Admission, Change, Deleted, ObjectWriter
 from podscaler.controlplane.storage import entries, listing, watching
@@ -36,15 +35,15 @@ from podscaler.controlplane.storage.store import Store
 from podscaler.controlplane.storage.transactions import Transaction
 from podscaler.controlplane.storage.watching import Subscription, Watchers
 
-_DELETED_AT_ONCE = 100
-"""How many objects of a collection one transaction deletes: it holds up the event loop for milliseconds, not more."""
+_COLLECTION_BATCH = 100
+"""How many objects of a collection one transaction deletes: it blocks the event loop for a few milliseconds."""
 
 
 class Objects:
-    """See the module. `resource` arguments are `Resource.key`; one that is not served is a KeyError.
+    """See the module. `resource` arguments are `Resource.key`; a kind that is not served raises KeyError.
 
     Args:
-        store: where objects are kept.
+        store: where objects are stored.
         resources: the served kinds.
         random: for generated names and uids.
     """
@@ -54,41 +53,40 @@ class Objects:
         self._resources = {resource.key: resource for resource in resources}
         self._writer = ObjectWriter(self._resources, random or Random())
         self._watchers = Watchers(store)
-        self._givers: dict[str, Give] = {}
 
-    def give(self, resource: str, give: Give) -> None:
-        """From now on let `give` give every object of a kind what it lacks, whenever it is created or updated."""
-        self._givers[resource] = give
+    def set_allocator(self, resource: str, allocator: Allocator) -> None:
+        """Call `allocator` whenever an object of a kind is created or updated."""
+        self._writer.allocators[resource] = allocator
 
     def admit(self, resource: str, admission: Admission) -> None:
-        """From now on ask `admission` before an object of a kind is written (not: its subresources)."""
+        """Call `admission` before an object of a kind is written (but not for subresources)."""
         self._writer.admissions.setdefault(resource, []).append(admission)
 
     def listen(self, listener: Callable[[list[StoreEvent]], None]) -> None:
-        """Call `listener` with the events of every commit, in order, once reads see them."""
+        """Call `listener` with the events of every commit, in order, once reads return them."""
         self._store.listen(listener)
 
     def serve(self, resource: Resource) -> None:
-        """From now on know a kind, in place of the one of the same key."""
+        """Serve a kind, in place of the one with the same key."""
         self._resources[resource.key] = resource
 
     def withdraw(self, key: str) -> None:
-        """Know a kind no longer; does nothing where it is not known."""
+        """Serve a kind no longer; does nothing if it is not served."""
         gone = self._resources.pop(key, None)
         if gone is not None and not gone.stored_as:
             self._store.forget(gone.storage_key)
 
     def knows(self, key: str) -> bool:
-        """Whether a kind is known."""
+        """Whether a kind is served."""
         return key in self._resources
 
     @property
     def resources(self) -> tuple[Resource, ...]:
-        """The kinds that are known now."""
+        """The served kinds."""
         return tuple(self._resources.values())
 
     def resource(self, key: str) -> Resource:
-        """The record of a served kind."""
+        """A served kind."""
         return self._resources[key]
 
     @property
@@ -97,11 +95,11 @@ class Objects:
         return self._store.revision
 
     def find(self, resource: str, namespace: str, name: str) -> Entry | None:
-        """The newest version, None where there is no object."""
+        """The newest version, None if there is no object."""
         return self._store.table(self._resources[resource].storage_key).find(entries.key_of(namespace, name))
 
     def get(self, resource: str, namespace: str, name: str, *, resource_version: str = "") -> Entry:
-        """The newest version. Raises StatusError 404; for a `resource_version` still to come 504, for no number 500."""
+        """The newest version. Raises StatusError 404; 504 for a future `resource_version`, 500 for an invalid one."""
         wanted = listing.parse_revision(resource_version)
         if wanted > self.revision:
             raise api_errors.too_large_resource_version(wanted, self.revision)
@@ -111,7 +109,7 @@ class Objects:
         return entry
 
     def is_current(self, entry: Entry) -> bool:
-        """Whether no newer version of an object is committed."""
+        """Whether `entry` is the newest committed version of its object."""
         return self._store.table(entry.resource).find(entry.key) is entry
 
     def list(self, resource: str, namespace: str = "", *, options: ListOptions = LATEST) -> ListPage:
@@ -119,11 +117,11 @@ class Objects:
         return listing.page(self._store, selection(self._resources[resource], namespace, options), options)
 
     def owned_by(self, resource: str, uid: str) -> Sequence[Entry]:
-        """Entries with an ownerReference to `uid`; costs as much as it finds."""
+        """Entries with an ownerReference to `uid`; the cost is proportional to their number."""
         return self._store.table(self._resources[resource].storage_key).owned_by(uid)
 
     def watch(self, resource: str, namespace: str = "", *, options: ListOptions = LATEST) -> Subscription:
-        """Changes from `options.resource_version` on (unset or 0: first an ADDED for each object there is).
+        """Events from `options.resource_version` on (unset or 0: first an ADDED for each object).
 
         Raises StatusError 400, 410 (too old; upstream sends it as an ERROR event), 422, 500, 504.
         """
@@ -132,26 +130,26 @@ class Objects:
     async def create(
         self, resource: str, obj: Object, *, dry_run: bool = False, author: Author | None = SERVER
     ) -> Entry:
-        """Store a new object, which is changed. Raises StatusError 400, 403, 404 (namespace), 409, 422, 500."""
+        """Store `obj` (changed in place) as a new object. Raises StatusError 400, 403, 404 (namespace), 409, 422, 500.
+
+        With `author` None the object's own managedFields are stored.
+        """
         record = self._resources[resource]
-        give = self._giver(resource)
         return await self._store.write(
-            lambda transaction: self._writer.create(transaction, record, obj, give, author), dry_run=dry_run
+            lambda transaction: self._writer.create(transaction, record, obj, author), dry_run=dry_run
         )
 
     async def apply(
         self, resource: str, namespace: str, name: str, change: Change, *, options: UpdateOptions
     ) -> tuple[Entry, bool]:
-        """Replace the object by `change(stored)`, or create `change({})`; returns it, and whether it is new.
+        """Replace the object by `change(stored)`, or create `change({})`; returns the entry, and whether it is new.
 
         Raises as `create` and `update`.
         """
         record = self._resources[resource]
         key = entries.key_of(namespace, name)
-        give = self._giver(resource)
         return await self._store.write(
-            lambda transaction: self._writer.apply(transaction, record, key, change, options, give),
-            dry_run=options.dry_run,
+            lambda transaction: self._writer.apply(transaction, record, key, change, options), dry_run=options.dry_run
         )
 
     async def update(
@@ -159,15 +157,13 @@ class Objects:
     ) -> Entry:
         """Replace the object by `change(stored)`: PUT ignores the argument, PATCH patches it.
 
-        A metadata.resourceVersion in the result that is not the stored one is a 409. Raises StatusError 404, 409, 422,
-        500 and whatever `change` raises. A change that changes nothing returns the stored version.
+        A change that changes nothing returns the stored version. Raises StatusError 404, 409 (also for a
+        metadata.resourceVersion in the result that is not the stored one), 422, 500, and whatever `change` raises.
         """
         record = self._resources[resource]
         key = entries.key_of(namespace, name)
-        give = self._giver(resource)
         return await self._store.write(
-            lambda transaction: self._writer.update(transaction, record, key, change, options, give),
-            dry_run=options.dry_run,
+            lambda transaction: self._writer.update(transaction, record, key, change, options), dry_run=options.dry_run
         )
 
     async def delete(
@@ -184,12 +180,12 @@ class Objects:
     async def delete_collection(
         self, resource: str, namespace: str, *, which: ListOptions = LATEST, options: DeleteOptions = PLAIN_DELETE
     ) -> ListPage:
-        """Delete what `which` selects; the page has the objects as they were before. Raises as `list` and `delete`."""
+        """Delete the selected objects; returns them in their state before. Raises as `list` and `delete`."""
         page = self.list(resource, namespace, options=which)
         deletion.check_options(options)
-        for first in range(0, len(page.entries), _DELETED_AT_ONCE):
-            doomed = page.entries[first : first + _DELETED_AT_ONCE]
-            await self._store.write(partial(self._delete_each, resource, doomed, options), dry_run=options.dry_run)
+        for first in range(0, len(page.entries), _COLLECTION_BATCH):
+            batch = page.entries[first : first + _COLLECTION_BATCH]
+            await self._store.write(partial(self._delete_each, resource, batch, options), dry_run=options.dry_run)
         return replace(page, revision=self.revision)
 
     def get_scale(self, resource: str, namespace: str, name: str) -> Object:
@@ -199,7 +195,7 @@ class Objects:
     async def update_scale(
         self, resource: str, namespace: str, name: str, change: Change, *, options: UpdateOptions = PLAIN_UPDATE
     ) -> Object:
-        """Replace the scale by `change(scale)`; only spec.replicas counts. Raises as `update`."""
+        """Replace the Scale by `change(scale)`, of which only spec.replicas is stored. Raises as `update`."""
         record = self._resources[resource]
         rescaled = partial(scale_field_managers.rescaled, self.field_managers, record, change, options.author)
         settled = replace(options, author=None)
@@ -208,25 +204,22 @@ class Objects:
 
     @property
     def field_managers(self) -> FieldManagers:
-        """Who tracks the managers of fields."""
+        """The field managers of the served kinds."""
         return self._writer.field_managers
 
     def counts(self) -> dict[str, int]:
-        """How many objects there are of each kind that is stored, by `Resource.key`."""
+        """The number of objects of each stored kind, by `Resource.key`."""
         return {key: len(self._store.table(key)) for key, each in self._resources.items() if not each.stored_as}
 
     async def compact(self) -> int:
-        """Forget the history up to now, as etcd's compaction does; returns the oldest revision to resume from."""
+        """Drop the change log, as etcd's compaction does; returns the compacted revision, the oldest to watch from."""
         return await self._store.compact()
 
-    def _giver(self, resource: str) -> Give:
-        return self._givers.get(resource, allocation.nothing)
-
     def _delete_each(
-        self, resource: str, doomed: Sequence[Entry], options: DeleteOptions, transaction: Transaction
+        self, resource: str, batch: Sequence[Entry], options: DeleteOptions, transaction: Transaction
     ) -> None:
         record = self._resources[resource]
-        for entry in doomed:
+        for entry in batch:
             stored = transaction.find(record.storage_key, entry.namespace, entry.name)
             if stored is not None and stored.uid == entry.uid:
                 self._writer.delete(transaction, record, entry.key, options)

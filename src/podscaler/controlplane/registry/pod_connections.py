@@ -1,7 +1,7 @@
-"""The seam between the API server and the node for what is interactive: exec, attach and port-forward.
+"""Interfaces between the API server and the node for exec, attach and port-forward.
 
-`server` opens sessions and moves their bytes to and from clients; the node implements the protocols. Whoever is slow
-slows the other side down: writes wait for room, output is read only when somebody asks for it.
+`apiserver.streaming` opens sessions and copies bytes between them and clients; the kubelet implements the protocols.
+Back-pressure applies in both directions: writes wait for room, output is read only on demand.
 """
 
 from collections.abc import AsyncIterator
@@ -13,12 +13,12 @@ from podscaler.controlplane.registry.registry import Object
 
 
 class SessionFailure(PodscalerError):
-    """A session that the container exists for could not be begun; the text says why."""
+    """A session with an existing container, or a connection to a pod, could not be opened; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionStreams:
-    """Which streams a session has; names as in core/v1 PodExecOptions."""
+    """The streams of a session; names as in core/v1 PodExecOptions."""
 
     stdin: bool = False
     stdout: bool = False
@@ -27,34 +27,34 @@ class SessionStreams:
 
 
 class PodSession(Protocol):
-    """A process whose streams a client has."""
+    """The streams of a command, or of an attached container's main process."""
 
     def stdout(self) -> AsyncIterator[bytes]:
-        """What it prints, until it has ended; everything, where there is a terminal. To be read once."""
+        """Standard output until the process ends; with a terminal also standard error. To be read once."""
         ...
 
     def stderr(self) -> AsyncIterator[bytes]:
-        """What it prints to standard error; nothing where there is a terminal. To be read once."""
+        """Standard error until the process ends; empty with a terminal. To be read once."""
         ...
 
     async def write(self, data: bytes) -> None:
-        """Give it input; returns when it is taken. Input that nobody will read any more is dropped."""
+        """Write to standard input; returns when it is written. Input after the process ended is dropped."""
         ...
 
     async def end_input(self) -> None:
-        """There will be no more input."""
+        """Close standard input."""
         ...
 
     def resize(self, columns: int, rows: int) -> None:
-        """The client's terminal has another size now."""
+        """Set the size of the terminal."""
         ...
 
     async def wait(self) -> int:
-        """The exit status of a command; 0 where an attached session has ended."""
+        """The exit status of a command; 0 when an attached session has ended."""
         ...
 
     async def close(self) -> None:
-        """Let go of everything; a command is killed with its process group, an attached container goes on."""
+        """Close the session; a command is killed with its process group, an attached container keeps running."""
         ...
 
 
@@ -62,11 +62,11 @@ class ContainerSessions(Protocol):
     """A running container."""
 
     async def execute(self, command: tuple[str, ...], options: SessionStreams) -> PodSession:
-        """Run a command beside its main process. Raises SessionFailure."""
+        """Run a command in the container. Raises SessionFailure."""
         ...
 
     async def attach(self, options: SessionStreams) -> PodSession:
-        """Follow its main process from now on. Raises SessionFailure."""
+        """Attach to the main process, without earlier output. Raises SessionFailure."""
         ...
 
 
@@ -74,19 +74,19 @@ class PodPortConnection(Protocol):
     """A TCP connection to a port of a pod."""
 
     def received(self) -> AsyncIterator[bytes]:
-        """What the pod sends, until it has ended that. To be read once. Raises OSError."""
+        """The bytes that the pod sends, until it closes its side. To be read once. Raises OSError."""
         ...
 
     async def write(self, data: bytes) -> None:
-        """Send; returns when there is room for more. Raises OSError."""
+        """Send bytes; returns when there is room for more. Raises OSError."""
         ...
 
     async def end_input(self) -> None:
-        """There will be no more to send."""
+        """Close the sending side."""
         ...
 
     async def close(self) -> None:
-        """Cut it."""
+        """Abort the connection."""
         ...
 
 
@@ -94,13 +94,13 @@ class PodConnections(Protocol):
     """The node, as the API server sees it."""
 
     def find_container(self, pod: Object, container: str) -> ContainerSessions | None:
-        """The container, None unless it runs."""
+        """A container of the pod, None unless it is running."""
         ...
 
     def is_running(self, pod: Object) -> bool:
-        """Whether the pod has an address and something that may listen there."""
+        """Whether the pod has an address and a running container."""
         ...
 
     async def connect(self, pod: Object, port: int) -> PodPortConnection:
-        """Connect to a port of the pod, as its manifest numbers it. Raises SessionFailure."""
+        """Connect to a port of the pod, by its number in the manifest. Raises SessionFailure."""
         ...

@@ -1,7 +1,7 @@
-"""What becomes of metadata when an object is created or updated, before it is validated and stored.
+"""Prepares objects for create and update: sets server-side metadata, applies the kind's strategy, validates.
 
-`Objects` calls it inside a transaction. Functions change the new object in place; the kind's own rules come from its
-`Strategy`. metadata.managedFields are not its business (`field_managers`).
+`writing` calls it inside a transaction. The functions change the new object in place; the rules of a kind come from its
+`Strategy`. metadata.managedFields belong to `field_managers`.
 
 Source: docs/spec/api.md 2.7 (metadata) and 3 (Create, update, status update); the API conventions on metadata;
 tests/conformance/golden/update-hpa.jsonl.
@@ -21,7 +21,7 @@ _KEPT_UNLESS_GIVEN = ("name", "namespace", "uid")
 
 
 def complete_new(resource: Resource, obj: Object, *, uid: str, now_ns: int) -> None:
-    """Fill in what the server sets on a new object, whose name is there already."""
+    """Set the metadata of a new object that has a name, and apply the kind's create strategy."""
     metadata = obj["metadata"]
     for name in ("managedFields", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
         metadata.pop(name, None)
@@ -37,8 +37,8 @@ def complete_new(resource: Resource, obj: Object, *, uid: str, now_ns: int) -> N
     _tidy(metadata)
 
 
-def new_faults(resource: Resource, obj: Object) -> list[FieldError]:
-    """All faults of a new object that are told, in upstream's order."""
+def validate_new(resource: Resource, obj: Object) -> list[FieldError]:
+    """The field errors of a new object, in upstream's order."""
     found = resource.strategy.validate(obj, None)
     if found and resource.strategy.is_checked_before_metadata:
         return found
@@ -46,7 +46,7 @@ def new_faults(resource: Resource, obj: Object) -> list[FieldError]:
 
 
 def complete_update(resource: Resource, new: Object, old: Object, subresource: str) -> None:
-    """Make `new` what would be stored in place of `old`: the server's metadata kept, the kind's rules applied."""
+    """Carry over server-side metadata from `old` to `new`, apply the update strategy, and count the generation."""
     metadata = new.setdefault("metadata", {})
     metadata.pop("managedFields", None)
     metadata.pop("selfLink", None)
@@ -57,7 +57,7 @@ def complete_update(resource: Resource, new: Object, old: Object, subresource: s
         if not metadata.get(name) and name in stored:
             metadata[name] = stored[name]
     _carry("creationTimestamp", metadata, stored)
-    if "deletionTimestamp" in stored:  # one that only the client has is a fault, and not overlooked
+    if "deletionTimestamp" in stored:  # one that only the client sent is a field error
         metadata["deletionTimestamp"] = stored["deletionTimestamp"]
     if "deletionGracePeriodSeconds" in stored:
         metadata.setdefault("deletionGracePeriodSeconds", stored["deletionGracePeriodSeconds"])
@@ -72,8 +72,8 @@ def complete_update(resource: Resource, new: Object, old: Object, subresource: s
     _tidy(metadata)
 
 
-def update_faults(resource: Resource, new: Object, old: Object, subresource: str) -> list[FieldError]:
-    """All faults of `new` in place of `old`, in upstream's order."""
+def validate_update(resource: Resource, new: Object, old: Object, subresource: str) -> list[FieldError]:
+    """The field errors of `new` as an update of `old`, in upstream's order."""
     errors = metadata_rules.validate_metadata(resource, new, old)
     if subresource == "status":
         errors += resource.strategy.validate_status(new, old)
@@ -83,19 +83,23 @@ def update_faults(resource: Resource, new: Object, old: Object, subresource: str
 
 
 def stored_form(resource: Resource, obj: Object, old: Object | None = None) -> Object:
-    """`obj` (of the kind that stores it) as it is stored: in the schema's order, nothing empty, nothing missing.
+    """`obj` in its stored form: fields in the schema's order, without empty values.
 
-    What it shares with `old`, which is stored, is in that form already. A kind that the schema does not know says
-    itself how it is stored.
+    Args:
+        resource: the kind under which it is stored.
+        obj: in the storage version.
+        old: a stored object; the parts that `obj` shares with it are in that form already.
+
+    Kinds without a schema use their strategy.
     """
     message = _message_of(resource)
     return canonical.canonical(obj, message, stored=old) if message else resource.strategy.stored_form(obj)
 
 
 def check_version(resource: Resource, new: Object, stored: Entry) -> None:
-    """Raise StatusError 409 if `new` names another resourceVersion than the stored one, 500 if it is no number.
+    """Raise StatusError 409 if `new` has another resourceVersion than the stored one, 500 if it is not a number.
 
-    Without one 422, if the kind demands it.
+    Without a resourceVersion 422, if the kind requires one.
     """
     wanted = str((new.get("metadata") or {}).get("resourceVersion") or "")
     if wanted in ("", "0"):
@@ -111,12 +115,12 @@ def check_version(resource: Resource, new: Object, stored: Entry) -> None:
 
 
 def is_same(new: Object, old: Object) -> bool:
-    """Whether storing `new` in place of `old` would change nothing; the resourceVersion does not count."""
+    """Whether `new` and `old` are equal except for the resourceVersion."""
     return _without_version(new) == _without_version(old)
 
 
 def _message_of(resource: Resource) -> str:
-    """The schema's name of the storage version, empty where the schema does not know it."""
+    """The schema's message of the storage version, empty for kinds without a schema."""
     messages = (each.message for each in resource.versions if each.version == resource.storage_version)
     message = next(messages, "")
     return message if schema.find_message(message) else ""
@@ -145,7 +149,7 @@ def _carry(name: str, metadata: Object, stored: Object) -> None:
 
 
 def _tidy(metadata: Object) -> None:
-    """Empty maps and lists are the same as none, and are not stored."""
+    """Remove empty maps and lists."""
     for name in _OMITTED_WHEN_EMPTY:
         if name in metadata and not metadata[name]:
             del metadata[name]

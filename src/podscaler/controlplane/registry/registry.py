@@ -1,66 +1,218 @@
-"""The seam between the API server and the parts that live beside it (controllers, node): objects by group-resource.
+"""The objects of the API server, for controllers and node in the same process (the place of client-go's clientset).
 
-`Registry` is what workload controllers, garbage collector, services and node are written against; the API server's
-implementation gives them the same admission, validation, versions and watch events as HTTP gives everyone else.
-Resources are named by `Resource.key` (`pods`, `deployments.apps`). Objects are in their storage version. What `get`,
-`find` and writes return is the caller's own copy; what `list`, `owned_by` and `watch` give may be shared with others:
-it must not be changed, and may lack metadata.managedFields. Refusals are `podscaler.base.errors.StatusError`, as over
-HTTP (`code` 404, 409, 422, ...).
+`cli.up` wires it. Writes pass the same admission, validation and defaulting as requests over HTTP, as the user
+`users.SYSTEM`. Kinds are named by `Resource.key` (`pods`, `deployments.apps`). Objects are in their storage version.
+What `get`, `find` and writes return is the caller's own copy; what `list`, `owned_by` and `watch` return may be shared:
+it must not be changed, and may lack metadata.managedFields. Errors are `podscaler.base.errors.StatusError`, as over
+HTTP (`code` 404, 409, 422, ...). Reads come from memory and never wait; writes return once they are durable.
 """
 
+import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
+
+import msgspec
+
+from podscaler.api.resource.resources import Resource
+from podscaler.controlplane.registry import acting, users
+from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.storage.entries import Entry
+from podscaler.controlplane.storage.options import (
+    LATEST,
+    Author,
+    DeleteOptions,
+    ListOptions,
+    Preconditions,
+    UpdateOptions,
+)
+from podscaler.controlplane.storage.watching import Subscription
 
 Object = dict[str, Any]
+
+CONTROLLERS = "kube-controller-manager"
+"""The field manager of controllers."""
+_UNTRACKED = frozenset({"binding", "address"})
+"""Subresources whose fields the server sets: they have no field manager."""
+WRITES_PER_ITERATION = 32
+"""How many writes of controllers and node start in an iteration of the event loop, so that requests proceed."""
+EVENTS_PER_ITERATION = 50
+"""How many events a watch returns in one iteration: a commit of 500 deletions goes to a dozen controllers."""
+RECENT_VIEWS = 1024
+_KEPT_VIEWS = frozenset({"pods", "endpointslices.discovery.k8s.io"})
+"""Kinds that controllers list again and again: decoded once for each version."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectEvent:
-    """One event of a watch: the object as it now is (for DELETED: as it last was), with its resourceVersion."""
+    """One watch event: the object in its new state (for DELETED: in its last one), with its resourceVersion."""
 
     type: Literal["ADDED", "MODIFIED", "DELETED"]
     object: Object
 
 
-class Registry(Protocol):
-    """Reads come from memory and never wait; writes return once they are durable."""
+class Views:
+    """Decoded objects that the readers of this process share: decoded once for each version, without managedFields.
+
+    Those of current pods and slices are kept until they are superseded; of other kinds the latest 1,024 are kept, so
+    that a change that a dozen controllers watch is decoded once.
+    """
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._recent: deque[Entry] = deque()
+
+    def of(self, entry: Entry) -> Object:
+        """The object, which must not be changed."""
+        if entry.view is None:
+            entry.view = entry.decode()
+            entry.view["metadata"].pop("managedFields", None)
+            if entry.resource not in _KEPT_VIEWS or not self._objects.is_current(entry):
+                self._recent.append(entry)
+                if len(self._recent) > RECENT_VIEWS:
+                    self._recent.popleft().view = None
+        return entry.view
+
+    def listed(self, entry: Entry) -> Object:
+        """The object as lists return it: shared for kinds that are kept, else the caller's own copy."""
+        return self.of(entry) if entry.resource in _KEPT_VIEWS else entry.decode()
+
+
+class IterationLimiter:
+    """Limits how many callers proceed in an iteration of the event loop; the others wait for the next, in order."""
+
+    def __init__(self, per_iteration: int = WRITES_PER_ITERATION) -> None:
+        self._per_iteration = per_iteration
+        self._left = per_iteration
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def acquire(self) -> None:
+        """Return when the caller may proceed: at once if this iteration has a slot left."""
+        if self._left == self._per_iteration:
+            asyncio.get_running_loop().call_soon(self._renew)
+        if self._left:
+            self._left -= 1
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        await waiter
+
+    def _renew(self) -> None:
+        self._left = self._per_iteration
+        while self._waiting and self._left:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                self._left -= 1
+        if self._left < self._per_iteration:
+            asyncio.get_running_loop().call_soon(self._renew)
+
+
+class Registry:
+    """See the module.
+
+    Args:
+        objects: the stored objects.
+        manager: the field manager of writes.
+        shared: another registry of this process, whose views and limiters are used.
+    """
+
+    def __init__(self, objects: Objects, manager: str = CONTROLLERS, *, shared: "Registry | None" = None) -> None:
+        self._objects = objects
+        self._manager = manager
+        self._views: Views = shared._views if shared else Views(objects)
+        self._writes: IterationLimiter = shared._writes if shared else IterationLimiter()
+        self._steps: IterationLimiter = shared._steps if shared else IterationLimiter(1)
+
+    def acting_as(self, manager: str) -> "Registry":
+        """The same objects for another field manager."""
+        return Registry(self._objects, manager, shared=self)
 
     def get(self, resource: str, namespace: str, name: str) -> Object:
         """The object (namespace `""` for cluster-scoped kinds). Raises StatusError 404."""
-        ...
+        return self._objects.get(resource, namespace, name).decode()
 
     def find(self, resource: str, namespace: str, name: str) -> Object | None:
-        """As `get`, None where there is none."""
-        ...
+        """As `get`, None if there is no object, or the kind is no longer served."""
+        entry = self._objects.find(resource, namespace, name) if self._objects.knows(resource) else None
+        return entry.decode() if entry else None
 
     def list(self, resource: str, namespace: str = "", *, labels: Mapping[str, str] | None = None) -> Sequence[Object]:
         """Objects of a namespace (`""`: of all) that carry all of `labels`, in key order."""
-        ...
+        wanted = (labels or {}).items()
+        entries = self._objects.list(resource, namespace).entries
+        return [self._views.listed(entry) for entry in entries if wanted <= entry.labels.items()]
 
     def owned_by(self, resource: str, uid: str) -> Sequence[Object]:
-        """Objects with an ownerReference (controller or not) to `uid`; costs only as much as it finds."""
-        ...
+        """Objects with an ownerReference (controller or not) to `uid`; the cost is proportional to their number.
+
+        Empty if the kind is no longer served.
+        """
+        if not self._objects.knows(resource):
+            return []
+        return [self._views.listed(entry) for entry in self._objects.owned_by(resource, uid)]
 
     async def create(self, resource: str, obj: Object) -> Object:
-        """Create `obj` (metadata.namespace set where the kind has one). Raises StatusError 409 AlreadyExists, 422."""
-        ...
+        """Create a copy of `obj` (with metadata.namespace if namespaced). Raises StatusError 403, 404, 409, 422."""
+        await self._writes.acquire()
+        new = _copied(obj)
+        _default(self._objects.resource(resource), new)
+        with acting.as_user(users.SYSTEM):
+            return (await self._objects.create(resource, new, author=Author(self._manager))).decode()
 
     async def update(self, resource: str, obj: Object, *, subresource: str = "") -> Object:
-        """Replace the object; `subresource="status"` replaces only its status. Raises StatusError 404, 409, 422.
+        """Replace the object by a copy of `obj`; `subresource="status"` replaces only its status.
 
-        Kinds may have more (`Strategy.prepare_subresource_update`): `binding` sets a pod's spec.nodeName, which nothing
-        else can, `finalize` a namespace's spec.finalizers.
+        Kinds may have more subresources (`Strategy.prepare_subresource_update`): `binding` sets a pod's spec.nodeName,
+        `finalize` a namespace's spec.finalizers. An update that changes nothing keeps the resourceVersion.
 
-        With a metadata.resourceVersion that is not the stored one: 409 Conflict. A write that changes nothing keeps it.
+        Raises:
+            StatusError: 404, 422; 409 for another uid, or another metadata.resourceVersion if it is set.
         """
-        ...
+        metadata = obj["metadata"]
+        uid = metadata.get("uid", "")
+        record = self._objects.resource(resource)
+        bare = {**obj, "metadata": {name: value for name, value in metadata.items() if name != "managedFields"}}
+
+        def change(_stored: Object) -> Object:
+            new = _copied(bare)
+            if subresource != "status":
+                _default(record, new)
+            return new
+
+        key = metadata.get("namespace", ""), metadata["name"]
+        return await self._update(resource, *key, change, self._options(subresource, uid))
 
     async def mutate(
         self, resource: str, namespace: str, name: str, change: Callable[[Object], None], *, subresource: str = ""
     ) -> Object:
-        """Apply `change` (in place, synchronous) to the newest object and store it: never a conflict."""
-        ...
+        """Apply `change` (in place, synchronous) to the newest version and store it, without conflicts.
+
+        Raises:
+            StatusError: 404, 422.
+            Exception: whatever `change` raises.
+        """
+        record = self._objects.resource(resource)
+
+        def changed(stored: Object) -> Object:
+            change(stored)
+            if subresource != "status":
+                _default(record, stored)
+            return stored
+
+        return await self._update(resource, namespace, name, changed, self._options(subresource))
+
+    def _options(self, subresource: str, uid: str = "") -> UpdateOptions:
+        author = None if subresource in _UNTRACKED else Author(self._manager)
+        return UpdateOptions(subresource, Preconditions(uid=uid), author=author)
+
+    async def _update(
+        self, resource: str, namespace: str, name: str, change: Callable[[Object], Object], options: UpdateOptions
+    ) -> Object:
+        await self._writes.acquire()
+        with acting.as_user(users.SYSTEM):
+            return (await self._objects.update(resource, namespace, name, change, options=options)).decode()
 
     async def delete(
         self,
@@ -72,124 +224,52 @@ class Registry(Protocol):
         grace_period_s: int | None = None,
         propagation: Literal["Background", "Foreground", "Orphan"] | None = None,
     ) -> None:
-        """Delete, gracefully where the kind has a grace period (0: at once). Raises StatusError 404, 409 (other uid).
+        """Delete, gracefully if the kind has a grace period (0: at once). Raises StatusError 403, 404, 409 (other uid).
 
-        A finalizer keeps the object, with its deletionTimestamp, until it is removed.
+        An object with finalizers stays, with a deletionTimestamp, until they are removed.
         """
-        ...
+        options = DeleteOptions(
+            grace_period_s=grace_period_s, propagation=propagation or "", preconditions=Preconditions(uid=uid or "")
+        )
+        await self._writes.acquire()
+        with acting.as_user(users.SYSTEM):
+            await self._objects.delete(resource, namespace, name, options=options)
 
     async def pause(self) -> None:
-        """Return in a later pass of the event loop, in which no other caller's pause ends.
+        """Return in a later iteration of the event loop, in which no other caller's pause ends.
 
-        For work on thousands of objects between two steps: no pass has more than one of the steps that follow.
+        For work on thousands of objects between two steps: no iteration runs more than one of the steps that follow.
         """
-        ...
+        await asyncio.sleep(0)
+        await self._steps.acquire()
 
     def watch(self, resource: str, *, initial: bool = True) -> AsyncIterator[ObjectEvent]:
-        """Changes of all namespaces from now on, without end; with `initial`, first an ADDED for each object there is.
+        """Events of all namespaces from the moment of this call on; with `initial`, first an ADDED for each object.
 
-        No change is lost or doubled. A consumer that falls too far behind is restarted with a fresh set of ADDED by the
-        caller's own loop: the iterator then raises StatusError 410.
+        No event is lost or duplicated. For a consumer that falls behind the change log the iterator raises StatusError
+        410; the caller then watches again.
         """
-        ...
+        options = LATEST if initial else ListOptions(resource_version=str(self._objects.revision))
+        return _events(self._objects.watch(resource, options=options), self._views)
 
 
-class VirtualObjects(Protocol):
-    """Objects that are not stored but computed on demand (PodMetrics, NodeMetrics), read-only over the API."""
-
-    def list(self, namespace: str) -> Sequence[Object]:
-        """Objects of the namespace (`""`: all), without apiVersion and kind: the server adds those asked for."""
-        ...
-
-    def get(self, namespace: str, name: str) -> Object | None:
-        """One object, None where there is none."""
-        ...
+async def _events(subscription: Subscription, views: Views) -> AsyncIterator[ObjectEvent]:
+    while True:
+        batch = await subscription.batch()
+        for number, event in enumerate(batch.events, 1):
+            yield ObjectEvent(event.type, views.of(event.entry))
+            if number % EVENTS_PER_ITERATION == 0:
+                await asyncio.sleep(0)  # let other tasks run
 
 
-@dataclass(frozen=True, slots=True)
-class LogOptions:
-    """What `GET .../pods/NAME/log` asked for; names as in core/v1 PodLogOptions."""
-
-    container: str
-    follow: bool = False
-    previous: bool = False
-    timestamps: bool = False
-    tail_lines: int | None = None
-    since_ns: int | None = None
-    limit_bytes: int | None = None
+def _copied(obj: Object) -> Object:
+    """A deep copy of JSON-ready data: encoding and decoding is faster than copying recursively."""
+    copy: Object = msgspec.json.decode(msgspec.json.encode(obj))
+    return copy
 
 
-class PodLogs(Protocol):
-    """Where the API server reads containers' logs."""
-
-    def stream(self, pod: Object, options: LogOptions) -> AsyncIterator[bytes]:
-        """The log's bytes in chunks; with `follow`, without end until the container's log ends.
-
-        Raises StatusError 400 where there is no such container or no log to read.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class MetricResource:
-    """One metric as the discovery of a metrics API lists it.
-
-    Attributes:
-        subject: the `Resource.key` of what it describes (`pods`, `deployments.apps`); empty for external metrics.
-        metric: its name.
-        namespaced: whether what it describes lives in a namespace.
-    """
-
-    subject: str
-    metric: str
-    namespaced: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class MetricQuery:
-    """What a GET below a metrics API asks for: the parts of its path and its selectors, as they were sent.
-
-    Attributes:
-        resource: what the metric describes (`pods`, `services`), or `metrics` for the namespace itself; for external
-            metrics the metric's name.
-        name: the object's name, or `*`; for metrics of a namespace the metric's name.
-        subresource: the metric's name, where it describes an object.
-        label_selector: `labelSelector`: of the objects, for external metrics of the metric.
-        metric_label_selector: `metricLabelSelector`.
-    """
-
-    group: str
-    version: str
-    namespace: str
-    resource: str
-    name: str = ""
-    subresource: str = ""
-    label_selector: str = ""
-    metric_label_selector: str = ""
-
-
-class MetricApis(Protocol):
-    """Metrics APIs that the server serves beside its resources: custom.metrics.k8s.io and external.metrics.k8s.io."""
-
-    @property
-    def generation(self) -> int:
-        """A number that rises whenever `resources` says something else."""
-        ...
-
-    @property
-    def versions(self) -> Mapping[str, Sequence[str]]:
-        """The versions of each group, preferred first; they stay the same."""
-        ...
-
-    @property
-    def list_kinds(self) -> Mapping[str, str]:
-        """The kind of the lists that each group answers with."""
-        ...
-
-    def resources(self, group: str) -> Sequence[MetricResource]:
-        """The metrics of a group, by subject and name."""
-        ...
-
-    def answer(self, query: MetricQuery) -> Object:
-        """The list of values. Raises StatusError: 400 for a selector that is none, 404 for what is not known."""
-        ...
+def _default(record: Resource, obj: Object) -> None:
+    """Fill in the defaults of the storage version."""
+    for version in record.versions:
+        if version.version == record.storage_version:
+            version.default(obj)

@@ -1,6 +1,7 @@
-"""A change of a Scale as a change of its object: the replicas, and who manages them.
+"""Applies a change of a Scale to its object: the replicas, and the field managers of the replicas.
 
 Called by `objects` inside the store's write.
+
 
 Source: the scale subresources of upstream's registries.
 """
@@ -24,7 +25,7 @@ from podscaler.controlplane.storage.options import Author
 
 MESSAGE = "autoscaling/v1.Scale"
 _NO_TIME = ""
-"""Who owns replicas through a Scale does so without a time."""
+"""Entries of the scale subresource have no time."""
 
 
 def _type(version: str) -> FieldType | None:
@@ -40,20 +41,21 @@ def _empty(_version: str) -> Object:
 
 
 KIND = ManagedKind(Versions(_type, _same, {}), _empty, "scale")
-"""Scale, as its fields are tracked."""
+"""How the fields of a Scale are tracked."""
 
 
 def rescaled(
     field_managers: FieldManagers, resource: Resource, change: Change, author: Author | None, obj: Object
 ) -> Object:
-    """`obj` (changed in place) with what `change` does to its Scale, and with its managers afterwards.
+    """`obj` (changed in place) with the replicas and managedFields after `change` was applied to its Scale.
 
     Args:
         field_managers: of the served kinds.
         resource: the kind of the object.
-        change: from the Scale to the wanted one.
-        author: who writes; None where the wanted Scale says itself who manages it.
-        obj: as it is stored.
+        change: from the current Scale to the new one.
+        author: the writer; None if the new Scale has managedFields of its own.
+        obj: the stored object.
+
 
     Raises:
         StatusError: what `change` raises, 409 for another object's uid, 422 for a negative number.
@@ -74,7 +76,7 @@ def rescaled(
 
 
 def _check_uid(resource: Resource, wanted: Object, obj: Object) -> None:
-    """Refuse (409) a Scale that says that it is that of another object."""
+    """Raise StatusError 409 for a Scale with the uid of another object."""
     uid, found = (wanted.get("metadata") or {}).get("uid", ""), obj["metadata"]["uid"]
     if uid and uid != found:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"

@@ -1,6 +1,6 @@
-"""The `scale` subresource: an object as autoscaling/v1 Scale, and what a changed Scale does to the object.
+"""Maps objects to autoscaling/v1 Scale and back, for the subresource `scale`.
 
-`Objects` calls it. Source: docs/spec/api.md 5 (Scale subresource); tests/conformance/golden/scale.jsonl.
+Source: docs/spec/api.md 5 (Scale subresource); tests/conformance/golden/scale.jsonl.
 """
 
 from podscaler.api.machinery import field
@@ -8,20 +8,20 @@ from podscaler.api.resource import api_errors
 from podscaler.api.resource.resources import Object, Resource, ScaleMapping
 
 NEVER_SET = -(2**31)
-"""The replicas in the Scale of a custom resource that says nothing of them: a change must set them."""
+"""The replicas in the Scale of a custom resource without replicas: an update must set them."""
 
 _METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
 def mapping(resource: Resource) -> ScaleMapping:
-    """How the kind maps. Raises KeyError for one that has no scale: the router knows which have."""
+    """The scale mapping of a kind. Raises KeyError for a kind without scale, which the router excludes."""
     if resource.scale is None:
         raise KeyError(f"{resource.key} has no scale")
     return resource.scale
 
 
 def served_scale(resource: Resource, obj: Object) -> Object:
-    """The Scale of an object as clients get it. Raises StatusError 500 where there must be replicas and are none."""
+    """The Scale of an object for clients. Raises StatusError 500 for a custom resource without replicas."""
     if mapping(resource).replicas(obj) is None:
         path = mapping(resource).custom_path
         raise api_errors.internal_error(f'the spec replicas field "{path}" does not exist')
@@ -29,7 +29,7 @@ def served_scale(resource: Resource, obj: Object) -> Object:
 
 
 def scale_of(resource: Resource, obj: Object) -> Object:
-    """The Scale of an object, with `NEVER_SET` where there are no replicas."""
+    """The Scale of an object, with `NEVER_SET` for a custom resource without replicas."""
     scale = mapping(resource)
     found = scale.replicas(obj)
     replicas = NEVER_SET if found is None else found
@@ -47,9 +47,10 @@ def scale_of(resource: Resource, obj: Object) -> Object:
 
 
 def apply_scale(resource: Resource, obj: Object, scale: Object) -> None:
-    """Give `obj` the replicas of a changed Scale, and its resourceVersion, to be compared with the stored one.
+    """Set the replicas of `obj` from a Scale, and its resourceVersion, which the update compares with the stored one.
 
-    Raises StatusError 422 for a negative number (of a custom resource, its own validation does), 400 for none at all.
+    Raises StatusError 422 for a negative number (for custom resources their own validation does), 400 for a custom
+    resource without replicas.
     """
     metadata = obj["metadata"]
     replicas = (scale.get("spec") or {}).get("replicas") or 0

@@ -1,6 +1,6 @@
-"""Who sent a request: names, groups and what else is known of a user.
+"""Users of the API: name, groups, uid and extra attributes, as authentication yields them (user.Info).
 
-Made by `tokens`, `client_certificates` and `impersonation`; read by `rules` and the reviews of `server`.
+`auth` creates users; authorization and the access reviews read them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,11 +19,12 @@ NODE_PREFIX = "system:node:"
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A user of the API; `groups` without system:authenticated, to which everyone known belongs.
+    """A user of the API.
 
     Attributes:
-        extra: further facts, lists of texts by key.
-        is_known: whether somebody vouched for it; False where a review only supposes it.
+        groups: without system:authenticated, to which all authenticated users belong.
+        extra: further attributes, lists of texts by key.
+        is_known: whether the user was authenticated; False for the assumed user of an access review.
     """
 
     name: str
@@ -34,7 +35,7 @@ class User:
 
     @property
     def all_groups(self) -> tuple[str, ...]:
-        """The groups as the API shows them."""
+        """The groups, including system:authenticated for an authenticated user."""
         if not self.is_known or UNAUTHENTICATED in self.groups or AUTHENTICATED in self.groups:
             return self.groups
         return (*self.groups, AUTHENTICATED)
@@ -42,7 +43,7 @@ class User:
 
 ADMIN = User("admin", (MASTERS,))
 SYSTEM = User("system:apiserver", (MASTERS,))
-"""As whom controllers and node write that run in the same process; upstream's API server calls itself so."""
+"""The user of controllers and node in the same process; upstream's API server uses it for itself."""
 ANONYMOUS = User(ANONYMOUS_NAME, (UNAUTHENTICATED,))
 
 
@@ -57,7 +58,7 @@ def account_groups(namespace: str) -> tuple[str, ...]:
 
 
 def parse_account_name(name: str) -> tuple[str, str] | None:
-    """Namespace and name of the service account whose user name this is; None for any other user."""
+    """Namespace and name of the service account with this user name; None for other users."""
     if not name.startswith(ACCOUNT_PREFIX):
         return None
     namespace, _, account = name.removeprefix(ACCOUNT_PREFIX).partition(":")

@@ -1,8 +1,7 @@
-"""What a create, an update and a delete decide, inside a transaction.
+"""Decides creates, updates and deletes inside a transaction (the place of upstream's generic registry store).
 
 `Objects` calls it through the store. The order of checks is upstream's: admission (namespaces), preconditions, the
-change itself, the version it rests on, the kind's preparation, what the server gives the object (`allocation`),
-validation, uniqueness.
+change itself, the resourceVersion, the kind's preparation, allocation, validation, uniqueness.
 """
 
 import uuid
@@ -13,8 +12,9 @@ from random import Random
 from podscaler.api.machinery.field import FieldError
 from podscaler.api.resource import api_errors
 from podscaler.api.resource.resources import Object, Resource
-from podscaler.controlplane.registry import allocation, deletion, field_managers, generated_names, namespaces, preparing
-from podscaler.controlplane.registry.allocation import Allocation, Give
+from podscaler.base.errors import Cause
+from podscaler.controlplane.registry import deletion, field_managers, generated_names, preparing
+from podscaler.controlplane.registry.allocation import Allocation, Allocator, allocate_nothing
 from podscaler.controlplane.registry.field_managers import FieldManagers
 from podscaler.controlplane.storage import entries
 from podscaler.controlplane.storage.entries import Entry
@@ -22,43 +22,49 @@ from podscaler.controlplane.storage.options import SERVER, Author, DeleteOptions
 from podscaler.controlplane.storage.transactions import Transaction
 
 Admission = Callable[[Object, Object | None], None]
-"""Called with an object to be written and the stored one (None on create); may complete the first or raise StatusError.
-"""
-
+"""An admission plugin: gets the object to write and the stored one (None on create); may change the first or raise
+StatusError."""
 Change = Callable[[Object], Object]
-"""From the stored object (a copy, storage version) to the wanted one; synchronous; may raise StatusError."""
+"""From the stored object (a copy, storage version) to the new one; synchronous; may raise StatusError."""
+
+NAMESPACES = "namespaces"
+PERMANENT_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
 
 
 @dataclass(slots=True)
 class Replacement:
-    """A change to `wanted` whatever is stored: what a PUT is. It is given no copy of what it does not look at.
+    """The change of a PUT: to `wanted`, whatever is stored. The stored object is not copied for it.
 
     Attributes:
-        replaced: the version in place of which it was written, once it was.
+        replaced: the version that was replaced, None before the write.
     """
 
     wanted: Object
     replaced: Entry | None = None
 
     def __call__(self, stored: Object) -> Object:
-        """As any `Change`."""
+        """See `Change`."""
         return self.wanted
 
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """What a delete did: the newest version (if gone, the last, as of its end), and whether the object is gone."""
+    """The result of a delete: the newest version (for a removed object its tombstone), and whether it was removed."""
 
     entry: Entry
     gone: bool
 
 
 class ObjectWriter:
-    """Decides about writes.
+    """See the module.
 
     Args:
-        resources: the served kinds by `Resource.key`; may grow.
+        resources: the served kinds by `Resource.key`; the mapping may change.
         random: for generated names and uids.
+
+    Attributes:
+        admissions: the admission plugins by `Resource.key`.
+        allocators: the allocators by `Resource.key`.
     """
 
     def __init__(self, resources: Mapping[str, Resource], random: Random) -> None:
@@ -66,22 +72,18 @@ class ObjectWriter:
         self._random = random
         self.field_managers = FieldManagers(resources)
         self.admissions: dict[str, list[Admission]] = {}
+        self.allocators: dict[str, Allocator] = {}
 
     def named(self, resource: Resource) -> Resource:
-        """The record of two faces of one kind that stores it; what is wrong with an object is told in its name."""
+        """The resource under which objects are stored that several API groups serve; errors name it."""
         return self._resources.get(resource.storage_key, resource)
 
     def create(
-        self,
-        transaction: Transaction,
-        resource: Resource,
-        obj: Object,
-        give: Give = allocation.nothing,
-        author: Author | None = SERVER,
+        self, transaction: Transaction, resource: Resource, obj: Object, author: Author | None = SERVER
     ) -> Entry:
-        """Store a new object and what `give` gives it. Raises StatusError 400, 403, 404 (namespace), 409, 422, 500.
+        """Store a new object. Raises StatusError 400, 403, 404 (namespace), 409, 422, 500.
 
-        Without an author, the object says itself who manages its fields.
+        With `author` None the object's own managedFields are stored.
         """
         metadata = obj.setdefault("metadata", {})
         if not transaction.is_dry and _is_version(metadata.get("resourceVersion") or ""):
@@ -94,47 +96,36 @@ class ObjectWriter:
         self._admit(resource, obj, None)
         self._set_name(transaction, resource, obj["metadata"])
         preparing.complete_new(resource, obj, uid=self._new_uid(), now_ns=transaction.now_ns)
-        with give(obj, None, is_dry=transaction.is_dry) as grant:
-            faults = preparing.new_faults(resource, obj) + field_managers.faults(managed if sent else None)
-            self._refuse(resource, obj, faults)
+        allocate = self.allocators.get(resource.key, allocate_nothing)
+        with allocate(obj, None, is_dry=transaction.is_dry) as allocation:
+            errors = preparing.validate_new(resource, obj)
+            self._raise_invalid(resource, obj, errors + field_managers.validate_entries(managed if sent else None))
             self._check_unique(transaction, resource, obj["metadata"])
-            new = preparing.stored_form(self.named(resource), grant.filled(obj))
+            new = preparing.stored_form(self.named(resource), allocation.applied_to(obj))
             field_managers.set_entries(new, managed)
-            return _put(transaction, resource, new, grant)
+            return _put(transaction, resource, new, allocation)
 
     def apply(
-        self,
-        transaction: Transaction,
-        resource: Resource,
-        key: str,
-        change: Change,
-        options: UpdateOptions,
-        give: Give = allocation.nothing,
+        self, transaction: Transaction, resource: Resource, key: str, change: Change, options: UpdateOptions
     ) -> tuple[Entry, bool]:
-        """Store what `change` makes of the object at `key`, or of `{}` where there is none: then it is a new one.
+        """Update the object at `key` by `change`, or create `change({})` if there is none.
 
-        Returns the object, and whether it is new. Raises as `create` and `update`.
+        Returns the entry, and whether it is new. Raises as `create` and `update`.
         """
         namespace, _, name = key.rpartition("/")
         found = transaction.find(resource.storage_key, namespace, name) is not None
         if found or options.subresource:
-            return self.update(transaction, resource, key, change, options, give), False
+            return self.update(transaction, resource, key, change, options), False
         new = change({})
         new["metadata"].pop("resourceVersion", None)
-        return self.create(transaction, resource, new, give, options.author), True
+        return self.create(transaction, resource, new, options.author), True
 
     def update(
-        self,
-        transaction: Transaction,
-        resource: Resource,
-        key: str,
-        change: Change,
-        options: UpdateOptions,
-        give: Give = allocation.nothing,
+        self, transaction: Transaction, resource: Resource, key: str, change: Change, options: UpdateOptions
     ) -> Entry:
-        """Store what `change` makes of the object at `key`, and what `give` gives it.
+        """Replace the object at `key` by `change(stored)`; nothing is allocated for a subresource.
 
-        Through a subresource nothing is given. Raises StatusError 404, 409, 422, 500.
+        Raises StatusError 404, 409, 422, 500, and whatever `change` raises.
         """
         stored = self._get(transaction, resource, key)
         self._check_preconditions(resource, stored, options)
@@ -148,10 +139,10 @@ class ObjectWriter:
         self._set_type(resource, new)
         seen_by_managers = resource.strategy.seen_by_managers(new)
         preparing.complete_update(resource, new, old, options.subresource)
-        given = allocation.nothing if options.subresource else give
-        with given(new, old, is_dry=transaction.is_dry) as grant:
-            faults = preparing.update_faults(resource, new, old, options.subresource) + field_managers.faults(sent)
-            self._refuse(resource, new, faults)
+        allocator = None if options.subresource else self.allocators.get(resource.key)
+        with (allocator or allocate_nothing)(new, old, is_dry=transaction.is_dry) as allocation:
+            errors = preparing.validate_update(resource, new, old, options.subresource)
+            self._raise_invalid(resource, new, errors + field_managers.validate_entries(sent))
             new = preparing.stored_form(self.named(resource), new, old)
             if deletion.is_due(resource, new, old):
                 transaction.remove(stored)
@@ -159,19 +150,20 @@ class ObjectWriter:
             seen = seen_by_managers(new)
             update = field_managers.Update(old, new, seen, live or [], sent, transaction.now_ns, options.subresource)
             managed, changed = self.field_managers.settled(resource, update, options.author)
-            if not (changed or grant.spec):
+            if not (changed or allocation.spec):
                 return stored
-            if grant.spec:  # after its managers: what the server gives belongs to none of them
-                new = preparing.stored_form(self.named(resource), grant.filled(new), old)
+            if allocation.spec:  # after the managers: allocated fields belong to none of them
+                new = preparing.stored_form(self.named(resource), allocation.applied_to(new), old)
             field_managers.set_entries(new, managed)
-            return _put(transaction, resource, new, grant)
+            return _put(transaction, resource, new, allocation)
 
     def delete(self, transaction: Transaction, resource: Resource, key: str, options: DeleteOptions) -> Deleted:
         """Mark or remove the object at `key`. Raises StatusError 403, 404, 409."""
         stored = self._get(transaction, resource, key)
         if options.forces_unreadable:
             raise api_errors.readable(resource, stored.key, stored.name)
-        namespaces.check_delete(resource, stored.name)
+        if resource.key == NAMESPACES and stored.name in PERMANENT_NAMESPACES:
+            raise api_errors.forbidden(resource, stored.name, "this namespace may not be deleted")
         if stored.name in resource.strategy.permanent_names:
             why = resource.strategy.permanent_names[stored.name]
             raise api_errors.forbidden(self.named(resource), stored.name, why)
@@ -196,15 +188,27 @@ class ObjectWriter:
             admission(new, old)
 
     def _check_namespace(self, transaction: Transaction, resource: Resource, metadata: Object) -> None:
+        """Raise StatusError 404 if the namespace does not exist, 403 if it is being deleted.
+
+        Source: admission plugin NamespaceLifecycle.
+        """
         if not resource.namespaced:
             return
         namespace = metadata.get("namespace", "")
         if not namespace:
             raise api_errors.bad_request("an empty namespace may not be set during creation")
-        served = self._resources.get(namespaces.NAMESPACES)
-        if served is not None:
-            name = metadata.get("name", "")
-            namespaces.check_create(served, self.named(resource), transaction, namespace, name)
+        served = self._resources.get(NAMESPACES)
+        if served is None:
+            return
+        entry = transaction.find(NAMESPACES, "", namespace)
+        if entry is None:
+            raise api_errors.not_found(served, namespace)
+        stored = entry.decode()
+        if stored["metadata"].get("deletionTimestamp") or (stored.get("status") or {}).get("phase") == "Terminating":
+            why = f"unable to create new content in namespace {namespace} because it is being terminated"
+            message = f"namespace {namespace} is being terminated"
+            cause = Cause(reason="NamespaceTerminating", message=message, field="metadata.namespace")
+            raise api_errors.forbidden(self.named(resource), metadata.get("name", ""), why, cause=cause)
 
     def _check_unique(self, transaction: Transaction, resource: Resource, metadata: Object) -> None:
         other = transaction.find(resource.storage_key, metadata.get("namespace", ""), metadata["name"])
@@ -213,7 +217,7 @@ class ObjectWriter:
             raise api_errors.already_exists(resource, metadata["name"], is_going=is_going)
 
     def _set_type(self, resource: Resource, obj: Object) -> None:
-        """Objects name the version in which they are stored, first of all their fields."""
+        """Set kind and apiVersion of the storage version, as the first fields of the object."""
         stored = self.named(resource)
         version = f"{stored.group}/{stored.storage_version}" if stored.group else stored.storage_version
         if obj.get("kind") == stored.kind and obj.get("apiVersion") == version:
@@ -244,16 +248,16 @@ class ObjectWriter:
         if wanted.resource_version and wanted.resource_version != str(stored.revision):
             raise api_errors.conflict(resource, stored.name)
 
-    def _refuse(self, resource: Resource, obj: Object, errors: list[FieldError]) -> None:
+    def _raise_invalid(self, resource: Resource, obj: Object, errors: list[FieldError]) -> None:
         if errors:
             raise api_errors.invalid(self.named(resource), obj["metadata"].get("name", ""), errors)
 
 
-def _put(transaction: Transaction, resource: Resource, new: Object, grant: Allocation) -> Entry:
+def _put(transaction: Transaction, resource: Resource, new: Object, allocation: Allocation) -> Entry:
     entry = transaction.put(resource.storage_key, new)
     if not transaction.is_dry:
-        grant.keep()
-        transaction.on_failure(grant.undo)
+        allocation.commit()
+        transaction.on_failure(allocation.undo)
     return entry
 
 
@@ -265,5 +269,5 @@ def _changed(stored: Entry, change: Change) -> Object:
 
 
 def _is_version(text: str) -> bool:
-    """Whether a resourceVersion says anything: upstream's store takes zero, and what is no number, for none."""
+    """Whether a resourceVersion is set: upstream's store treats zero and invalid numbers as unset."""
     return text.isascii() and text.isdigit() and int(text) != 0

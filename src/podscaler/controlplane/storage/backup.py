@@ -1,7 +1,7 @@
-"""Backups: one file with everything that makes a cluster, whether or not an `up` runs on it.
+"""Backs up a cluster into one file, while `up` may be running; `restore` reads it.
 
-Called by the command `backup`; `restore` reads what this writes. A backup is a database as `database` describes, with
-the cluster's credentials in a table of its own (`files`): who has it can do what the cluster's admin can.
+Called by the command `backup`. A backup is a database as described in `database`, with the cluster's credentials in a
+table of its own (`files`): whoever has it has the permissions of the cluster's admin.
 """
 
 import sqlite3
@@ -21,13 +21,13 @@ _CREATE_FILES = "CREATE TABLE files (name TEXT PRIMARY KEY, content BLOB NOT NUL
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
-    """What a backup holds.
+class BackupSummary:
+    """The content of a backup.
 
     Attributes:
-        objects: how many.
-        revision: the newest one that the cluster had given out.
-        lost: what could not be read, a line for each; for a salvage only.
+        objects: the number of objects.
+        revision: the newest assigned revision.
+        lost: for a salvage, a line for each object or range of revisions that could not be read.
     """
 
     objects: int
@@ -35,14 +35,14 @@ class Contents:
     lost: tuple[str, ...] = ()
 
 
-def write(directory: Path, path: Path, *, is_forced: bool = False, is_salvage: bool = False) -> Contents:
-    """Back up the cluster in `directory` into the file `path` (0600), whole or not at all.
+def write(directory: Path, path: Path, *, is_forced: bool = False, is_salvage: bool = False) -> BackupSummary:
+    """Back up the cluster in `directory` atomically into the file `path` (mode 0600).
 
     Args:
         directory: a data directory; it may be in use.
-        path: must not be there, unless `is_forced`.
-        is_forced: whether a file of that name is replaced.
-        is_salvage: whether to leave out what cannot be read, in place of refusing.
+        path: the backup; must not exist, unless `is_forced`.
+        is_forced: whether an existing file is replaced.
+        is_salvage: whether to skip what cannot be read, instead of failing.
 
     Raises:
         UsageError: there is no cluster, it cannot be read, or the file cannot be written.
@@ -61,20 +61,20 @@ def write(directory: Path, path: Path, *, is_forced: bool = False, is_salvage: b
         raise UsageError(f"The backup cannot be written to {path}: {error.strerror or error}.") from error
 
 
-def contents(database: sqlite3.Connection, path: Path) -> Contents:
-    """What an intact database holds. Raises UsageError, sqlite3.Error."""
+def contents(database: sqlite3.Connection, path: Path) -> BackupSummary:
+    """The content of an intact database. Raises UsageError, sqlite3.Error."""
     query = "SELECT count(*) FROM versions WHERE body IS NOT NULL AND revision NOT IN (SELECT previous FROM versions)"
     (objects,) = database.execute(query).fetchone()
-    return Contents(objects, databases.read_state(database, path).revision)
+    return BackupSummary(objects, databases.read_state(database, path).revision)
 
 
 def files(database: sqlite3.Connection) -> dict[str, bytes]:
-    """The credentials in a backup by their path in the data directory; empty for a mere copy of a database."""
+    """The credentials in a backup by path in the data directory; empty for a copy of a database without them."""
     (found,) = database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'files'").fetchone()
     return dict(database.execute("SELECT name, content FROM files")) if found else {}
 
 
-def _copy(database: sqlite3.Connection, directory: Path, path: Path) -> Contents:
+def _copy(database: sqlite3.Connection, directory: Path, path: Path) -> BackupSummary:
     def complete(copy: sqlite3.Connection) -> None:
         damage = databases.find_damage(copy)
         if damage:
@@ -86,7 +86,7 @@ def _copy(database: sqlite3.Connection, directory: Path, path: Path) -> Contents
         return contents(copy, path)
 
 
-def _salvage(database: sqlite3.Connection, directory: Path, path: Path) -> Contents:
+def _salvage(database: sqlite3.Connection, directory: Path, path: Path) -> BackupSummary:
     known = _known_state(database, directory)
     found = salvage.read(database, known.revision)
     newest = max((row.revision for row in found.rows), default=1)
@@ -105,14 +105,14 @@ def _salvage(database: sqlite3.Connection, directory: Path, path: Path) -> Conte
 
     with closing(sqlite3.connect(":memory:")) as nothing:
         databases.write_private_copy(nothing, path, complete)
-    return Contents(len(found.rows), state.revision, found.lost)
+    return BackupSummary(len(found.rows), state.revision, found.lost)
 
 
 def _known_state(database: sqlite3.Connection, directory: Path) -> State:
-    """As far as it can be known: no revision may be given out twice."""
+    """The state of the database, or that of the marker if it is damaged: no revision may be assigned twice."""
     try:
         return databases.read_state(database, directory / directories.DATABASE)
-    except (sqlite3.Error, UsageError):  # the salvage says what of it is lost; the marker knows nearly as much
+    except (sqlite3.Error, UsageError):
         marker = directories.read_marker(directory)
         return State(marker.revision, 0, marker.id) if marker else State(0, 0, "")
 

@@ -1,7 +1,7 @@
-"""The recent past: every change since a floor, in order, so that watches resume and lists stay consistent.
+"""Change log in memory: the events since the last compaction, so that watches resume and lists stay consistent.
 
-`store` appends what became durable; `watching` and `listing` read. Bounded by count, age and the bytes of versions that
-only the log still holds; what is dropped moves the floor. Bodies are shared with the current entries.
+`store` appends durable changes; `watching` and `listing` read. The log is bounded by count, age and the bytes of old
+versions; dropping events raises the compacted revision. Bodies are shared with the current entries.
 """
 
 from bisect import bisect_right
@@ -14,14 +14,14 @@ from podscaler.controlplane.storage import entries
 from podscaler.controlplane.storage.entries import Entry
 
 _FRESH = 256
-"""How many of the newest events keep their encoded frames: watchers that keep up share them, others encode again."""
+"""How many of the newest events cache their encoded frames for all watchers; slower watchers encode again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How much past is kept: a watcher may be away for ten minutes, as with etcd's compaction every five.
+    """How much history is kept: a watcher may resume after ten minutes, as with etcd's compaction every five.
 
-    `superseded_bytes` bounds what old versions of changed objects cost in memory and on disk.
+    `superseded_bytes` limits the size of old versions in memory and on disk.
     """
 
     count: int = 20_000
@@ -30,9 +30,12 @@ class Retention:
 
 
 class StoreEvent:
-    """One change: `entry` is the object since then (None: deleted), `previous` what it was before (None: created)."""
+    """One change: `entry` is the new version (None: deleted), `previous` the old one (None: created).
 
-    __slots__ = ("_departed", "at_ns", "entry", "frames", "previous", "revision")
+    `frames` caches encoded watch events, None once the event is no longer fresh.
+    """
+
+    __slots__ = ("_tombstone", "at_ns", "entry", "frames", "previous", "revision")
 
     def __init__(self, revision: int, at_ns: int, entry: Entry | None, previous: Entry | None) -> None:
         self.revision = revision
@@ -40,42 +43,42 @@ class StoreEvent:
         self.entry = entry
         self.previous = previous
         self.frames: dict[Hashable, bytes] | None = None
-        self._departed: Entry | None = None
+        self._tombstone: Entry | None = None
 
     @property
     def subject(self) -> Entry:
-        """The newest version that there is of the object."""
+        """The new version, or for a deletion the last one."""
         subject = self.entry or self.previous
         if subject is None:
             raise AssertionError("an event without any version")
         return subject
 
-    def departed(self) -> Entry:
-        """What a watcher is shown when the object is gone for it: the previous version as of this revision."""
-        if self._departed is None:
+    def tombstone(self) -> Entry:
+        """The entry of a DELETED event: the previous version with the revision of this event."""
+        if self._tombstone is None:
             if self.previous is None:
-                raise AssertionError("nothing departs with a creation")
-            self._departed = entries.at_revision(self.previous, self.revision)
-        return self._departed
+                raise AssertionError("a creation has no tombstone")
+            self._tombstone = entries.at_revision(self.previous, self.revision)
+        return self._tombstone
 
 
 class _Ring:
-    """The retained events of one resource; dropping from the front is cheap, so is the search for a revision."""
+    """The retained events of one resource; dropping the oldest and finding a revision are cheap."""
 
-    __slots__ = ("events", "first", "floor", "revisions")
+    __slots__ = ("compacted_revision", "events", "first", "revisions")
 
     def __init__(self) -> None:
         self.events: list[StoreEvent] = []
         self.revisions: list[int] = []
         self.first = 0
-        self.floor = 0
+        self.compacted_revision = 0
 
     def append(self, event: StoreEvent) -> None:
         self.events.append(event)
         self.revisions.append(event.revision)
 
     def drop_first(self) -> None:
-        self.floor = self.revisions[self.first]
+        self.compacted_revision = self.revisions[self.first]
         self.first += 1
         if self.first > 64 and self.first * 8 > len(self.events):
             del self.events[: self.first], self.revisions[: self.first]
@@ -90,12 +93,12 @@ class EventLog:
     """All retained events.
 
     Args:
-        floor: the revision up to which history is gone.
-        retention: what is kept.
+        compacted_revision: the newest revision whose events were dropped.
+        retention: how many events are kept.
     """
 
-    def __init__(self, floor: int, retention: Retention) -> None:
-        self.floor = floor
+    def __init__(self, compacted_revision: int, retention: Retention) -> None:
+        self.compacted_revision = compacted_revision
         self._retention = retention
         self._rings: dict[str, _Ring] = {}
         self._order: deque[StoreEvent] = deque()
@@ -103,11 +106,11 @@ class EventLog:
         self._superseded_bytes = 0
 
     def __len__(self) -> int:
-        """How many events are retained."""
+        """The number of retained events."""
         return len(self._order)
 
     def append(self, event: StoreEvent) -> None:
-        """Take the next event; revisions only rise."""
+        """Append an event; its revision is higher than all before."""
         resource = event.subject.resource
         ring = self._rings.get(resource)
         if ring is None:
@@ -126,24 +129,24 @@ class EventLog:
         return ring.after(revision, limit) if ring else ()
 
     def is_behind(self, resource: str, revision: int) -> bool:
-        """Whether events of `resource` after `revision` were dropped already."""
+        """Whether events of `resource` after `revision` were dropped."""
         ring = self._rings.get(resource)
-        return ring is not None and revision < ring.floor
+        return ring is not None and revision < ring.compacted_revision
 
     def trim(self, now_ns: int) -> list[int]:
-        """Drop what is no longer retained; returns the revisions whose versions nobody needs any more."""
+        """Drop events beyond the retention; returns the revisions whose stored versions are obsolete."""
         oldest_ns = now_ns - round(self._retention.age_s * NANOSECONDS)
         obsolete: list[int] = []
         while self._order and self._is_over(oldest_ns):
             obsolete += self._drop_first()
         return obsolete
 
-    def clear(self, floor: int) -> list[int]:
-        """Drop everything: history begins after `floor`; returns as `trim`."""
+    def clear(self, compacted_revision: int) -> list[int]:
+        """Drop all events and set the compacted revision; returns as `trim`."""
         obsolete: list[int] = []
         while self._order:
             obsolete += self._drop_first()
-        self.floor = floor
+        self.compacted_revision = compacted_revision
         return obsolete
 
     def _is_over(self, oldest_ns: int) -> bool:
@@ -157,7 +160,7 @@ class EventLog:
         event = self._order.popleft()
         self._rings[event.subject.resource].drop_first()
         self._superseded_bytes -= _superseded_bytes(event)
-        self.floor = event.revision
+        self.compacted_revision = event.revision
         obsolete = [event.previous.revision] if event.previous else []
         return obsolete if event.entry else [*obsolete, event.revision]
 

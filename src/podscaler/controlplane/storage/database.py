@@ -1,10 +1,10 @@
-"""The database of objects: one SQLite file, its format, and how files of earlier formats become today's.
+"""The SQLite file of objects: its format, and the migration of files of earlier formats.
 
 `journal` opens it for a running control plane; backups are such files, too. The format is a number in the file
-(`PRAGMA user_version`): 1 is the first one; 2 knows which cluster it belongs to, and gives unused pages back to the
-disk. A new format is a line in `_MIGRATIONS` and a test that begins with a file of the format before.
+(`PRAGMA user_version`): 1 is the first one; 2 adds the cluster's id, and returns unused pages to the disk. A new format
+needs an entry in `_MIGRATIONS` and a test that starts with a file of the previous format.
 
-A row is one version of an object. `body` is None for a deletion.
+A row is one version of an object; `body` is None for a deletion.
 """
 
 import itertools
@@ -53,7 +53,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One version: the revision that made it, the one it replaced (0: none), and its body (None: a deletion)."""
+    """One version: its revision, the revision that it replaced (0: none), and its body (None: a deletion)."""
 
     revision: int
     previous: int
@@ -65,37 +65,38 @@ class Row:
 
     @property
     def title(self) -> str:
-        """What people call the object: `deployments.apps default/web`."""
+        """The object in messages: `deployments.apps default/web`."""
         return f"{self.resource} {f'{self.namespace}/' if self.namespace else ''}{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The newest revision ever given out, the one after which the log is complete, and the cluster's id."""
+    """The newest assigned revision, the revision after which all events are retained, and the cluster's id."""
 
     revision: int
-    floor: int
+    compacted_revision: int
     cluster: str
 
 
 def entry_of(row: Row) -> Entry | None:
-    """The version that a row holds, None for a deletion. Raises ValueError if its body is no JSON object of ours."""
+    """The entry of a row, None for a deletion. Raises ValueError if its body is damaged."""
     if row.body is None:
         return None
-    row.body.decode()  # the JSON decoder does not look into strings that it skips
+    row.body.decode()  # the JSON decoder does not validate strings that it skips
     return Entry(row.resource, row.namespace, row.name, row.revision, row.body)
 
 
 def open_database(path: Path, *, may_create: Callable[[], None] = lambda: None) -> sqlite3.Connection:
-    """The file opened for writing, in today's format: created or migrated as needed.
+    """Open the file for writing in the current format; it is created or migrated as needed.
 
     Args:
-        path: the file, in a directory that was claimed.
-        may_create: called before a new one is made; raises UsageError where there must be one.
+        path: the file, in a claimed data directory.
+        may_create: called before a file is created; raises UsageError if one must exist.
 
     Raises:
-        UsageError: it is damaged, of a newer format or not ours (it is not changed then), or cannot be migrated.
-        OSError: it cannot be opened.
+        UsageError: the file is damaged, of a newer format or not a store (it is not changed then), or the migration
+            failed.
+        OSError: the file cannot be opened.
     """
     if not path.exists():
         may_create()
@@ -121,9 +122,10 @@ def open_database(path: Path, *, may_create: Callable[[], None] = lambda: None) 
 
 
 def open_to_read(path: Path, *, is_damaged: bool = False) -> sqlite3.Connection:
-    """An existing file, opened beside whoever writes to it; `is_damaged`: also one that is shorter than it was.
+    """Open an existing file for reading, while another process may write to it.
 
-    Raises UsageError if it is not one of ours, sqlite3.Error if it is damaged from the start.
+    `is_damaged` also opens a truncated file. Raises UsageError if it is not a store, sqlite3.Error if it cannot be
+    read.
     """
     if not path.is_file():
         raise UsageError(f"{path} is not there: a cluster's database is called {directory.DATABASE}.")
@@ -141,7 +143,7 @@ def open_to_read(path: Path, *, is_damaged: bool = False) -> sqlite3.Connection:
 
 
 def check_format(database: sqlite3.Connection, path: Path) -> int:
-    """The file's format, 0 for an empty file. Raises UsageError if it is not ours or of a newer format."""
+    """The file's format, 0 for an empty file. Raises UsageError if it is not a store, or of a newer format."""
     (application_id,) = database.execute("PRAGMA application_id").fetchone()
     (found,) = database.execute("PRAGMA user_version").fetchone()
     (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -158,7 +160,7 @@ def check_format(database: sqlite3.Connection, path: Path) -> int:
 
 
 def create(database: sqlite3.Connection, cluster: str = "") -> None:
-    """Make the tables of a cluster, a new one without an id; until the commit the file counts as empty."""
+    """Create the tables of a cluster (with a new id unless given); until the commit the file counts as empty."""
     database.execute("BEGIN IMMEDIATE")
     for statement in _TABLES:
         database.execute(statement)
@@ -169,20 +171,20 @@ def create(database: sqlite3.Connection, cluster: str = "") -> None:
 
 
 def read_state(database: sqlite3.Connection, path: Path) -> State:
-    """As of the last commit; of a file of any format. Raises UsageError if there is none, sqlite3.Error."""
+    """The state of the last commit, from a file of any format. Raises UsageError if there is none, sqlite3.Error."""
     found = database.execute("SELECT * FROM state").fetchall()
     if len(found) != 1:
         raise UsageError(damaged(path, f"its table `state` has {len(found)} rows, not one"))
-    revision, floor, *cluster = found[0]
-    return State(revision, floor, cluster[0] if cluster else "")
+    revision, compacted_revision, *cluster = found[0]
+    return State(revision, compacted_revision, cluster[0] if cluster else "")
 
 
 def write_private_copy(
     database: sqlite3.Connection, path: Path, complete: Callable[[sqlite3.Connection], None] = lambda _: None
 ) -> None:
-    """Copy the database as of now into `path` (0600), whole or not at all, and replace what is there.
+    """Copy the database atomically to `path` (mode 0600), replacing an existing file.
 
-    `complete` may change the copy before it has its name. Raises OSError, sqlite3.Error.
+    `complete` may change the copy before it is renamed. Raises OSError, sqlite3.Error.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -191,7 +193,7 @@ def write_private_copy(
             database.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")
             complete(copy)
-        sync_file(temporary)
+        directory.sync(temporary)
         temporary.replace(path)
         directory.sync(path.parent)
     except BaseException:
@@ -199,17 +201,8 @@ def write_private_copy(
         raise
 
 
-def sync_file(path: Path) -> None:
-    """Wait until its content is on disk."""
-    handle = os.open(path, os.O_RDWR)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def find_damage(database: sqlite3.Connection) -> str:
-    """What is wrong with a database, empty where it can be served. Raises sqlite3.Error where that cannot be read."""
+    """The first damage of a database as text, empty if it is intact. Raises sqlite3.Error if it is unreadable."""
     (said,) = database.execute("PRAGMA integrity_check(1)").fetchone()
     if said != "ok":
         return " ".join(said.split())
@@ -223,12 +216,12 @@ def find_damage(database: sqlite3.Connection) -> str:
 
 
 def body_damage(row: Row, error: ValueError) -> str:
-    """What is wrong with the body of a row."""
+    """The description of a damaged body."""
     return f"the body of {row.title} (revision {row.revision}) is damaged: {error}"
 
 
 def damaged(path: Path, why: object) -> str:
-    """The sentence about a file that cannot be read, with the commands that help."""
+    """The error message for a damaged file, with the commands for recovery."""
     folder = path.parent
     return (
         f"{path} cannot be read as a store of objects: {why}. `podscaler backup --salvage --data-dir {folder} FILE` "
@@ -237,7 +230,7 @@ def damaged(path: Path, why: object) -> str:
 
 
 def migrate(database: sqlite3.Connection, found: int) -> None:
-    """Bring a file of format `found` to today's, in one transaction. Raises sqlite3.Error; nothing is changed then."""
+    """Migrate a file from format `found` to the current one, in one transaction. Raises sqlite3.Error."""
     database.execute("BEGIN IMMEDIATE")
     try:
         for number in range(found, FORMAT):
@@ -251,10 +244,10 @@ def migrate(database: sqlite3.Connection, found: int) -> None:
 
 
 def _migrate(database: sqlite3.Connection, path: Path, found: int) -> None:
-    """Migrate a data directory's file, after a copy of it: `objects.sqlite.format1`, `objects.sqlite.format1-2`, ...
+    """Migrate a data directory's file, after copying it to `objects.sqlite.format1`, `objects.sqlite.format1-2`, ...
 
-    No copy is replaced, as it may be the only good one. One that holds the same, left by a migration that failed, is
-    used again, so that repeated failures do not fill the disk.
+    An existing copy is never replaced, as it may be the only good one; one with the same content, left by a failed
+    migration, is used again, so that repeated failures do not fill the disk.
     """
     copies = (path.with_name(f"{path.name}.format{found}{suffix}") for suffix in _copy_suffixes())
     try:
@@ -276,7 +269,7 @@ def _copy_suffixes() -> Iterator[str]:
 
 
 def _holds_the_same(copy: Path, database: sqlite3.Connection) -> bool:
-    """Whether a file has the format, the state and the rows of `database`. Raises sqlite3.Error of `database` alone."""
+    """Whether a file has the format, state and rows of `database`. Raises sqlite3.Error for `database` only."""
     return all(
         row == copied
         for query in ("PRAGMA user_version", "SELECT * FROM state", f"{SELECT_ROWS} ORDER BY revision")
@@ -285,7 +278,7 @@ def _holds_the_same(copy: Path, database: sqlite3.Connection) -> bool:
 
 
 def _rows_of_copy(copy: Path, query: str) -> Iterator[tuple[object, ...]]:
-    """What the query finds; ends with an empty row, which equals no other, where the file cannot be read."""
+    """The result of the query; an empty row, which equals no other, if the file cannot be read."""
     try:
         with closing(sqlite3.connect(f"{copy.absolute().as_uri()}?mode=ro", uri=True)) as database:
             yield from database.execute(query)
@@ -299,12 +292,12 @@ def _name_cluster(database: sqlite3.Connection) -> None:
 
 
 _MIGRATIONS: Mapping[int, Callable[[sqlite3.Connection], None]] = {1: _name_cluster}
-"""From the format of that number to the next one."""
+"""The migration from each format to the next one."""
 
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Errors of the database as a sentence that names it."""
+    """Turn errors of SQLite within the block into UsageError."""
     try:
         yield
     except sqlite3.Error as error:

@@ -1,11 +1,11 @@
-"""The data directory: whose it is, who uses it, and which cluster is in it.
+"""The data directory: its lock, its owner and permissions, and the marker of its cluster.
 
-Claimed by `journal` and `restore`. Invariants:
+`journal` and `restore` claim it. Invariants:
 
-1. It is used by one process at a time: `flock` on a file in it, which the kernel lets go of with the process.
-2. It belongs to the user who runs podscaler, and nobody else can read what is secret in it. What is too open (a copy, a
-   mounted volume, a careless chmod) is closed at the start, with a log line for each path.
-3. It remembers the cluster that it has had (`ClusterMarker`), so that a lost database is not taken for a new cluster.
+1. One process at a time uses it: `flock` on a file in it, which the kernel releases when the process ends.
+2. It belongs to the user who runs podscaler, and no other user can read its secrets. Permissions that are too wide are
+   removed at the start, with a log line for each path.
+3. It has a marker of its cluster (`ClusterMarker`), so that a lost database is not replaced by an empty cluster.
 """
 
 import fcntl
@@ -26,7 +26,7 @@ DATABASE = "objects.sqlite"
 DATABASE_FILES = (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm")
 CERTIFICATES = "certificates"
 CREDENTIALS = ("service-account.key", "token", "port", "address-block")
-"""Small files that a backup holds beside all of CERTIFICATES: with them, earlier kubeconfigs and tokens work again."""
+"""Small files that a backup contains besides CERTIFICATES, so that earlier kubeconfigs and tokens stay valid."""
 
 _PRIVATE = (*DATABASE_FILES, *CREDENTIALS, CERTIFICATES, LOCK, MARKER, "kubeconfig", "autoscaler.kubeconfig")
 _OTHERS = 0o077
@@ -36,11 +36,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ClusterMarker:
-    """Which cluster a data directory holds.
+    """The cluster of a data directory.
 
     Attributes:
-        id: made with the cluster's database, which has it too.
-        revision: one that was given out; the database has got at least as far. Written at start and end.
+        id: the cluster's id, which the database also contains.
+        revision: a revision that the database has reached; written at start and end.
     """
 
     id: str
@@ -48,7 +48,7 @@ class ClusterMarker:
 
 
 def read_marker(directory: Path) -> ClusterMarker | None:
-    """The marker, None where there never was a cluster. Raises UsageError if it cannot be read."""
+    """The marker, None if the directory never had a cluster. Raises UsageError if it cannot be read."""
     path = directory / MARKER
     content = secret_files.read(path)
     if content is None:
@@ -61,44 +61,45 @@ def read_marker(directory: Path) -> ClusterMarker | None:
 
 
 def write_marker(directory: Path, marker: ClusterMarker) -> None:
-    """Remember the cluster. Raises UsageError if it cannot be written."""
+    """Write the marker. Raises UsageError if that fails."""
     secret_files.write(directory / MARKER, json.dumps(asdict(marker)).encode() + b"\n")
 
 
 def claim(directory: Path) -> int:
-    """Make `directory` (0700) if it is not there, claim it, and close what is too open in it.
+    """Create `directory` (0700) if necessary, lock it, and remove permissions that are too wide.
 
     Returns:
-        the descriptor of the lock, which holds the claim until it is closed.
+        the descriptor of the lock, which is held until it is closed.
 
     Raises:
-        UsageError: it is another process's or another user's, or cannot be used.
+        UsageError: the directory is in use, belongs to another user, or cannot be used.
     """
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         check_owner(directory)
         _check_contents(directory)
         lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            _lock(lock, directory)
+            _restrict_permissions(directory)
+        except BaseException:
+            os.close(lock)
+            raise
     except OSError as error:
         raise UsageError(f"The data directory {directory} cannot be used: {error.strerror}.") from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        _close_to_others(directory)
-    except BlockingIOError as error:
-        os.close(lock)
-        message = f"The data directory {directory} is in use by another podscaler: stop that one, or name another one."
-        raise UsageError(message) from error
-    except OSError as error:
-        os.close(lock)
-        raise UsageError(f"The data directory {directory} cannot be used: {error.strerror}.") from error
-    except BaseException:
-        os.close(lock)
-        raise
     return lock
 
 
+def _lock(lock: int, directory: Path) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        message = f"The data directory {directory} is in use by another podscaler: stop that one, or name another one."
+        raise UsageError(message) from error
+
+
 def check_owner(path: Path) -> None:
-    """Raises UsageError if `path` belongs to another user than this process runs as; OSError if it cannot be seen."""
+    """Raise UsageError if `path` belongs to another user than this process; OSError if it is not accessible."""
     owner, user = path.lstat().st_uid, os.geteuid()
     if path.is_symlink():
         owner = path.stat().st_uid
@@ -109,17 +110,17 @@ def check_owner(path: Path) -> None:
         )
 
 
-def sync(directory: Path) -> None:
-    """Make the names of the files in it survive a power cut, as their content does."""
-    handle = os.open(directory, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Sync a file's content, or a directory's file names, to disk. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        os.fsync(descriptor)
     finally:
-        os.close(handle)
+        os.close(descriptor)
 
 
 def _check_contents(directory: Path) -> None:
-    """A folder that is open to others and holds other things is not ours to close: `--data-dir /tmp`."""
+    """Raise UsageError for a directory that others can access and that is not ours, as in `--data-dir /tmp`."""
     mode = stat.S_IMODE(directory.stat().st_mode)
     names = {path.name for path in directory.iterdir()}
     if mode & _OTHERS and names and not names & {DATABASE, MARKER}:
@@ -129,7 +130,7 @@ def _check_contents(directory: Path) -> None:
         )
 
 
-def _close_to_others(directory: Path) -> None:
+def _restrict_permissions(directory: Path) -> None:
     for path in (directory, *_private_files(directory)):
         check_owner(path)
         mode = stat.S_IMODE(path.stat().st_mode)
@@ -139,7 +140,7 @@ def _close_to_others(directory: Path) -> None:
 
 
 def _private_files(directory: Path) -> Iterator[Path]:
-    """Files and folders of ours that are there; links are left alone."""
+    """The existing files and folders of a data directory, without symbolic links."""
     found = [path for path in (directory / name for name in _PRIVATE) if path.exists() and not path.is_symlink()]
     yield from found
     yield from (path for path in sorted((directory / CERTIFICATES).rglob("*")) if not path.is_symlink())

@@ -1,9 +1,8 @@
-"""One stored version of one object, as compact as memory and disk keep it.
+"""One stored version of one object, as a compact immutable record.
 
-The store makes entries, everything that reads goes through them. The body is JSON in the storage version, with its
-resourceVersion inside, ready to be sent: `<`, `>`, `&`, U+2028 and U+2029 are escaped as Go escapes them. What is
-looked up often (uid, labels, owners) is taken out of the body once; the rest is decoded when somebody asks. An entry
-never changes.
+The store creates entries, all reads return them. The body is JSON in the storage version, including the
+resourceVersion, ready to be sent: `<`, `>`, `&`, U+2028 and U+2029 are escaped as Go escapes them. Metadata that is
+read often (uid, labels, owners) is decoded once; the rest is decoded on demand.
 """
 
 import sys
@@ -62,11 +61,11 @@ class Entry:
         namespace, name: as in its metadata; namespace is `""` for cluster-scoped kinds.
         key: `namespace/name`, or `name` without a namespace; lists are in the order of keys.
         revision: its resourceVersion as a number.
-        uid, labels, owner_uids: out of its metadata.
+        uid, labels, owner_uids: from its metadata.
         body: the object as JSON, see the module.
-        view: the decoded object that readers of this process share (`local.Views` keeps it), None where nobody does.
-        fields: the selectable fields once somebody needed them, with the `Resource.key` whose they are: a cache that
-            `selecting` fills.
+        view: the decoded object that readers of this process share, None before the first (cache of `registry.Views`).
+        fields: the selectable fields with the `Resource.key` that they belong to, None before the first selection
+            (cache of `selecting`).
     """
 
     __slots__ = (
@@ -98,11 +97,11 @@ class Entry:
         self.view: Object | None = None
 
     def share(self, previous: "Entry") -> None:
-        """Use the texts of another version of the same object: old versions then cost little more than their body."""
+        """Share the strings of another version of the same object, so that old versions need little memory."""
         self.name, self.key, self.uid = previous.name, previous.key, previous.uid
 
     def decode(self) -> Object:
-        """A fresh copy of the object, the caller's own."""
+        """A new copy of the object, which the caller may change."""
         obj: Object = _decode(self.body)
         return obj
 
@@ -112,25 +111,25 @@ class Entry:
 
 @lru_cache(maxsize=4096)
 def _shared_labels(items: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
-    """The labels as a map: one for all objects that carry the same."""
+    """The labels as a map, the same one for all objects with the same labels."""
     return dict(items)
 
 
 @lru_cache(maxsize=4096)
 def _shared_uids(uids: tuple[str, ...]) -> tuple[str, ...]:
-    """The same uids: one tuple for all dependents of an owner."""
+    """The same tuple for all dependents of an owner."""
     return uids
 
 
 def key_of(namespace: str, name: str) -> str:
-    """Where an object stands among those of its resource: `namespace/name`, or `name` for cluster-scoped kinds."""
+    """The key of an object within its resource: `namespace/name`, or `name` for cluster-scoped kinds."""
     return f"{namespace}/{name}" if namespace else name
 
 
 def from_object(resource: str, obj: Object, revision: int) -> Entry:
-    """The entry for `obj` (storage version) as of `revision`; 0 is a version that is never stored (a dry run).
+    """The entry of `obj` (storage version) at `revision`; 0 for a version that is never stored (a dry run).
 
-    `obj` itself gets that resourceVersion (none for 0) and upstream's order of metadata.
+    `obj` is changed in place: it gets that resourceVersion (none for 0) and upstream's order of metadata.
     """
     metadata = obj["metadata"]
     metadata.pop("resourceVersion", None)
@@ -142,5 +141,5 @@ def from_object(resource: str, obj: Object, revision: int) -> Entry:
 
 
 def at_revision(entry: Entry, revision: int) -> Entry:
-    """The same content with another resourceVersion: what a DELETED event shows."""
+    """The same content with another resourceVersion, for DELETED events."""
     return from_object(entry.resource, entry.decode(), revision)

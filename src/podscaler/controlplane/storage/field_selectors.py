@@ -1,6 +1,6 @@
-"""Field selectors: `status.phase=Running,spec.nodeName!=n1` as requirements.
+"""Parses field selectors such as `status.phase=Running,spec.nodeName!=n1`; called by `selecting`.
 
-Called by `selecting`. Source: k8s.io/apimachinery/pkg/fields (documented syntax), the captures `field-selector-*`.
+Source: k8s.io/apimachinery/pkg/fields (documented syntax), the captures `field-selector-*`.
 """
 
 from collections.abc import Collection, Mapping
@@ -10,31 +10,31 @@ from podscaler.api.text import quoting
 
 METADATA_FIELDS = frozenset({"metadata.name", "metadata.namespace"})
 _WITHOUT_NAMESPACE = frozenset({"Namespace", "Node"})
-_KINDS_THAT_NAME_THEMSELVES = frozenset({"Job"})
-"""Whose refusal of a field is worded in a way of their own."""
+_KINDS_IN_MESSAGE = frozenset({"Job"})
+"""Kinds whose error message for an unsupported field contains the kind."""
 
 
 class FieldSelectorError(ValueError):
-    """The text is no field selector, or names a field that cannot be selected; upstream's sentence."""
+    """Invalid field selector, or a field that is not selectable; with upstream's message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One requirement: the field is (or, if `negated`, is not) this text. An absent field is the empty text."""
+    """One requirement: the field equals (or, if `negated`, does not equal) the value; an absent field is empty."""
 
     field: str
     value: str
     negated: bool = False
 
     def matches(self, fields: Mapping[str, str]) -> bool:
-        """Whether an object with these fields meets it."""
+        """Whether an object with these fields meets the requirement."""
         return (fields.get(self.field, "") == self.value) != self.negated
 
 
 def parse(text: str) -> tuple[Term, ...]:
     """The requirements, sorted as upstream checks them; empty for an empty text. Raises FieldSelectorError."""
     terms = (_term(part, text) for part in sorted(_split(text, ",")) if part)
-    return tuple(term for term in terms if term.field or term.value)  # upstream takes `=` for everything
+    return tuple(term for term in terms if term.field or term.value)  # `=` selects everything, as upstream
 
 
 def check_known(
@@ -42,12 +42,12 @@ def check_known(
 ) -> None:
     """Raise FieldSelectorError for the first field that is neither of metadata nor in `selectable`.
 
-    Differs: upstream's sentence depends on whether the kind registered fields of its own, and so does ours.
+    As upstream's, the message depends on whether the kind has selectable fields of its own.
     """
     for term in terms:
         if term.field in selectable or (term.field in METADATA_FIELDS and not _is_hidden(term.field, kind)):
             continue
-        if kind in _KINDS_THAT_NAME_THEMSELVES:
+        if kind in _KINDS_IN_MESSAGE:
             raise FieldSelectorError(f'field label "{term.field}" not supported for {kind}')
         if selectable or is_custom:
             raise FieldSelectorError(f"field label not supported: {term.field}")
@@ -57,12 +57,12 @@ def check_known(
 
 
 def _is_hidden(name: str, kind: str) -> bool:
-    """Whether a kind that lists its own fields leaves out its namespace, having none."""
+    """Whether metadata.namespace is not selectable for a kind."""
     return name == "metadata.namespace" and kind in _WITHOUT_NAMESPACE
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """`text` cut at each separator that has no backslash before it; escapes stay."""
+    """`text` split at each separator without a backslash before it; escapes are kept."""
     parts = [""]
     escaped = False
     for char in text:

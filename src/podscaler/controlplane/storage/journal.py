@@ -1,14 +1,14 @@
-"""The durable copy: every retained version of every object, in one SQLite file.
+"""The durable copy of the store: all retained versions of all objects, in one SQLite file.
 
-`store` calls it from one thread at a time and keeps everything else in memory. One commit is one transaction, synced to
-disk before it returns (WAL, synchronous=FULL), so what was acknowledged survives kill -9 and a power cut. The file and
-its format are `storage.database`'s, the directory that it claims as long as it is open `storage.directory`'s.
+`store` calls it from one thread at a time. One commit is one transaction, synced to disk before it returns (WAL,
+synchronous=FULL), so that acknowledged writes survive kill -9 and a power cut. The file's format is in `database`, the
+data directory, which is claimed while the journal is open, in `directory`.
 
-A row is one version. A row stays while it is the newest of its object, or while the log still needs it: to show the
-event itself, or what the object was before. `store` says which rows are obsolete.
+A row is one version. It is kept while it is the newest version of its object, or while the change log contains its
+event or the event that replaced it. `store` decides which rows are obsolete.
 
-Part of the disk is kept back (`storage.reserve`). While it `is_short`, a commit that frees space may use it
-(`make_room`), and what was freed goes there first (`refill`).
+Some disk space is reserved (`reserve`). While the journal `is_short` of it, a commit that frees space may use the
+reserve (`make_room`), and freed space refills it first (`refill`).
 """
 
 import logging
@@ -27,25 +27,25 @@ from podscaler.controlplane.storage.reserve import Reserve
 
 _PAGE_BYTES = 4096
 _REFILL_STEPS = 8
-"""Each gives a quarter of the reserve back to the disk: together they give all that it needs (`Reserve.fill`)."""
+"""Each step frees a quarter of the reserve; together they free as much as `Reserve.fill` needs."""
 _LEAST_CHECKPOINT_PAGES = 16
-"""How much SQLite's log grows at least before it is folded into the file; at most to half of the reserve."""
+"""The least size of SQLite's write-ahead log at a checkpoint; the most is half of the reserve."""
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The newest revision ever given out, and the one after which the log is complete."""
+    """The newest assigned revision, and the revision after which all events are retained."""
 
     revision: int
-    floor: int
+    compacted_revision: int
 
 
 class Journal:
-    """The open file. Made by `open_journal`; every method blocks on the disk.
+    """The open file, from `open_journal`. Every method blocks on the disk.
 
-    Raises sqlite3.Error where the disk fails; a failed commit has changed nothing.
+    Methods raise sqlite3.Error if the disk fails; a failed commit has changed nothing.
     """
 
     def __init__(self, path: Path, lock: int, database: sqlite3.Connection, reserve: Reserve) -> None:
@@ -56,13 +56,13 @@ class Journal:
 
     @property
     def is_short(self) -> bool:
-        """Whether the space that is kept back is not all there."""
+        """Whether the reserve is not whole."""
         return not self._reserve.is_whole
 
     def bounds(self) -> Bounds:
-        """Revision and floor as of the last commit."""
+        """The bounds of the last commit."""
         state = databases.read_state(self._database, self.path)
-        return Bounds(state.revision, state.floor)
+        return Bounds(state.revision, state.compacted_revision)
 
     def rows(self) -> Iterator[Row]:
         """All rows, oldest first."""
@@ -70,7 +70,7 @@ class Journal:
             yield Row(*row)
 
     def commit(self, rows: Sequence[Row], obsolete: Sequence[int], bounds: Bounds) -> None:
-        """Add `rows`, drop the `obsolete` revisions and move the bounds, all or nothing; returns once it is on disk."""
+        """Add `rows`, delete the `obsolete` revisions and set the bounds atomically; returns once synced to disk."""
         execute = self._database.execute
         execute("BEGIN IMMEDIATE")
         try:
@@ -79,7 +79,7 @@ class Journal:
                 [(r.revision, r.previous, r.at_ns, r.resource, r.namespace, r.name, r.body) for r in rows],
             )
             self._database.executemany("DELETE FROM versions WHERE revision = ?", [(each,) for each in obsolete])
-            execute("UPDATE state SET revision = ?, floor = ?", (bounds.revision, bounds.floor))
+            execute("UPDATE state SET revision = ?, floor = ?", (bounds.revision, bounds.compacted_revision))
             execute("COMMIT")
         except BaseException:
             if self._database.in_transaction:
@@ -87,22 +87,22 @@ class Journal:
             raise
 
     def make_room(self) -> None:
-        """Let the next commit use what is kept back, and what the log of SQLite takes on the disk."""
+        """Release the reserve and the space of SQLite's write-ahead log for the next commit."""
         self._reserve.release()
         self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     @property
     def obsolete_at_once(self) -> int:
-        """How many obsolete rows one commit may delete while it is short: each changes a page or two."""
+        """How many obsolete rows one commit may delete while space is short: each changes a page or two."""
         return self._step_pages
 
     def refill(self) -> bool:
-        """Give unused pages back to the disk and keep space back again, as far as there is; whether that is all."""
+        """Free unused pages and refill the reserve as far as possible; returns whether it is whole."""
         for _ in range(_REFILL_STEPS):
             (unused,) = self._database.execute("PRAGMA freelist_count").fetchone()
             if self._reserve.fill() or not unused:
                 break
-            # `execute` takes one step, which is one page
+            # `execute` would run one step, which frees one page
             self._database.executescript(f"PRAGMA incremental_vacuum({self._step_pages})")
             self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         return self._reserve.fill()
@@ -112,28 +112,27 @@ class Journal:
         return max(_LEAST_CHECKPOINT_PAGES, self._reserve.size_bytes // 4 // _PAGE_BYTES)
 
     def close(self) -> None:
-        """Fold the log into the file, note how far the cluster got, and give the directory free."""
+        """Checkpoint and close the file, update the marker, and unlock the directory."""
         try:
             state = databases.read_state(self._database, self.path)
             self._database.close()
-            _remember(self.path.parent, ClusterMarker(state.cluster, state.revision))
+            _update_marker(self.path.parent, state)
         finally:
             self._database.close()
             os.close(self._lock)
 
 
 def open_journal(directory: Path, *, is_synced: bool = True, is_new_cluster: bool = False) -> Journal:
-    """Claim `directory` (made with mode 0700 if it is not there) and open the file in it.
+    """Claim `directory` (created with mode 0700 if necessary) and open the file in it.
 
     Args:
-        directory: see `storage.directory`.
-        is_synced: False is for tests, which have neither power cuts (one may lose the last commits then; a kill does
-            not) nor full disks.
-        is_new_cluster: whether an empty cluster may take the place of one whose database is lost.
+        directory: the data directory.
+        is_synced: whether commits are synced; False for tests, which have neither power cuts nor full disks.
+        is_new_cluster: whether an empty cluster may replace one whose database is lost.
 
     Raises:
-        UsageError: the directory is another process's or user's, cannot be used, has lost its database, or holds
-            something that this version cannot read; nothing in it was changed.
+        UsageError: the directory is in use, belongs to another user, cannot be used, has lost its database, or has
+            one that this version cannot read; nothing in it was changed.
     """
     lock = directories.claim(directory)
     try:
@@ -160,7 +159,7 @@ def _open(directory: Path, lock: int, *, is_synced: bool, is_new_cluster: bool) 
             database.execute("PRAGMA synchronous = OFF")
         state = databases.read_state(database, path)
         _check_marker(path, marker, state)
-        _remember(directory, ClusterMarker(state.cluster, state.revision))
+        _update_marker(directory, state)
         reserve.fill()
     except sqlite3.Error as error:
         database.close()
@@ -172,7 +171,7 @@ def _open(directory: Path, lock: int, *, is_synced: bool, is_new_cluster: bool) 
 
 
 def _check_lost(path: Path, marker: ClusterMarker | None) -> None:
-    """Raises UsageError if there was a database before."""
+    """Raise UsageError if the directory had a database before."""
     if marker is not None:
         raise UsageError(
             f"{path} is missing or empty, but this data directory had a cluster (id {marker.id}, revision "
@@ -182,7 +181,7 @@ def _check_lost(path: Path, marker: ClusterMarker | None) -> None:
 
 
 def _check_marker(path: Path, marker: ClusterMarker | None, state: State) -> None:
-    """Raises UsageError if the database is not the one that the directory had last."""
+    """Raise UsageError if the database is not the last one of the directory."""
     if marker is None:
         return
     why = ""
@@ -199,9 +198,9 @@ def _check_marker(path: Path, marker: ClusterMarker | None, state: State) -> Non
         )
 
 
-def _remember(directory: Path, marker: ClusterMarker) -> None:
-    """Note how far the cluster got; what cannot be written on a full disk stands in the way of nothing."""
+def _update_marker(directory: Path, state: State) -> None:
+    """Write the marker; a failure on a full disk is only logged."""
     try:
-        directories.write_marker(directory, marker)
+        directories.write_marker(directory, ClusterMarker(state.cluster, state.revision))
     except UsageError as error:
         logger.warning("%s: the next start will not notice if the database is replaced by an older one", error)

@@ -1,7 +1,8 @@
-"""Lists: a page of entries at one revision, the token that goes on from there, and the rules of resourceVersion.
+"""Lists: pages of entries at one revision, continue tokens, and the semantics of resourceVersion.
 
-`Objects.list` calls it. A page at an older revision is today's table with the log's changes since then undone, so pages
-of one list fit together however much is written between them, as long as the log reaches back.
+`Objects.list` calls it. A page at an older revision is the current table with the later events of the change log
+undone, so all pages of one list are consistent, as long as the log reaches back to its revision.
+
 
 Source: the API conventions on resourceVersion, limit and continue; tests/conformance/golden/lists-watch.jsonl.
 """
@@ -36,9 +37,9 @@ _CONTINUE_TOO_OLD = (
 
 @dataclass(frozen=True, slots=True)
 class ListPage:
-    """What a list found: entries in key order, the revision they are of, and how to go on.
+    """A page: entries in key order, and their revision.
 
-    `continue_token` is empty on the last page; `remaining` is upstream's remainingItemCount, None where not told.
+    `continue_token` is empty on the last page; `remaining` is upstream's remainingItemCount, None if it is omitted.
     """
 
     entries: list[Entry]
@@ -48,7 +49,7 @@ class ListPage:
 
 
 class ContinueExpired(StatusError):
-    """410 for a token whose revision is gone; its Status offers a token that goes on with the newest objects."""
+    """410 for a token with a compacted revision; its Status has a token that continues with the newest objects."""
 
     def __init__(self, continue_token: str) -> None:
         super().__init__(_CONTINUE_TOO_OLD, code=410, reason="Expired")
@@ -60,7 +61,12 @@ class ContinueExpired(StatusError):
 
 
 def page(store: Store, selection: SelectionPredicate, options: ListOptions) -> ListPage:
-    """The page that `options` ask for. Raises StatusError 400, 410, 422, 500, 504."""
+    """The page for `options`.
+
+    Raises:
+        StatusError: 400 for an invalid token or version, 410 for a compacted one (ContinueExpired for tokens), 422 for
+            options that exclude each other, 504 for a version in the future.
+    """
     _check(options)
     if options.continue_token:
         return _next_page(store, selection, options)
@@ -69,14 +75,14 @@ def page(store: Store, selection: SelectionPredicate, options: ListOptions) -> L
         raise api_errors.too_large_resource_version(revision, store.revision)
     limit = 0 if options.resource_version == "0" else options.limit
     if _is_exact(options):
-        if revision < store.log.floor:
+        if revision < store.log.compacted_revision:
             raise api_errors.expired(_LIST_TOO_OLD)
         return _page(store, selection, revision=revision, start="", limit=limit)
     return _page(store, selection, revision=store.revision, start="", limit=limit)
 
 
 def _listed_revision(text: str) -> int:
-    """As `parse_revision`, with the 400 that only lists answer."""
+    """As `parse_revision`, but lists raise StatusError 400."""
     try:
         return parse_revision(text)
     except StatusError as error:
@@ -84,7 +90,7 @@ def _listed_revision(text: str) -> int:
 
 
 def parse_revision(text: str) -> int:
-    """The number of a `resourceVersion` parameter, 0 for none. Raises StatusError 500 as upstream does."""
+    """The number of a `resourceVersion` parameter, 0 if it is empty. Raises StatusError 500, as upstream does."""
     if not text or text == "0":
         return 0
     try:
@@ -119,7 +125,7 @@ def _match_errors(match: str, version: str, continue_token: str) -> list[FieldEr
 
 
 def _is_exact(options: ListOptions) -> bool:
-    """A version with a limit but without a match is exact, too: what clients meant before there was a match."""
+    """Whether the list is at exactly the given version: with the match Exact, or a limit and no match."""
     if options.resource_version in ("", "0"):
         return False
     return options.resource_version_match == "Exact" or (not options.resource_version_match and options.limit > 0)
@@ -133,7 +139,7 @@ def _next_page(store: Store, selection: SelectionPredicate, options: ListOptions
         return _page(store, selection, revision=store.revision, start=start, limit=options.limit)
     if revision > store.revision:
         raise api_errors.too_large_resource_version(revision, store.revision)
-    if revision < store.log.floor:
+    if revision < store.log.compacted_revision:
         raise ContinueExpired(_token(_LATEST, start))
     return _page(store, selection, revision=revision, start=start, limit=options.limit)
 
@@ -143,15 +149,15 @@ def _page(store: Store, selection: SelectionPredicate, *, revision: int, start: 
     entries = _entries_at(store, selection, revision)
     if start:
         entries = entries[bisect_left(entries, prefix + start, key=lambda entry: entry.key) :]
-    taken, looked_at = _take(entries, selection, limit)
-    if looked_at == len(entries):
+    taken, scanned = _take(entries, selection, limit)
+    if scanned == len(entries):
         return ListPage(taken, revision)
     token = _token(revision, f"{taken[-1].key.removeprefix(prefix)}\0")
-    return ListPage(taken, revision, token, None if selection.is_filtered else len(entries) - looked_at)
+    return ListPage(taken, revision, token, None if selection.is_filtered else len(entries) - scanned)
 
 
 def _take(entries: list[Entry], selection: SelectionPredicate, limit: int) -> tuple[list[Entry], int]:
-    """The first `limit` selected entries (0 or less: all), and how many entries had to be looked at for them."""
+    """The first `limit` selected entries (0 or less: all), and how many entries were scanned for them."""
     count = limit if limit > 0 else len(entries)
     if not selection.is_filtered:
         return entries[:count], min(count, len(entries))
@@ -165,7 +171,7 @@ def _take(entries: list[Entry], selection: SelectionPredicate, limit: int) -> tu
 
 
 def _entries_at(store: Store, selection: SelectionPredicate, revision: int) -> list[Entry]:
-    """The entries of the namespace as they were at `revision`, in key order."""
+    """The entries of the namespace at `revision`, in key order."""
     key = selection.resource.storage_key
     now = store.table(key).select(selection.namespace)
     before: dict[str, Entry | None] = {}
@@ -185,7 +191,7 @@ def _token(revision: int, start: str) -> str:
 
 
 def _parse_token(text: str) -> tuple[int, str]:
-    """Revision and first key of the next page. Raises StatusError 400."""
+    """The revision and the first key of the next page. Raises StatusError 400."""
     illegal = _NOT_BASE64.search(text)
     if illegal is not None or len(text) % 4 == 1:
         place = illegal.start() if illegal is not None else len(text) - 1
@@ -210,7 +216,7 @@ def _parse_token(text: str) -> tuple[int, str]:
 
 
 def _check_types(token: Any) -> None:
-    """Raise StatusError 400 for a token whose parts have other types than ours."""
+    """Raise StatusError 400 for a token with fields of other types."""
     if not isinstance(token, dict):
         raise _bad_token(f"json: cannot unmarshal {_json_type(token)} into Go value of type storage.continueToken")
     for name, wanted, go_type in (("v", str, "string"), ("rv", int, "int64"), ("start", str, "string")):
@@ -221,7 +227,7 @@ def _check_types(token: Any) -> None:
 
 
 def _json_type(value: Any) -> str:
-    """What Go calls a decoded JSON value that is not what was wanted."""
+    """Go's name of the type of a JSON value."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, dict):
@@ -236,7 +242,7 @@ def _bad_token(why: str) -> StatusError:
 
 
 def _syntax_error(raw: bytes) -> str:
-    """Go's complaint about a text that is no JSON; tokens that were tampered with fail at their first byte."""
+    """Go's message for invalid JSON, assuming that it fails at its first byte."""
     first = raw.lstrip(b" \t\r\n")[:1]
     if not first or first in b'{["':
         return "unexpected end of JSON input"

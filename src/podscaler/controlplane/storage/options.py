@@ -1,7 +1,7 @@
-"""What a request may ask beyond its object: the options of list, watch, update and delete as plain records.
+"""Options of list, watch, update and delete requests.
 
-The HTTP side fills them from query and body, `Objects` reads them. Texts that upstream validates late (versions,
-selectors, policies) are kept as the client sent them, so that `Objects` refuses them in upstream's words.
+The HTTP handlers fill them from query and body, `Objects` reads them. Texts that upstream validates late (versions,
+selectors, policies) are kept as sent, so that `Objects` raises upstream's errors.
 """
 
 from dataclasses import dataclass, field
@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """metav1.ListOptions as far as they say what is selected; timeout and bookmarks are the stream's.
+    """metav1.ListOptions without timeout and bookmarks, which the stream handles.
 
     Attributes:
-        label_selector, field_selector: selector texts, empty for all.
-        resource_version, resource_version_match: as sent, empty where not.
-        limit: at most so many objects in a page, 0 for all.
-        continue_token: where the next page begins, as an earlier page said.
-        send_initial_events: as sent, None where not; a watch only.
+        label_selector, field_selector: selector texts, empty for all objects.
+        resource_version, resource_version_match: as sent, empty if not sent.
+        limit: the page size, 0 for all objects.
+        continue_token: that of the previous page, empty for the first page.
+        send_initial_events: as sent, None if not sent; for watches only.
     """
 
     label_selector: str = ""
@@ -30,7 +30,7 @@ class ListOptions:
 
 @dataclass(frozen=True, slots=True)
 class Preconditions:
-    """What must hold of the stored object; empty where anything may."""
+    """The required uid and resourceVersion of the stored object; empty for any."""
 
     uid: str = ""
     resource_version: str = ""
@@ -38,11 +38,11 @@ class Preconditions:
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who writes, as managedFields tell it.
+    """The writer of an object, for managedFields.
 
     Attributes:
-        manager: the field manager; empty for one that nobody knows.
-        api_version: in which the object was written (`autoscaling/v1`), empty for the storage version.
+        manager: the field manager; empty if unknown.
+        api_version: the version in which the object was written (`autoscaling/v1`), empty for the storage version.
     """
 
     manager: str = ""
@@ -50,18 +50,18 @@ class Author:
 
 
 SERVER = Author("kube-apiserver")
-"""The server itself, where nobody else says who writes."""
+"""The API server itself: the default author."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateOptions:
-    """How to update.
+    """Options of an update.
 
     Attributes:
-        subresource: `status`, or another subresource whose PUT is an update of the object; empty for the object itself.
-        preconditions: what must hold of the stored object (a PUT's metadata.uid goes here).
-        dry_run: check and answer, store nothing.
-        author: who writes; None where the change itself says who manages what afterwards, or changes nothing of it.
+        subresource: `status`, or another subresource that updates the object; empty for the object itself.
+        preconditions: of the stored object (including a PUT's metadata.uid).
+        dry_run: whether to check and respond without storing.
+        author: the writer; None to store the managedFields of the changed object.
     """
 
     subresource: str = ""
@@ -75,12 +75,13 @@ class DeleteOptions:
     """metav1.DeleteOptions.
 
     Attributes:
-        grace_period_s: as sent (negative counts as 1), None where not.
-        propagation: `Background`, `Foreground`, `Orphan` as sent (others are refused), empty where not.
-        orphan_dependents: the field of old clients, None where not sent.
-        preconditions: what must hold of the stored object.
-        dry_run: check and answer, store nothing.
-        forces_unreadable: an object that cannot be read is meant, and no other.
+        grace_period_s: as sent (negative counts as 1), None if not sent.
+        propagation: `Background`, `Foreground` or `Orphan` as sent (others are refused), empty if not sent.
+        orphan_dependents: the deprecated field, None if not sent.
+        preconditions: of the stored object.
+        dry_run: whether to check and respond without storing.
+        forces_unreadable: ignoreStoreReadErrorWithClusterBreakingPotential: only an object that cannot be read is
+        deleted.
     """
 
     grace_period_s: int | None = None

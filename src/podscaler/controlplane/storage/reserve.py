@@ -1,6 +1,6 @@
-"""Disk space that is kept back for deletes, and for what a start writes: a file that is given up when the disk is full.
+"""Reserved disk space: a file that is truncated when the disk is full, so that deletes and a restart can be written.
 
-`journal` holds one. On a full disk even a delete needs space (a row in the log of SQLite) before any is free again.
+`journal` holds one. On a full disk even a delete needs space (a page in SQLite's write-ahead log) before it frees any.
 """
 
 import errno
@@ -12,23 +12,23 @@ from pathlib import Path
 FILE_NAME = "reserve"
 LARGEST_BYTES = 4 * 1024 * 1024
 SHARE_OF_DISK = 8
-"""A small disk gives this part of itself."""
+"""On a small disk the reserve is the disk's size divided by this."""
 
 logger = logging.getLogger(__name__)
 
 
 class Reserve:
-    """The file. Its size is LARGEST_BYTES, less on a small disk.
+    """The reserve file; its size is LARGEST_BYTES, less on a small disk.
 
     Args:
-        directory: where the file is kept.
-        is_wanted: False keeps nothing back.
+        directory: where the file is.
+        is_wanted: False for no reserve.
 
     Attributes:
-        size_bytes: how much is kept back; 0 for nothing.
-        is_whole: whether that was there, and as much again for others, when `fill` looked last, and was not released.
+        size_bytes: the size of the full reserve; 0 for none.
+        is_whole: whether the last `fill` allocated the full size and left as much free, and it was not released since.
 
-    Raises OSError where the disk fails in another way than being full.
+    Methods raise OSError for errors other than a full disk.
     """
 
     def __init__(self, directory: Path, *, is_wanted: bool = True) -> None:
@@ -38,27 +38,27 @@ class Reserve:
         self.is_whole = False
 
     def release_if_tight(self) -> None:
-        """Give the space to a start that would have none."""
+        """Release the reserve at the start if the disk is almost full."""
         if self._allocated_bytes() and self._free_bytes() < self.size_bytes // 4:
-            logger.warning("the disk of %s is almost full: the start uses the space that is kept back", self._path)
+            logger.warning("the disk of %s is almost full: the start uses the reserved space", self._path)
             self.release()
 
     def release(self) -> None:
-        """Give the space back to the disk."""
+        """Free the reserved space."""
         if self._path.exists():
             os.truncate(self._path, 0)
         self.is_whole = not self.size_bytes
 
     def fill(self) -> bool:
-        """Take the space from the disk, and return whether there was enough.
+        """Allocate the reserve as far as space is available; returns whether it is whole.
 
-        Where there is less than twice the reserve, half a reserve is left for the log of SQLite.
+        With less free space than twice the reserve, half a reserve is left free for SQLite's write-ahead log.
         """
-        there = self._allocated_bytes()
-        available = there + self._free_bytes()
+        allocated = self._allocated_bytes()
+        available = allocated + self._free_bytes()
         self.is_whole = available >= 2 * self.size_bytes
         wanted = self.size_bytes if self.is_whole else max(0, available - self.size_bytes // 2)
-        if there < min(wanted, self.size_bytes):
+        if allocated < min(wanted, self.size_bytes):
             self.is_whole = _allocate(self._path, min(wanted, self.size_bytes)) and self.is_whole
         return self.is_whole
 
@@ -74,7 +74,7 @@ class Reserve:
 
 
 def _allocate(path: Path, size_bytes: int) -> bool:
-    """Whether the file has that much of the disk now; otherwise it has nothing."""
+    """Allocate the file; returns False, with an empty file, if the disk is full."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if hasattr(os, "posix_fallocate"):
@@ -92,7 +92,7 @@ def _allocate(path: Path, size_bytes: int) -> bool:
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether an error of SQLite or of the system says that there is no space left on the disk."""
+    """Whether an error of SQLite or of the system means that the disk is full."""
     if isinstance(error, sqlite3.Error):
         return getattr(error, "sqlite_errorcode", 0) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)

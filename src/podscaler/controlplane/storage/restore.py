@@ -1,11 +1,12 @@
-"""Restores a backup into a data directory that no `up` uses.
+"""Restores a backup into a data directory that is not in use.
 
-Called by the command `restore`. Nothing is deleted: what was there is moved into a folder `before-restore-N` beside it.
-The marker of the restored cluster is written first and its database is put in place last, so that a crash leaves what
-was there, or a directory that the next start refuses (its database is missing, or not the one of the marker).
+Called by the command `restore`. Nothing is deleted: existing files are moved into a folder `before-restore-N`. The
+marker of the restored cluster is written first and its database is renamed last, so that after a crash the directory is
+unchanged, or the next start refuses it (its database is missing, or does not match the marker).
 
-History does not come back, and the next revision is far beyond any that was given out since the backup was made, so
-that no watch resumes, and no cache holds, what the restored cluster does not know: clients list again.
+The change log is not restored, and the next revision is far beyond any assigned since the backup was made, so that
+clients cannot resume watches and list again.
+
 
 Source: etcd's `snapshot restore --bump-revision 1000000000 --mark-compacted`, which Kubernetes recommends.
 """
@@ -21,27 +22,27 @@ from podscaler.controlplane.credentials import secret_files
 from podscaler.controlplane.storage import backup
 from podscaler.controlplane.storage import database as databases
 from podscaler.controlplane.storage import directory as directories
-from podscaler.controlplane.storage.backup import Contents
+from podscaler.controlplane.storage.backup import BackupSummary
 from podscaler.controlplane.storage.directory import ClusterMarker
 
 _BUMP = 1_000_000_000
 
 
-def restore(path: Path, directory: Path, *, is_forced: bool = False) -> tuple[Contents, Path | None]:
-    """Make the cluster in `directory` that of the backup `path`.
+def restore(path: Path, directory: Path, *, is_forced: bool = False) -> tuple[BackupSummary, Path | None]:
+    """Replace the cluster in `directory` by the backup `path`.
 
     Args:
-        path: written by `backup`; or a mere database (a copy of before a migration), which has no credentials:
-            those of the directory stay, or are made anew by the next start.
-        directory: a data directory, made if it is not there.
-        is_forced: whether what is there is moved aside.
+        path: written by `backup`; or a copy of a database without credentials (from before a migration): then those of
+            the directory are kept, or the next start creates them.
+        directory: a data directory, created if necessary.
+        is_forced: whether an existing cluster is moved aside.
 
     Returns:
-        what was restored, and where the things are that were there before, None if there were none.
+        the content of the backup, and the folder of the files that were moved aside, None without any.
 
     Raises:
-        UsageError: the file is damaged or no backup, the directory is in use, holds a cluster (without `is_forced`), or
-            cannot be written. Before anything is changed, unless the disk fails.
+        UsageError: the file is damaged or not a backup; the directory is in use, holds a cluster (without `is_forced`),
+            or cannot be written. Nothing was changed then, unless the disk failed.
     """
     try:
         with closing(databases.open_to_read(path)) as source:
@@ -82,7 +83,7 @@ def _put(source: sqlite3.Connection, files: dict[str, bytes], directory: Path, *
 
 
 def _begin_anew(copy: sqlite3.Connection, path: Path, marker: ClusterMarker | None) -> ClusterMarker:
-    """Make a database of today's format out of the copy of a backup, without history and credentials."""
+    """Convert a copy of a backup to a database of the current format, without change log and credentials."""
     copy.execute("DROP TABLE IF EXISTS files")
     databases.migrate(copy, databases.check_format(copy, path))
     state = databases.read_state(copy, path)
@@ -106,7 +107,7 @@ def _move_aside(directory: Path, names: Iterable[str]) -> Path:
 
 
 def _marker(directory: Path) -> ClusterMarker | None:
-    """The marker; one that cannot be read is replaced like everything else."""
+    """The marker, None without one; one that cannot be read counts as another cluster's."""
     try:
         return directories.read_marker(directory)
     except UsageError:
@@ -114,5 +115,5 @@ def _marker(directory: Path) -> ClusterMarker | None:
 
 
 def _is_inside(directory: Path, name: str) -> bool:
-    """A file that names a place elsewhere was not written by `backup`."""
+    """Whether a path is inside of the directory; `backup` writes no other paths."""
     return (directory / name).resolve().is_relative_to(directory.resolve())

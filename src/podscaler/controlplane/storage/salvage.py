@@ -1,10 +1,9 @@
-"""Reads what can be read of a damaged database.
+"""Reads the readable objects of a damaged database; called by `backup`.
 
-Called by `backup`. A row may be unreadable for its body (bytes were changed) or for the page that it is on (SQLite
-refuses it); of the former the name may be readable still. Pages are read from both sides of a damaged one; readable
-pages between two damaged ones are found by steps that double, and by halving what lies between. What is not found
-that way is reported as lost. The newest readable version of an object is saved, so that an object of which only the
-newest is damaged comes back as it was before, as long as history holds that.
+A row is unreadable if its body is damaged (then its name may be readable) or if SQLite cannot read its page. Pages are
+read from both sides of a damaged one; readable pages between damaged ones are searched with doubling steps, then by
+halving. What is not found is reported as lost. The newest readable version of an object is saved, which is an older one
+if only the newest is damaged and the change log still has the older.
 """
 
 import sqlite3
@@ -15,8 +14,8 @@ from dataclasses import dataclass
 from podscaler.controlplane.storage import database as databases
 from podscaler.controlplane.storage.database import Row
 
-_MOST_LOOKS = 20_000
-"""How many revisions between damaged pages are looked at, at most: less than a second."""
+_MOST_PROBES = 20_000
+"""The most revisions that are probed between damaged pages: less than a second."""
 _BEYOND_ALL = 1 << 62
 
 _UPWARDS = "SELECT revision FROM versions WHERE revision > ? AND revision < ? ORDER BY revision ASC"
@@ -31,11 +30,11 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Salvage:
-    """What was read.
+    """The result.
 
     Attributes:
         rows: the newest readable version of each object that was not deleted, oldest first.
-        lost: a line for each object or part that could not be read.
+        lost: a line for each object or range of revisions that could not be read.
     """
 
     rows: tuple[Row, ...]
@@ -43,11 +42,11 @@ class Salvage:
 
 
 def read(database: sqlite3.Connection, newest_revision: int) -> Salvage:
-    """All that can be read of a database of any format.
+    """Read a database of any format.
 
     Args:
-        database: opened to read.
-        newest_revision: the newest one that was given out, as far as it is known; 0 where it is not.
+        database: opened for reading.
+        newest_revision: the newest assigned revision, 0 if unknown.
     """
     pages = _Pages(database)
     pages.read_all(newest_revision)
@@ -67,22 +66,22 @@ def read(database: sqlite3.Connection, newest_revision: int) -> Salvage:
         newest.pop(key, None)
         if row.body is not None:
             newest[key] = row
-    lost = [_told(row, newest.get(key)) for key, row in damaged.items()]
-    return Salvage(tuple(newest.values()), (*lost, *_told_ranges(pages.lost)))
+    lost = [_describe(row, newest.get(key)) for key, row in damaged.items()]
+    return Salvage(tuple(newest.values()), (*lost, *_describe_ranges(pages.lost)))
 
 
 class _Pages:
-    """The revisions on the pages of the table that can be read. A window is what lies between two revisions.
+    """The revisions on the readable pages of the table. A window is the open range between two revisions.
 
     Attributes:
-        revisions: those found.
-        lost: the first and last revision of each range that cannot be read, or was not looked at; in any order.
+        revisions: the revisions found.
+        lost: the first and last revision of each range that was not readable, or not probed; in any order.
     """
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
         self._windows: deque[tuple[int, int]] = deque()
-        self._looks = _MOST_LOOKS
+        self._probes = _MOST_PROBES
         self.revisions: set[int] = set()
         self.lost: list[tuple[int, int]] = []
 
@@ -97,14 +96,14 @@ class _Pages:
         if high - low <= 1:
             self.lost.append((low, max(low, high)))  # a page is damaged whose revisions are out of order
         self._step_through(low, high)
-        while self._windows and self._looks > 0:
+        while self._windows and self._probes > 0:
             self._halve(*self._windows.popleft())
         self.lost += [(low + 1, high - 1) for low, high in self._windows]
 
     def _step_through(self, low: int, high: int) -> None:
-        """Look at revisions ever farther from the last readable one: revisions may be dense here and sparse there."""
+        """Probe revisions at doubling distances from the last readable one, as their density is unknown."""
         step, unread = 1, low
-        while low + step < high and self._looks > 0:
+        while low + step < high and self._probes > 0:
             revision = low + step
             if not self._is_readable(revision):
                 self._add_window(unread, revision)
@@ -132,8 +131,8 @@ class _Pages:
             self._windows.append((low, high))
 
     def _is_readable(self, revision: int) -> bool:
-        """Whether the page can be read that the revision is on, or would be on."""
-        self._looks -= 1
+        """Whether the page can be read on which the revision is, or would be."""
+        self._probes -= 1
         query = "SELECT revision FROM versions WHERE revision = ?"
         try:
             self.revisions.update(found for (found,) in self._database.execute(query, (revision,)))
@@ -143,7 +142,7 @@ class _Pages:
         return True
 
     def _read(self, low: int, high: int, query: str) -> int | None:
-        """Read the window as far as its pages can be read; where that ended, None at its end."""
+        """Read the window until a damaged page; returns the last revision read, None if the whole window was read."""
         at = low if query == _UPWARDS else high
         try:
             for (at,) in self._database.execute(query, (low, high)):
@@ -154,7 +153,7 @@ class _Pages:
 
 
 def _read_row(database: sqlite3.Connection, revision: int, query: str) -> Row | None:
-    """The row, None where it cannot be read."""
+    """The row, None if it cannot be read."""
     try:
         values = database.execute(query, (revision,)).fetchone()
     except sqlite3.DatabaseError:
@@ -170,13 +169,13 @@ def _is_sound(row: Row) -> bool:
     return True
 
 
-def _told(row: Row, older: Row | None) -> str:
+def _describe(row: Row, older: Row | None) -> str:
     saved = f"; as of revision {older.revision} it is saved" if older else ""
     return f"{row.title} (revision {row.revision}) cannot be read{saved}"
 
 
-def _told_ranges(parts: Iterable[tuple[int, int]]) -> list[str]:
-    """One line for parts that follow each other."""
+def _describe_ranges(parts: Iterable[tuple[int, int]]) -> list[str]:
+    """A line for each range, adjacent ones merged."""
     ranges: list[tuple[int, int]] = []
     for first, last in sorted(parts):
         if ranges and first <= ranges[-1][1] + 1:

@@ -1,6 +1,6 @@
-"""Which objects of a resource a list or watch is about: namespace, labels and fields.
+"""Selects entries by namespace, label selector and field selector.
 
-`Objects` makes a `SelectionPredicate` from a request's texts; `listing` and `watching` ask it about entries.
+`Objects` creates a `SelectionPredicate` from the selector texts of a request; `listing` and `watching` evaluate it.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from podscaler.controlplane.storage.options import ListOptions
 
 @dataclass(frozen=True, slots=True)
 class SelectionPredicate:
-    """Objects of `resource` in `namespace` (`""`: all) that meet `labels` and all of `fields`."""
+    """Selects the objects of `resource` in `namespace` (`""`: all) that match `labels` and all of `fields`."""
 
     resource: Resource
     namespace: str = ""
@@ -27,11 +27,11 @@ class SelectionPredicate:
 
     @property
     def is_filtered(self) -> bool:
-        """Whether anything but the namespace decides."""
+        """Whether it selects by labels or fields."""
         return bool(self.fields or self.labels.requirements or self.labels.matches_nothing)
 
     def may_match(self, entry: Entry) -> bool:
-        """Whether `entry` is in the namespace: the cheap half of `matches`."""
+        """Whether `entry` is in the namespace."""
         return not self.namespace or entry.namespace == self.namespace
 
     def matches(self, entry: Entry) -> bool:
@@ -41,7 +41,7 @@ class SelectionPredicate:
         return not self.fields or all(term.matches(self._fields_of(entry)) for term in self.fields)
 
     def _fields_of(self, entry: Entry) -> Mapping[str, str]:
-        """The selectable fields, decoded once for each version and face of an object."""
+        """The selectable fields, decoded once for each version of an object and each resource that serves it."""
         if entry.fields is None or entry.fields[0] != self.resource.key:
             own = {"metadata.name": entry.name, "metadata.namespace": entry.namespace}
             entry.fields = (self.resource.key, {**self.resource.fields(entry.decode()), **own})
@@ -49,7 +49,7 @@ class SelectionPredicate:
 
 
 def selection(resource: Resource, namespace: str, options: ListOptions) -> SelectionPredicate:
-    """What `options` select. Raises StatusError 400 with upstream's sentence for a text that is no selector."""
+    """The predicate of list or watch options. Raises StatusError 400 (upstream's message) for invalid selectors."""
     try:
         labels = selectors.parse(options.label_selector)
         terms = field_selectors.parse(options.field_selector)
@@ -63,5 +63,5 @@ def selection(resource: Resource, namespace: str, options: ListOptions) -> Selec
 
 
 def selectable_fields(resource: Resource) -> frozenset[str]:
-    """The fields that a kind adds to those of metadata: what its `fields` says of an empty object."""
+    """The selectable fields of a kind besides those of metadata."""
     return frozenset(resource.fields({"metadata": {}, "spec": {}, "status": {}}))

@@ -1,20 +1,20 @@
-"""The store: all objects in memory, every change durable before anybody sees it.
+"""The store: all objects in memory; every change is durable before it becomes visible.
 
-`Objects` reads its tables and log, and writes through `write`. How a write goes:
+`Objects` reads tables and change log, and writes through `write`. Steps of a write:
 
-1. Its decision runs at once, on the event loop, against a `Transaction`: what is committed plus what was decided
-   before it. So decisions are serial, and a read-change-write cannot be interleaved.
-2. Its changes join the pending batch. One thread commits one batch at a time, while the next one fills (group commit):
-   a lone write waits for one sync of the disk, a thousand concurrent ones share a few.
-3. When the batch is on disk, tables, log and watchers see it, in order, and the callers return.
+1. Its decision runs immediately on the event loop with a `Transaction`: the committed state plus earlier decisions. So
+   decisions are serial, and a read-change-write is atomic.
+2. Its changes join the pending batch. One thread commits one batch at a time while the next one fills (group commit): a
+   single write waits for one sync of the disk, a thousand concurrent ones share a few.
+3. When the batch is on disk, tables, log and watchers are updated in order, and the callers return.
 
-On a full disk writes are refused in upstream's words, except those that need no more space than what they replace:
-these use what the journal keeps back, and while that is short, history is forgotten early. What is freed is kept back
-again first.
+On a full disk writes are refused with upstream's message, except those that need no more space than what they replace:
+they use the journal's reserve. While the reserve is not whole, the change log is dropped early, and freed space refills
+the reserve first.
 
-A refusal, or a write that changes nothing, may rest on changes that are still on their way: its caller, too, hears of
-it when those are durable. If the disk fails, all that was on its way fails, and the state is that of the last commit.
-A listener that fails makes no write fail, which has happened: its fault is logged, and the other listeners are told.
+An API error, or a write that changes nothing, may be based on uncommitted changes: its caller also waits until those
+are durable. If a commit fails, all uncommitted writes fail, and the state is that of the last commit. An exception of a
+listener is logged and fails neither the write nor other listeners.
 """
 
 import asyncio
@@ -39,14 +39,14 @@ from podscaler.controlplane.storage.tables import Table
 from podscaler.controlplane.storage.transactions import Transaction
 
 RECOVERY_INTERVAL_S = 1.0
-"""How long writes are refused on a full disk before one of them looks for space again."""
+"""How often a write on a full disk tries to recover space."""
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 
 class Runner(Protocol):
-    """Where the journal's blocking calls run, one after the other."""
+    """Runs the journal's blocking calls, one after the other."""
 
     def __call__(self, call: Callable[[], T], /) -> Awaitable[T]:
         """The result of `call`."""
@@ -54,7 +54,7 @@ class Runner(Protocol):
 
 
 class WriterThread:
-    """One thread of its own: the event loop never waits for the disk."""
+    """Runs calls in a thread of its own, so that the event loop never waits for the disk."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
@@ -65,19 +65,19 @@ class WriterThread:
 
 
 async def run_inline(call: Callable[[], T], /) -> T:
-    """Run `call` on the event loop: for tests in virtual time, which cannot wait for a thread."""
+    """Run `call` on the event loop, for tests in virtual time, which cannot wait for a thread."""
     return call()
 
 
 class DiskFull(StatusError):
-    """A write that is refused because the disk is full, as etcd refuses one beyond its quota."""
+    """500: the disk is full; with the message of etcd's quota."""
 
     def __init__(self) -> None:
         super().__init__(api_errors.SPACE_EXCEEDED, code=500)
 
 
 class _Batch:
-    """Changes that become durable together."""
+    """The changes of one commit."""
 
     def __init__(self) -> None:
         self.events: list[StoreEvent] = []
@@ -85,18 +85,23 @@ class _Batch:
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def fail(self, error: Exception) -> None:
-        """Undo what its decisions did outside the store, the newest first, and tell the callers."""
+        """Undo the allocations of its decisions, newest first, and raise `error` in the waiting writes."""
         for transaction in reversed(self.transactions):
             try:
                 transaction.undo()
             except Exception:
-                logger.exception("what a failed write was given cannot be given back, which is a bug")
+                logger.exception("the allocations of a failed write cannot be undone, which is a bug")
         self.done.set_exception(error)
-        self.done.exception()  # nobody may be left to ask: no complaint about that
+        self.done.exception()  # mark it as retrieved: all waiting callers may have been cancelled
 
 
 class Store:
-    """See the module. Made by `open_store`; used from one event loop."""
+    """See the module. Created by `open_store`; used from one event loop.
+
+    Attributes:
+        revision: the newest committed revision.
+        log: the change log.
+    """
 
     def __init__(self, journal: Journal, clock: Clock, *, retention: Retention, run: Runner) -> None:
         self._journal = journal
@@ -104,12 +109,12 @@ class Store:
         self._run = run
         bounds = journal.bounds()
         self.revision = bounds.revision
-        self.log = EventLog(bounds.floor, retention)
+        self.log = EventLog(bounds.compacted_revision, retention)
         self._tables: dict[str, Table] = {}
         self._obsolete: list[int] = []
         self._load()
         self._decided_revision = self.revision
-        self._undurable: dict[tuple[str, str], StoreEvent] = {}
+        self._uncommitted: dict[tuple[str, str], StoreEvent] = {}
         self._pending: _Batch | None = None
         self._in_flight: _Batch | None = None
         self._flusher: asyncio.Task[None] | None = None
@@ -119,27 +124,28 @@ class Store:
         self._next_recovery_s = 0.0
 
     def table(self, resource: str) -> Table:
-        """The current entries of a resource."""
+        """The committed entries of a resource."""
         table = self._tables.get(resource)
         if table is None:
             table = self._tables[resource] = Table()
         return table
 
     def forget(self, resource: str) -> None:
-        """Drop the table of a resource that is served no longer, if it is empty."""
+        """Drop the table of a resource that is no longer served, if it is empty."""
         table = self._tables.get(resource)
         if table is not None and not len(table):
             del self._tables[resource]
 
     def listen(self, listener: Callable[[list[StoreEvent]], None]) -> None:
-        """Call `listener` with the events of every commit, in order, after tables and log have them."""
+        """Call `listener` with the events of every commit, in order, after tables and log were updated."""
         self._listeners.append(listener)
 
     async def write(self, decide: Callable[[Transaction], T], *, dry_run: bool = False) -> T:
-        """Run `decide`, make its changes durable and return its result; a `dry_run` has none.
+        """Run `decide`, commit its changes (none for a `dry_run`) and return its result.
 
-        Raises what `decide` raises, which may be called twice; StatusError 500 if the disk fails, 503 once the store is
-        closed.
+        Raises:
+            StatusError: 500 if the disk fails or is full, 503 once the store is closed.
+            Exception: whatever `decide` raises, which may be called twice.
         """
         if self._closed:
             raise api_errors.unavailable("the store is closed")
@@ -147,7 +153,7 @@ class Store:
             await self._recover()
         for is_last in (False, True):
             transaction = Transaction(
-                self._find_decided, revision=self._decided_revision, now_ns=self._clock.now_ns(), dry_run=dry_run
+                self._find_newest, revision=self._decided_revision, now_ns=self._clock.now_ns(), dry_run=dry_run
             )
             try:
                 return await self._attempt(decide, transaction)
@@ -162,52 +168,52 @@ class Store:
         try:
             result = decide(transaction)
         except StatusError:
-            await self._settled()
+            await self._committed()
             raise
         if transaction.events:
             if self._is_short and not transaction.fits_full_disk():
                 raise DiskFull()
             self._accept(transaction)
-        await self._settled()
+        await self._committed()
         return result
 
     async def compact(self) -> int:
-        """Forget the history: nothing before now can be watched or listed any more. Returns the new floor."""
+        """Drop the change log: earlier revisions can no longer be watched or listed. Returns the compacted revision."""
         self._obsolete += self.log.clear(self.revision)
-        self._join()
-        await self._settled()
-        return self.log.floor
+        self._pending_batch()
+        await self._committed()
+        return self.log.compacted_revision
 
     async def close(self) -> None:
-        """Finish what was accepted, refuse what comes, and close the file."""
+        """Commit the accepted writes, refuse new ones, and close the file."""
         self._closed = True
         try:
-            await self._settled()
+            await self._committed()
         finally:
             await self._run(self._journal.close)
 
-    def _find_decided(self, resource: str, key: str) -> Entry | None:
-        event = self._undurable.get((resource, key))
+    def _find_newest(self, resource: str, key: str) -> Entry | None:
+        event = self._uncommitted.get((resource, key))
         return event.entry if event else self.table(resource).find(key)
 
     def _accept(self, transaction: Transaction) -> None:
-        batch = self._join()
+        batch = self._pending_batch()
         batch.events += transaction.events
         batch.transactions.append(transaction)
         for event in transaction.events:
             self._decided_revision = event.revision
-            self._undurable[event.subject.resource, event.subject.key] = event
+            self._uncommitted[event.subject.resource, event.subject.key] = event
 
-    def _join(self) -> _Batch:
-        """The batch that is committed next; there is one from now on."""
+    def _pending_batch(self) -> _Batch:
+        """The batch that is committed next, created if necessary."""
         if self._pending is None:
             self._pending = _Batch()
         if self._flusher is None:
             self._flusher = asyncio.get_running_loop().create_task(self._flush())
         return self._pending
 
-    async def _settled(self) -> None:
-        """Return when everything decided so far is durable. Raises StatusError 500 if it cannot be made so."""
+    async def _committed(self) -> None:
+        """Return when everything decided so far is committed. Raises StatusError 500 if the commit fails."""
         batch = self._pending or self._in_flight
         if batch is not None:
             await asyncio.shield(batch.done)
@@ -230,49 +236,49 @@ class Store:
             logger.error("the store cannot write to %s: %s", self._journal.path, error)
             if is_full(error):
                 self._is_short = True
-                self._give_up(DiskFull())
+                self._fail_uncommitted(DiskFull())
             else:
-                self._give_up(api_errors.internal_error(f"the store cannot write: {error}"))
+                self._fail_uncommitted(api_errors.internal_error(f"the store cannot write: {error}"))
         except BaseException:
-            self._give_up(api_errors.internal_error("the store stopped writing"))
+            self._fail_uncommitted(api_errors.internal_error("the store stopped writing"))
             raise
         finally:
             self._flusher = None
 
     async def _recover(self) -> None:
-        """Try to get space back, once in a while; a write that comes meanwhile is refused or takes its chance."""
+        """Try to recover disk space, at most every RECOVERY_INTERVAL_S."""
         now_s = self._clock.monotonic_s()
         if now_s < self._next_recovery_s:
             return
         self._next_recovery_s = now_s + RECOVERY_INTERVAL_S
-        self._join()
-        with contextlib.suppress(StatusError):  # logged, and the write that follows meets the same disk
-            await self._settled()
+        self._pending_batch()
+        with contextlib.suppress(StatusError):  # it is logged, and the following write fails as well
+            await self._committed()
 
     async def _refill(self) -> None:
-        """Forget history, and keep back what that and the last commit freed."""
+        """Drop the change log, and refill the reserve with the freed space."""
         self._obsolete += self.log.clear(self.revision)
         while self._obsolete:
             await self._commit([])
             await self._run(self._journal.make_room)
         self._is_short = not await self._run(self._journal.refill)
         if not self._is_short:
-            logger.warning("the disk of %s has space again: all writes are taken", self._journal.path)
+            logger.warning("the disk of %s has space again: all writes are accepted", self._journal.path)
 
     async def _commit(self, events: list[StoreEvent]) -> None:
         rows = [_row(event) for event in events]
         most = self._journal.obsolete_at_once if self._is_short else len(self._obsolete)
         obsolete, self._obsolete = self._obsolete[:most], self._obsolete[most:]
         revision = events[-1].revision if events else self.revision
-        bounds = Bounds(revision, self.log.floor)
+        bounds = Bounds(revision, self.log.compacted_revision)
         try:
             await self._run(lambda: self._journal.commit(rows, obsolete, bounds))
         except BaseException:
-            self._obsolete = obsolete + self._obsolete  # in this order: an object goes before the row of its deletion
+            self._obsolete = obsolete + self._obsolete  # in this order: a version is deleted before its deletion's row
             raise
-        self._show(events)
+        self._publish(events)
 
-    def _show(self, events: list[StoreEvent]) -> None:
+    def _publish(self, events: list[StoreEvent]) -> None:
         for event in events:
             subject = event.subject
             if event.entry is not None:
@@ -282,25 +288,25 @@ class Store:
             if event.previous is not None:
                 event.previous.view = None
             self.log.append(event)
-            if self._undurable.get((subject.resource, subject.key)) is event:
-                del self._undurable[subject.resource, subject.key]
+            if self._uncommitted.get((subject.resource, subject.key)) is event:
+                del self._uncommitted[subject.resource, subject.key]
             self.revision = event.revision
         self._obsolete += self.log.trim(self._clock.now_ns())
         if events:
-            self._tell(events)
+            self._notify(events)
 
-    def _tell(self, events: list[StoreEvent]) -> None:
+    def _notify(self, events: list[StoreEvent]) -> None:
         for listener in self._listeners:
             try:
                 listener(events)
             except Exception:
-                logger.exception("a listener to commits failed, which is a bug; what was written stays written")
+                logger.exception("a listener to commits failed, which is a bug; the commit is not affected")
 
-    def _give_up(self, error: StatusError) -> None:
-        """Everything decided on top of what could not be written never happened."""
+    def _fail_uncommitted(self, error: StatusError) -> None:
+        """Discard all uncommitted writes, as they may be based on the failed ones."""
         failed = [batch for batch in (self._in_flight, self._pending) if batch is not None]
         self._in_flight = self._pending = None
-        self._undurable.clear()
+        self._uncommitted.clear()
         self._decided_revision = self.revision
         for batch in reversed(failed):
             batch.fail(error)
@@ -317,9 +323,9 @@ class Store:
         for row in self._journal.rows():
             previous = versions.get(row.previous)
             entry = self._entry_of(row)
-            if row.revision > self.log.floor:
+            if row.revision > self.log.compacted_revision:
                 self.log.append(StoreEvent(row.revision, row.at_ns, entry, previous))
-            else:  # what it replaced is there only if an earlier run was ended before it was deleted
+            else:  # the replaced version exists only if an earlier run ended before deleting it
                 self._obsolete += [row.previous] if previous is not None else []
                 self._obsolete += [row.revision] if entry is None else []
             if entry is not None:
@@ -344,18 +350,18 @@ async def open_store(
     is_synced: bool = True,
     is_new_cluster: bool = False,
 ) -> Store:
-    """The store kept in `directory`, with everything that was acknowledged before.
+    """Open the store in `directory` and load all objects.
 
     Args:
-        directory: made (mode 0700) if it is not there; claimed until `close`.
-        clock: for the age of history.
-        retention: how much history is kept.
-        run: where blocking calls run, by default a thread of its own.
-        is_synced: whether commits wait for the disk; False is for tests.
-        is_new_cluster: whether an empty cluster may take the place of one whose database is lost.
+        directory: the data directory, created (mode 0700) if necessary and claimed until `close`.
+        clock: for the age of events.
+        retention: how much of the change log is kept.
+        run: runs blocking calls, by default in a thread of its own.
+        is_synced: whether commits wait for the disk; False for tests.
+        is_new_cluster: whether an empty cluster may replace one whose database is lost.
 
     Raises:
-        UsageError: see `journal.open_journal`; or what it holds cannot be read.
+        UsageError: see `journal.open_journal`; or the database is damaged.
     """
     run = run or WriterThread()
     kept = retention or Retention()

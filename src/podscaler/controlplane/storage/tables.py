@@ -1,7 +1,7 @@
-"""The current objects in memory: by key, in order, and by owner.
+"""The current objects of a resource in memory, indexed by key (sorted) and by owner.
 
-`store` changes them when a commit is durable; everything else only reads. A read costs what it returns (and, for lists,
-a binary search); a write one binary search in the keys of its resource.
+`store` updates tables when a commit is durable. The cost of a read is proportional to its result (plus a binary search
+for lists); a write costs one binary search in the keys.
 """
 
 from bisect import bisect_left, insort
@@ -19,11 +19,11 @@ class Table:
         self._owned: dict[str, dict[str, None]] = {}
 
     def __len__(self) -> int:
-        """How many objects there are."""
+        """The number of objects."""
         return len(self._entries)
 
     def find(self, key: str) -> Entry | None:
-        """The entry at `key`."""
+        """The entry at `key`, None without one."""
         return self._entries.get(key)
 
     def select(self, namespace: str) -> list[Entry]:
@@ -35,7 +35,7 @@ class Table:
         return [self._entries[key] for key in self._keys[first:end]]
 
     def owned_by(self, uid: str) -> list[Entry]:
-        """The entries with an owner reference to `uid`, oldest reference first."""
+        """The entries with an ownerReference to `uid`, oldest reference first."""
         return [self._entries[key] for key in self._owned.get(uid, ())]
 
     def put(self, entry: Entry) -> None:
@@ -49,13 +49,13 @@ class Table:
         self._own(entry)
 
     def remove(self, key: str) -> None:
-        """Forget the entry at `key`, which must be there."""
+        """Remove the entry at `key`, which must exist."""
         entry = self._entries.pop(key)
         del self._keys[bisect_left(self._keys, key)]
         self._disown(entry)
 
     def fill(self, entries: Iterable[Entry]) -> None:
-        """Take the first content, in any order, faster than one by one."""
+        """Load the initial entries, in any order; faster than `put` for each."""
         self._entries = {entry.key: entry for entry in entries}
         self._keys = sorted(self._entries)
         for entry in self._entries.values():

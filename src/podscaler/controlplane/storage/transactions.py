@@ -1,6 +1,6 @@
-"""One writer's view while it decides: the newest versions, on disk or on their way there, and its own changes.
+"""The view of one write while it is decided: the newest versions, committed or not yet, and its own changes.
 
-`Store.write` makes one for each decision and takes its changes over if the decision stands.
+`Store.write` creates one for each decision and commits its changes if the decision raises no error.
 """
 
 from collections.abc import Callable
@@ -10,19 +10,19 @@ from podscaler.controlplane.storage.change_log import StoreEvent
 from podscaler.controlplane.storage.entries import Entry, Object
 
 _DIGITS_BYTES = 16
-"""By how much numbers in an object (its version, counters) may grow before it counts as larger."""
+"""How many bytes an object may grow (digits of its version and counters) without counting as larger."""
 
 Find = Callable[[str, str], Entry | None]
 
 
 class Transaction:
-    """The objects as one decision sees and changes them.
+    """See the module.
 
     Args:
-        find: the newest version of a resource's key, also one that is not yet durable.
-        revision: the newest revision given out.
-        now_ns: the wall clock, the same for the whole decision.
-        dry_run: whether the changes are for show: none is kept, and objects keep the resourceVersion that they have.
+        find: the newest version at a resource and key, including versions that are not durable yet.
+        revision: the newest assigned revision.
+        now_ns: the wall clock, constant during the decision.
+        dry_run: whether changes are discarded; objects then keep their resourceVersion.
     """
 
     def __init__(self, find: Find, *, revision: int, now_ns: int, dry_run: bool = False) -> None:
@@ -34,24 +34,24 @@ class Transaction:
         self._undo: list[Callable[[], None]] = []
 
     def fits_full_disk(self) -> bool:
-        """Whether a full disk still takes it: it needs no more space than what it replaces.
+        """Whether it is accepted on a full disk, as it needs no more space than what it replaces.
 
-        It removes objects, changes those that are being deleted, or makes others not larger: what pods and nodes report
-        while they go.
+        It only removes objects, changes objects that are being deleted, or does not enlarge others: the writes of pods
+        and nodes during deletion.
         """
         return all(map(_takes_no_space, self.events))
 
     def on_failure(self, undo: Callable[[], None]) -> None:
-        """Call `undo` if the changes are not committed: the newest first, when reads show the last commit again."""
+        """Call `undo` if the commit fails, in reverse order, when reads return the last commit again."""
         self._undo.append(undo)
 
     def undo(self) -> None:
-        """Call what was given to `on_failure`; for the store."""
+        """Call the functions passed to `on_failure`; for the store."""
         while self._undo:
             self._undo.pop()()
 
     def find(self, resource: str, namespace: str, name: str) -> Entry | None:
-        """The newest version, None where there is no object."""
+        """The newest version, None if there is no object."""
         key = entries.key_of(namespace, name)
         for event in reversed(self.events):
             if event.subject.resource == resource and event.subject.key == key:
@@ -59,7 +59,7 @@ class Transaction:
         return self._find(resource, key)
 
     def put(self, resource: str, obj: Object) -> Entry:
-        """Make `obj` (storage version, with name and namespace) the newest version; it gets the next revision."""
+        """Store `obj` (storage version, with name and namespace) as the newest version, with the next revision."""
         metadata = obj["metadata"]
         previous = self.find(resource, metadata.get("namespace", ""), metadata["name"])
         if self.is_dry:
@@ -71,12 +71,12 @@ class Transaction:
         return entry
 
     def remove(self, entry: Entry) -> Entry:
-        """Remove the object of which `entry` is the newest version; returns it with the revision of its end."""
+        """Remove the object with the newest version `entry`; returns the tombstone."""
         if self.is_dry:
             return entry
         event = StoreEvent(self._next_revision(), self.now_ns, None, entry)
         self.events.append(event)
-        return event.departed()
+        return event.tombstone()
 
     def _next_revision(self) -> int:
         self._revision += 1

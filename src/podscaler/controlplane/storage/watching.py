@@ -1,10 +1,10 @@
-"""Watches: changes of one resource, in order, exactly once, from any retained resourceVersion on.
+"""Watches: the events of one resource in order, each once, from any retained resourceVersion on.
 
-`Objects.watch` makes a `Subscription`; the HTTP stream and the in-process registry read it in batches.
+`Objects.watch` creates a `Subscription`; the HTTP stream and the in-process registry read it in batches. A subscription
+is a position in the shared change log without a queue of its own: a commit only wakes waiting subscriptions. So no
+event is lost or duplicated between list and watch, a slow watcher needs no memory, and one that falls behind the log
+ends with 410 without slowing others down.
 
-A subscription is a place in the shared log, not a queue: a commit only wakes those that wait, and everybody reads the
-same events. So nothing can be lost or doubled between list and watch, a slow watcher holds no memory, and one that
-falls behind the log is told so (410) instead of slowing the others.
 
 Source: the API conventions on watch; tests/conformance/golden/lists-watch.jsonl.
 """
@@ -26,62 +26,62 @@ from podscaler.controlplane.storage.selecting import SelectionPredicate
 from podscaler.controlplane.storage.store import Store
 
 BATCH_SIZE = 500
-"""At most so many notices at once: a writer of frames gets to breathe."""
+"""The most events in a batch."""
 
 
-class Notice(msgspec.Struct, frozen=True, gc=False):
+class EntryEvent(msgspec.Struct, frozen=True, gc=False):
     """One watch event.
 
     Attributes:
-        type: as the watcher sees it (an object that enters its selection is ADDED, one that leaves it DELETED).
-        entry: the object as it now is; for DELETED as it last was, with the resourceVersion of the deletion.
+        type: for this watcher (an object that enters its selection is ADDED, one that leaves it DELETED).
+        entry: the new version; for DELETED the last one, with the resourceVersion of the deletion.
     """
 
     type: Literal["ADDED", "MODIFIED", "DELETED"]
     entry: Entry
     _frames: dict[Hashable, bytes]
 
-    def encoded(self, form: Hashable, encode: Callable[["Notice"], bytes]) -> bytes:
-        """`encode(self)`, made once for each `form` (version, Table, ...) and shared by the watchers of this event."""
+    def encoded(self, form: Hashable, encode: Callable[["EntryEvent"], bytes]) -> bytes:
+        """`encode(self)`, cached by `form` (version, Table, ...) for all watchers of this event."""
         frame = self._frames.get((form, self.type))
         if frame is None:
             frame = self._frames[(form, self.type)] = encode(self)
         return frame
 
 
-class Batch(msgspec.Struct, frozen=True, gc=False):
-    """What came since the last batch.
+class EventBatch(msgspec.Struct, frozen=True, gc=False):
+    """The events since the last batch.
 
     Attributes:
-        notices: in order; empty only where `initial_done` is set, and after `Subscription.interrupt`.
-        revision: everything up to here has been given: the resourceVersion of a bookmark sent now.
-        initial_done: this batch ends the initial ADDED events (comes once in a subscription that has them,
-            also where there are none).
+        events: in order; empty only if `initial_done` is set, and after `Subscription.interrupt`.
+        revision: the resourceVersion of a bookmark after this batch: all events up to it were returned.
+        initial_done: whether this batch ends the initial ADDED events; once in a subscription with initial events, also
+            if there are none.
     """
 
-    notices: list[Notice]
+    events: list[EntryEvent]
     revision: int
     initial_done: bool = False
 
 
 class Ended(Exception):
-    """What was watched is no longer served as it was; every change before has been given."""
+    """The watched kind is no longer served as before; all events until then were returned."""
 
 
 class Receiver(Protocol):
-    """Takes what a watcher is to be told at once, at the commit, for as long as it keeps up: no task has to wake."""
+    """Receives batches directly at the commit, as long as it keeps up, so that no task has to be woken."""
 
     def has_room(self) -> bool:
-        """Whether it can take a batch now."""
+        """Whether it accepts a batch now."""
         ...
 
-    def take(self, batch: Batch) -> None:
-        """Take a batch. What it raises is raised again where the batch is then asked for."""
+    def take(self, batch: EventBatch) -> None:
+        """Process a batch. After an exception the batch is returned by `Subscription.batch` instead."""
         ...
 
 
 class Watchers:
-    """Those who wait for changes, by resource; costs a commit only as much as there are watchers of what it changed."""
+    """The waiting subscriptions by resource; a commit costs as much as there are watchers of the changed resources."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -98,16 +98,16 @@ class Watchers:
 
 
 class Subscription:
-    """One watcher. Costs nothing while nothing happens; made by `subscribe`.
+    """One watch; created by `subscribe`.
 
     Args:
-        watchers: where it waits.
-        selection: what it is about.
-        revision: changes after this revision are given.
-        initial: the objects to give first, None for none.
+        watchers: where it waits for commits.
+        selection: the watched objects.
+        revision: events after this revision are returned.
+        initial: the objects of the initial ADDED events, None for a watch without them.
 
     Attributes:
-        receiver: is given what comes while somebody waits for a `batch`, which then waits on.
+        receiver: gets the events of commits while a caller waits in `batch`, which then keeps waiting.
     """
 
     def __init__(
@@ -125,40 +125,36 @@ class Subscription:
         self._waiter: asyncio.Future[None] | None = None
 
     @property
-    def is_initial(self) -> bool:
-        """Whether objects that there are from the start are still to be given: no bookmark can be sent yet."""
-        return self._initial is not None
-
-    @property
     def revision(self) -> int:
-        """Everything up to here has been given, or is not selected: the resourceVersion of a bookmark sent now."""
+        """The resourceVersion of a bookmark sent now: all selected events up to it were returned."""
         store = self._watchers.store
         if self._initial is not None or store.log.after(self._resource, self._seen, 1):
             return self._seen
         return store.revision
 
-    async def batch(self) -> Batch:
-        """The next changes, at most a few hundred; waits until there is one, or `interrupt`. Cancelling loses nothing.
+    async def batch(self) -> EventBatch:
+        """The next events, at most `BATCH_SIZE`; waits for one, or for `interrupt`. Cancelling loses no event.
 
-        Raises StatusError 410 once the watcher fell behind the retained history, Ended after `end`: end the stream, the
-        client resumes.
+        Raises:
+            StatusError: 410 when the watcher fell behind the change log.
+            Ended: after `end`, when all events until then were returned.
         """
         if self._initial is not None:
             return self._initial_batch(self._initial)
         while True:
-            notices = self._collect()
-            if notices or self._is_interrupted:
+            events = self._collect()
+            if events or self._is_interrupted:
                 self._is_interrupted = False
-                return Batch(notices, self.revision)
+                return EventBatch(events, self.revision)
             if self._is_ended:
                 raise Ended
             if not self._watchers.store.log.after(self._resource, self._seen, 1):
                 await self._wait()
 
     def notify(self, namespaces: Set[str], revision: int) -> None:
-        """Tell of changes in `namespaces` if they may concern this watcher, else pass over all up to `revision`.
+        """Deliver or announce the events of a commit that changed `namespaces`, or skip them; called while it waits.
 
-        Called while it waits.
+        `revision` is that of the commit's last event.
         """
         wanted = self._selection.namespace
         if wanted and wanted not in namespaces:
@@ -167,26 +163,26 @@ class Subscription:
             self._wake()
 
     def interrupt(self) -> None:
-        """Have `batch` return without waiting for a change, now or the next time."""
+        """Let `batch` return without waiting for an event, now or at the next call."""
         self._is_interrupted = True
         self._wake()
 
     def end(self) -> None:
-        """Give what has happened, and no more."""
+        """Let `batch` raise Ended once all events until now were returned."""
         self._is_ended = True
         self._wake()
 
     def _hand_over(self, receiver: Receiver) -> bool:
-        """Whether the receiver has taken all that is new."""
+        """Pass new events to the receiver; returns whether it took all."""
         if not receiver.has_room():
             return False
         seen = self._seen
         try:
-            notices = self._collect()
-            if notices:
-                receiver.take(Batch(notices, self._seen))
+            events = self._collect()
+            if events:
+                receiver.take(EventBatch(events, self._seen))
         except Exception:
-            self._seen = seen  # fails once more in the task that waits, where somebody hears of it
+            self._seen = seen  # raised again in the waiting task, where it is handled
             return False
         return not self._watchers.store.log.after(self._resource, self._seen, 1)
 
@@ -194,25 +190,25 @@ class Subscription:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _initial_batch(self, entries: list[Entry]) -> Batch:
+    def _initial_batch(self, entries: list[Entry]) -> EventBatch:
         chunk = entries[self._given : self._given + BATCH_SIZE]
         self._given += len(chunk)
         done = self._given >= len(entries)
         if done:
             self._initial = None
-        return Batch([Notice("ADDED", entry, {}) for entry in chunk], self._seen, initial_done=done)
+        return EventBatch([EntryEvent("ADDED", entry, {}) for entry in chunk], self._seen, initial_done=done)
 
-    def _collect(self) -> list[Notice]:
+    def _collect(self) -> list[EntryEvent]:
         log = self._watchers.store.log
         if log.is_behind(self._resource, self._seen):
-            raise too_old(self._seen, log.floor)
-        notices = []
-        for event in log.after(self._resource, self._seen, BATCH_SIZE):
-            notice = _notice(event, self._selection)
-            if notice is not None:
-                notices.append(notice)
-            self._seen = event.revision
-        return notices
+            raise too_old(self._seen, log.compacted_revision)
+        events = []
+        for change in log.after(self._resource, self._seen, BATCH_SIZE):
+            event = _entry_event(change, self._selection)
+            if event is not None:
+                events.append(event)
+            self._seen = change.revision
+        return events
 
     async def _wait(self) -> None:
         waiting = self._watchers.waiting.setdefault(self._resource, set())
@@ -226,13 +222,14 @@ class Subscription:
 
 
 def subscribe(watchers: Watchers, selection: SelectionPredicate, options: ListOptions) -> Subscription:
-    """A watcher of `selection` from `options.resource_version` on.
+    """A watch of `selection` from `options.resource_version` on.
 
-    Unset or 0 begins with an ADDED for each object there is, and so does `send_initial_events` (then for an older
-    version, too). A version that is still to come is not waited for: changes after it are given.
+    It begins with an ADDED for each object if the version is unset or 0, or with `send_initial_events`. With a version
+    in the future, the events after it are returned.
 
-    Raises StatusError 410 for a version whose history is gone, 422 for options that do not go together, 500 for a
-    version that is no number, 504 for one still to come with `send_initial_events`.
+    Raises:
+        StatusError: 410 for a compacted version, 422 for options that exclude each other, 500 for an invalid version,
+            504 for a version in the future with `send_initial_events`.
     """
     _check(options)
     store = watchers.store
@@ -244,14 +241,14 @@ def subscribe(watchers: Watchers, selection: SelectionPredicate, options: ListOp
         return Subscription(watchers, selection, store.revision, [each for each in entries if selection.matches(each)])
     if revision == 0:
         return Subscription(watchers, selection, store.revision, None)
-    if revision < store.log.floor:
-        raise too_old(revision, store.log.floor)
+    if revision < store.log.compacted_revision:
+        raise too_old(revision, store.log.compacted_revision)
     return Subscription(watchers, selection, revision, None)
 
 
-def too_old(revision: int, floor: int) -> StatusError:
-    """410: changes after `revision` are no longer all there; those after `floor` are."""
-    return api_errors.expired(f"too old resource version: {revision} ({floor})")
+def too_old(revision: int, compacted_revision: int) -> StatusError:
+    """410: events after `revision` were dropped; those after `compacted_revision` are retained."""
+    return api_errors.expired(f"too old resource version: {revision} ({compacted_revision})")
 
 
 def _check(options: ListOptions) -> None:
@@ -260,7 +257,7 @@ def _check(options: ListOptions) -> None:
     if options.send_initial_events is not None and match != "NotOlderThan":
         errors.append(field.forbidden(where, f"sendInitialEvents requires setting {where} to NotOlderThan"))
     if not match and options.continue_token and options.resource_version in ("", "0"):
-        # such a watch begins with what there is, which upstream words as options of its own before it looks at them
+        # upstream validates the list of initial events separately, and reports this error twice
         errors.append(field.forbidden(where, f"{where} is forbidden when continue is provided"))
     if match:
         if options.send_initial_events is None:
@@ -275,16 +272,15 @@ def _check(options: ListOptions) -> None:
         raise api_errors.invalid_options("ListOptions", errors)
 
 
-def _notice(event: StoreEvent, selection: SelectionPredicate) -> Notice | None:
-    """What a watcher of `selection` is told of `event`."""
+def _entry_event(event: StoreEvent, selection: SelectionPredicate) -> EntryEvent | None:
+    """The watch event of a change for a watcher of `selection`, None if it does not concern its objects."""
+    frames = {} if event.frames is None else event.frames
     if not selection.namespace and not selection.is_filtered:
-        frames = {} if event.frames is None else event.frames
         if event.entry is None:
-            return Notice("DELETED", event.departed(), frames)
-        return Notice("ADDED" if event.previous is None else "MODIFIED", event.entry, frames)
+            return EntryEvent("DELETED", event.tombstone(), frames)
+        return EntryEvent("ADDED" if event.previous is None else "MODIFIED", event.entry, frames)
     is_in = event.entry is not None and selection.matches(event.entry)
     was_in = event.previous is not None and selection.matches(event.previous)
-    frames = {} if event.frames is None else event.frames
     if is_in and event.entry is not None:
-        return Notice("MODIFIED" if was_in else "ADDED", event.entry, frames)
-    return Notice("DELETED", event.departed(), frames) if was_in else None
+        return EntryEvent("MODIFIED" if was_in else "ADDED", event.entry, frames)
+    return EntryEvent("DELETED", event.tombstone(), frames) if was_in else None

@@ -1,5 +1,6 @@
-"""From metric values to desired replicas: the replica calculator.
+"""The replica calculator: from metric values to the proposals of single metrics.
 
-Reading order: `per_pod` for pods' metrics, `totals` for the others.
+Entry points: `per_pod` for metrics of pods, `totals` for Object and External metrics; `samples` converts responses.
+Reading order: `situation` (inputs and results), `target_pods`, `pods`, then the calculators.
 May import: `core.model` and below.
 """

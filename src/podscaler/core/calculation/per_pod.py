@@ -5,8 +5,8 @@ Called by `podscaler.core.algorithm`. Theory of operation:
 1. Pods are grouped (`podscaler.core.calculation.pods`), and the samples that count are compared with the target: the
    first reading.
 2. Where no pod is missing, and none is unready while the ratio asks for more, that reading decides.
-3. Otherwise missing and unready pods are filled in so that they damp the change, and the second reading decides: no
-   change if it falls within tolerance or turns the direction around.
+3. Otherwise values are assumed for missing and unready pods that damp the change, and the second reading decides: no
+   change if it is within tolerance or reverses the direction.
 
 Source: docs/spec/decision.md 6.3 (Utilisation target), 6.4 (Plain per-pod value), 7.1 (Resource metrics), 7.2 (Custom
 metrics for pods).
@@ -17,53 +17,54 @@ from typing import NamedTuple
 
 from podscaler.api.machinery import numbers
 from podscaler.api.typed.autoscaling import MetricValueStatus
-from podscaler.core.calculation import pods, requests
+from podscaler.core.calculation import pods
 from podscaler.core.calculation.pods import Grouped
-from podscaler.core.calculation.ratio import Tolerance
-from podscaler.core.calculation.situation import NO_PODS, MetricError, Proposal, Situation
+from podscaler.core.calculation.situation import NO_PODS, MetricError, Proposal, Situation, Tolerance
 from podscaler.core.model import status_text
 from podscaler.core.model.metric_spec import Average, PodsMetric, ResourceMetric, Utilization
-from podscaler.core.model.model import Answer, Failure, IncompleteObservation, PodSamples, Sample
+from podscaler.core.model.model import Failure, IncompleteObservation, Measurement, PodSamples, Sample
 from podscaler.core.model.trace import Outcome, PerPod, PodSample, Reading
 
 NOTHING_RECEIVED = "did not receive metrics for targeted pods (pods might be unready)"
 
 Filled = Mapping[int, int]
-"""What is assumed for pods without a usable sample: by index, in thousandths."""
+"""The values assumed for pods without a usable sample, by index, in thousandths."""
 
 _NOT_FILLED: Filled = {}
 
 
-def propose_resource(metric: ResourceMetric, answer: Answer, situation: Situation) -> Proposal:
+def propose_resource(metric: ResourceMetric, measurement: Measurement, situation: Situation) -> Proposal:
     """The proposal of a Resource or ContainerResource metric. Raises MetricError."""
-    grouped = grouped_samples(metric, answer, metric.resource, situation)
+    grouped = grouped_samples(metric, measurement, metric.resource, situation)
     gauge: _AverageGauge | _UtilizationGauge
     if isinstance(metric.target, Utilization):
         gauge = _UtilizationGauge(metric.target.pct, _requests(metric, grouped, situation), situation.tolerance)
     else:
         gauge = _AverageGauge(_average_target(metric), situation.tolerance)
-    replicas, calculation, first = _look(gauge, grouped, situation)
+    replicas, calculation, first = _calculate(gauge, grouped, situation)
     current = MetricValueStatus(average_value=status_text.of_resource(metric.resource, first.average_milli))
     if isinstance(metric.target, Utilization):
         current = MetricValueStatus(average_value=current.average_value, average_utilization=first.current)
     return Proposal(replicas, current, calculation)
 
 
-def grouped_samples(metric: ResourceMetric, answer: Answer, readiness_of: str, situation: Situation) -> Grouped:
-    """The pods of the target, sorted out by their samples of a resource. Raises MetricError.
+def grouped_samples(
+    metric: ResourceMetric, measurement: Measurement, readiness_of: str, situation: Situation
+) -> Grouped:
+    """The pods of the target, grouped by their samples of a resource. Raises MetricError.
 
     Args:
-        readiness_of: the resource whose rules of readiness apply (`cpu` has some).
+        readiness_of: the resource whose readiness rules apply (only `cpu` has some).
     """
-    return _grouped(_samples(answer, metric.fetch, "resource metrics API"), readiness_of, situation)
+    return _grouped(_samples(measurement, metric.fetch, "resource metrics API"), readiness_of, situation)
 
 
-def propose_pods(metric: PodsMetric, answer: Answer, situation: Situation) -> Proposal:
+def propose_pods(metric: PodsMetric, measurement: Measurement, situation: Situation) -> Proposal:
     """The proposal of a Pods metric. Raises MetricError."""
-    samples = _samples(answer, metric.fetch, "custom metrics API")
+    samples = _samples(measurement, metric.fetch, "custom metrics API")
     grouped = _grouped(samples, "", situation)
     gauge = _AverageGauge(_average_target(metric), situation.tolerance)
-    replicas, calculation, first = _look(gauge, grouped, situation)
+    replicas, calculation, first = _calculate(gauge, grouped, situation)
     return Proposal(replicas, MetricValueStatus(average_value=status_text.decimal(first.average_milli)), calculation)
 
 
@@ -71,14 +72,14 @@ def _average_target(metric: ResourceMetric | PodsMetric) -> int:
     return metric.target.milli if isinstance(metric.target, Average) else 0
 
 
-def _samples(answer: Answer, fetch: str, api: str) -> Mapping[str, Sample]:
-    if isinstance(answer, Failure):
-        raise MetricError(f"{fetch}unable to fetch metrics from {api}: {answer.message}")
-    if not isinstance(answer, PodSamples):
+def _samples(measurement: Measurement, fetch: str, api: str) -> Mapping[str, Sample]:
+    if isinstance(measurement, Failure):
+        raise MetricError(f"{fetch}unable to fetch metrics from {api}: {measurement.message}")
+    if not isinstance(measurement, PodSamples):
         raise IncompleteObservation("an answer by pod is needed")
-    if answer.is_empty:
+    if measurement.is_empty:
         raise MetricError(f"{fetch}no metrics returned from {api}")
-    return answer.samples
+    return measurement.samples
 
 
 def _grouped(samples: Mapping[str, Sample], resource: str, situation: Situation) -> Grouped:
@@ -91,17 +92,17 @@ def _grouped(samples: Mapping[str, Sample], resource: str, situation: Situation)
 
 
 def _requests(metric: ResourceMetric, grouped: Grouped, situation: Situation) -> list[int]:
-    """The request of every pod of the target, also of those that do not count."""
+    """The request of every pod of the target in thousandths, also of those that do not count. Raises MetricError."""
     resource, container, settings = metric.resource, metric.container, situation.settings
     try:
-        return [requests.request_milli(pod, resource, container, settings) for pod in situation.pods]
+        return [pods.request_milli(pod, resource, container, settings) for pod in situation.pods]
     except MetricError as error:
         error.calculation = PerPod(_pod_samples(grouped, None, _NOT_FILLED, situation), grouped.unlisted)
         raise
 
 
 class _UtilizationGauge:
-    """Percent of the requests, cut to whole percents; samples of unlisted pods do not enter the sums."""
+    """Measures percent of the requests, rounded down; samples of unlisted pods are not in the sums."""
 
     def __init__(self, target_pct: int, requests_milli: list[int], tolerance: Tolerance) -> None:
         self._target_pct = target_pct
@@ -123,13 +124,13 @@ class _UtilizationGauge:
         return Reading(usage_milli, len(members), requests_milli, current_pct, average_milli, ratio, is_within)
 
     def on_target(self, index: int) -> int:
-        """What a pod would use if it were on target, or at its request if the target is lower."""
+        """The usage of a pod that is on target, or at its request if the target is lower."""
         amount = numbers.wrap64(self.requests_milli[index] * max(100, self._target_pct))
         return numbers.divide_toward_zero(amount, 100)
 
 
 class _AverageGauge:
-    """An amount for each entry; samples of unlisted pods count like others."""
+    """Measures the amount for each sample, unlisted pods included."""
 
     requests_milli: list[int] | None = None
 
@@ -148,7 +149,7 @@ class _AverageGauge:
         return Reading(usage_milli, len(values), None, average_milli, average_milli, ratio, is_within)
 
     def on_target(self, index: int) -> int:
-        """What a pod would use if it were on target."""
+        """The usage of a pod that is on target."""
         del index
         return self._target_milli
 
@@ -156,22 +157,22 @@ class _AverageGauge:
 _Gauge = _UtilizationGauge | _AverageGauge
 
 
-class _SecondLook(NamedTuple):
+class _Refilled(NamedTuple):
     reading: Reading
     replicas: int
     pods: int
     outcome: Outcome
 
 
-def _look(gauge: _Gauge, grouped: Grouped, situation: Situation) -> tuple[int, PerPod, Reading]:
-    """The replicas, how they came about, and the first reading, which is what status reports."""
+def _calculate(gauge: _Gauge, grouped: Grouped, situation: Situation) -> tuple[int, PerPod, Reading]:
+    """The replicas, the calculation, and the first reading, which the status reports. Raises MetricError."""
     filled = _NOT_FILLED
     try:
         first = gauge.read(grouped, _NOT_FILLED)
         includes_unready = bool(grouped.unready) and first.ratio > 1.0
         if includes_unready or grouped.missing:
             filled = _filled(gauge, grouped, first.ratio, includes_unready=includes_unready)
-            second = _look_again(first, gauge.read(grouped, filled), grouped, filled, situation)
+            second = _with_filled(first, gauge.read(grouped, filled), grouped, filled, situation)
         else:
             second = None
     except MetricError as error:
@@ -191,7 +192,7 @@ def _look(gauge: _Gauge, grouped: Grouped, situation: Situation) -> tuple[int, P
 
 
 def _filled(gauge: _Gauge, grouped: Grouped, ratio: float, *, includes_unready: bool) -> Filled:
-    """What is assumed so that the change is damped: on target before a scale-down, idle before a scale-up."""
+    """The assumed values that damp the change: on target before a scale-down, 0 before a scale-up."""
     filled: dict[int, int] = {}
     if ratio < 1.0:
         filled = {index: gauge.on_target(index) for index in grouped.missing}
@@ -202,17 +203,17 @@ def _filled(gauge: _Gauge, grouped: Grouped, ratio: float, *, includes_unready: 
     return filled
 
 
-def _look_again(first: Reading, second: Reading, grouped: Grouped, filled: Filled, situation: Situation) -> _SecondLook:
+def _with_filled(first: Reading, second: Reading, grouped: Grouped, filled: Filled, situation: Situation) -> _Refilled:
     pods_counted = len(grouped.counted) + len(grouped.unlisted) + len(filled)
     current = situation.replicas
     if second.is_within_tolerance:
-        return _SecondLook(second, current, pods_counted, Outcome.STILL_WITHIN_TOLERANCE)
+        return _Refilled(second, current, pods_counted, Outcome.STILL_WITHIN_TOLERANCE)
     if (first.ratio < 1.0 < second.ratio) or (second.ratio < 1.0 < first.ratio):
-        return _SecondLook(second, current, pods_counted, Outcome.DIRECTION_REVERSED)
+        return _Refilled(second, current, pods_counted, Outcome.DIRECTION_REVERSED)
     replicas = situation.settings.emulation.ceil_int32(second.ratio * float(pods_counted))
     if (second.ratio < 1.0 and replicas > current) or (second.ratio > 1.0 and replicas < current):
-        return _SecondLook(second, current, pods_counted, Outcome.WRONG_DIRECTION)
-    return _SecondLook(second, replicas, pods_counted, Outcome.REFILLED)
+        return _Refilled(second, current, pods_counted, Outcome.WRONG_DIRECTION)
+    return _Refilled(second, replicas, pods_counted, Outcome.REFILLED)
 
 
 def _pod_samples(grouped: Grouped, gauge: _Gauge | None, filled: Filled, situation: Situation) -> tuple[PodSample, ...]:

@@ -1,25 +1,27 @@
-"""Which pods of the target count for a metric, and which are ignored, not ready yet, or without a sample.
+"""Groups the pods of the target for a metric (counted, ignored, unready, missing), and computes their requests.
 
-Called by `podscaler.core.calculation.per_pod`. The first rule that matches a pod decides.
+Called by the calculators. The first rule that matches a pod decides its group.
 
-Source: docs/spec/decision.md 6.1 (Grouping pods).
+Source: docs/spec/decision.md 6.1 (Grouping pods), 6.2 (Requests).
 """
 
 from collections.abc import Mapping
 
-from podscaler.core.calculation.situation import Situation
-from podscaler.core.model.model import Fact, Pod, Sample
+from podscaler.api.machinery import numbers
+from podscaler.core.calculation.situation import MetricError, Situation
+from podscaler.core.model.model import Fact, Pod, PodLevelRequests, Sample
+from podscaler.core.model.settings import Settings
 from podscaler.core.model.trace import Group, PodRule, Unlisted
 
 
 class Grouped(Fact, frozen=True, gc=False):
-    """The pods of the target, sorted out.
+    """The pods of the target by groups.
 
     Attributes:
         rules: for each pod the rule that applied, in list order.
         values_milli: for each pod its sample, None without one.
         counted, unready, missing: indexes of pods.
-        unlisted: samples of pods that are not listed.
+        unlisted: samples of pods that the target does not have.
     """
 
     rules: list[PodRule]
@@ -71,7 +73,7 @@ def _rule(pod: Pod, sample: Sample | None, situation: Situation) -> PodRule:
 
 
 def _cpu_rule(pod: Pod, sample: Sample | None, situation: Situation) -> PodRule:
-    """As `_rule`; a pod that starts up burns CPU that says nothing about load, so its samples count later."""
+    """As `_rule`; the CPU that a starting pod uses is no measure of load, so its samples count later."""
     rule = _rule(pod, sample, situation)
     if sample is None or rule is not PodRule.HAS_SAMPLE:
         return rule
@@ -91,5 +93,47 @@ def _cpu_rule(pod: Pod, sample: Sample | None, situation: Situation) -> PodRule:
 
 
 def count_ready(situation: Situation) -> int:
-    """How many pods of the target run and are ready."""
+    """The number of the target's pods that are running and ready."""
     return sum(pod.phase == "Running" and pod.ready == "True" for pod in situation.pods)
+
+
+def request_milli(pod: Pod, resource: str, container: str, settings: Settings) -> int:
+    """The request of a pod, or of one container of it, in thousandths. Raises MetricError where there is none."""
+    if container:
+        return _container_request(pod, resource, container)
+    if pod.pod_level is not None and settings.gates.pod_level_resources:
+        return _pod_level_request(pod, pod.pod_level, resource, settings)
+    total = pod.requests_milli.get(resource)
+    return _sum_of_containers(pod, resource) if total is None else total
+
+
+def _container_request(pod: Pod, resource: str, name: str) -> int:
+    for container in pod.containers:
+        if container.name == name:
+            request = container.requests_milli.get(resource)
+            if request is None:
+                raise _missing(resource, name, pod)
+            return request
+    raise MetricError(f"container {name} not found in Pod {pod.name}")
+
+
+def _pod_level_request(pod: Pod, stated: PodLevelRequests, resource: str, settings: Settings) -> int:
+    adds_overhead = settings.emulation.adds_overhead
+    requests = stated.with_overhead_milli if adds_overhead else stated.without_overhead_milli
+    if resource not in requests:
+        raise MetricError(f"missing pod-level request for {resource} in Pod {pod.name}")
+    return requests[resource]
+
+
+def _sum_of_containers(pod: Pod, resource: str) -> int:
+    total = 0
+    for container in pod.containers:
+        request = container.requests_milli.get(resource)
+        if request is None:
+            raise _missing(resource, container.name, pod)
+        total += request
+    return numbers.wrap64(total)
+
+
+def _missing(resource: str, container: str, pod: Pod) -> MetricError:
+    return MetricError(f"missing request for {resource} in container {container} of Pod {pod.name}")

@@ -1,6 +1,6 @@
-"""Answers of the metrics APIs become samples: values in thousandths, by pod or in order.
+"""Converts the metrics APIs' lists into measurements: values in thousandths, by pod or in order.
 
-Called at the edges, once an answer is decoded and it is known what for: the same PodMetricsList serves several metrics.
+Called by the metrics client and the replay for each metric: one PodMetricsList serves several metrics.
 
 Source: docs/spec/decision.md 7.1 (Resource metrics) to 7.4 (External metrics).
 """
@@ -16,7 +16,7 @@ DEFAULT_WINDOW_NS = 60 * SECOND_NS
 
 
 def of_resource(
-    answer: metrics.PodMetricsList, resource: str, container: str = "", rules: Emulation = emulation.V1_37
+    response: metrics.PodMetricsList, resource: str, container: str = "", rules: Emulation = emulation.V1_37
 ) -> PodSamples:
     """The usage of a resource by each pod, or by one container of it.
 
@@ -24,13 +24,13 @@ def of_resource(
     or a time cannot be read.
     """
     samples: dict[str, Sample] = {}
-    for item in answer.items or ():
+    for item in response.items or ():
         usage_milli = _usage(item, resource, container, rules)
         if usage_milli is not None:
             samples[item.metadata.name] = Sample(
                 usage_milli, instants.parse_optional(item.timestamp), duration.parse(item.window)
             )
-    return PodSamples(samples, is_empty=not answer.items)
+    return PodSamples(samples, is_empty=not response.items)
 
 
 def _usage(item: metrics.PodMetrics, resource: str, container: str, rules: Emulation) -> int | None:
@@ -54,21 +54,21 @@ def _pod_usage(item: metrics.PodMetrics, resource: str, rules: Emulation) -> int
     return numbers.wrap64(total_milli)
 
 
-def of_pods(answer: metrics.MetricValueList, rules: Emulation = emulation.V1_37) -> PodSamples:
-    """The values of a custom metric by the names of the pods they describe. Raises ValueError as `of_resource`."""
+def of_pods(response: metrics.MetricValueList, rules: Emulation = emulation.V1_37) -> PodSamples:
+    """The values of a custom metric by the names of the pods that they describe. Raises ValueError as `of_resource`."""
     samples = {
         item.described_object.name: Sample(
             rules.milli(item.value),
             instants.parse_optional(item.timestamp),
             DEFAULT_WINDOW_NS if item.window_seconds is None else item.window_seconds * SECOND_NS,
         )
-        for item in answer.items or ()
+        for item in response.items or ()
     }
     return PodSamples(samples, is_empty=not samples)
 
 
 def of_values(
-    answer: metrics.MetricValueList | metrics.ExternalMetricValueList, rules: Emulation = emulation.V1_37
+    response: metrics.MetricValueList | metrics.ExternalMetricValueList, rules: Emulation = emulation.V1_37
 ) -> Values:
     """The values of a metric of an object, or of an external one, in order. Raises ValueError as `of_resource`."""
-    return Values(tuple(rules.milli(item.value) for item in answer.items or ()))
+    return Values(tuple(rules.milli(item.value) for item in response.items or ()))

@@ -1,15 +1,17 @@
-"""What the calculators of metrics share in one sync: replicas, pods of the target, tolerance, settings, the instant.
+"""The inputs and the results of the calculators of metrics: Situation, Tolerance, Proposal, MetricError.
 
-Made by `podscaler.core.combine`, which hands it to the calculator of each metric; each of those returns a `Proposal` or
-raises a `MetricError`.
+`podscaler.core.combine` makes the Situation of a sync and passes it to the calculator of each metric, which returns a
+Proposal or raises a MetricError.
+
+Source: docs/spec/decision.md 5 (Tolerance).
 """
 
 from collections.abc import Sequence
 
 from podscaler.api.typed.autoscaling import MetricValueStatus
-from podscaler.core.calculation.ratio import Tolerance
 from podscaler.core.model.model import Fact, Pod
 from podscaler.core.model.settings import Settings
+from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import OfAverage, OfTotal, PerPod
 
 NO_PODS = "no pods returned by selector while calculating replica count"
@@ -17,14 +19,36 @@ NO_PODS = "no pods returned by selector while calculating replica count"
 Calculation = PerPod | OfTotal | OfAverage
 
 
+class Tolerance(Fact, frozen=True, gc=False):
+    """How far below (`down`) and above (`up`) 1.0 a ratio calls for no change."""
+
+    down: float
+    up: float
+
+    def allows(self, ratio: float) -> bool:
+        """Whether `ratio` calls for no change; both ends count, NaN never does."""
+        return (1.0 - self.down) <= ratio <= (1.0 + self.up)
+
+
+def tolerance(spec: Spec, settings: Settings) -> Tolerance:
+    """The tolerance of each direction: the behavior's where it has one, else the flag's."""
+    down = up = settings.tolerance
+    if spec.behavior is not None:
+        if spec.behavior.down.tolerance is not None:
+            down = spec.behavior.down.tolerance
+        if spec.behavior.up.tolerance is not None:
+            up = spec.behavior.up.tolerance
+    return Tolerance(down, up)
+
+
 class Situation(Fact, frozen=True, gc=False):
-    """One sync, as a metric's calculator sees it.
+    """The facts of one sync that all metrics share.
 
     Attributes:
         now: the instant of the sync.
         replicas: `scale.spec.replicas`.
         status_replicas: `scale.status.replicas`.
-        pods: those that the scale's selector picks, in list order.
+        pods: those that the scale's selector matches, in list order.
     """
 
     now: int
@@ -36,12 +60,12 @@ class Situation(Fact, frozen=True, gc=False):
 
 
 class Proposal(Fact, frozen=True, gc=False):
-    """What one metric wants.
+    """The result of one metric.
 
     Attributes:
-        replicas: int32; may be 0 or, after an overflow, negative.
+        replicas: the proposed count, int32; may be 0 or, after an overflow, negative.
         current: the value for status.
-        calculation: how it came about.
+        calculation: for the trace.
     """
 
     replicas: int
@@ -53,8 +77,8 @@ class MetricError(Exception):
     """A metric has no proposal.
 
     Args:
-        text: what its calculator says.
-        calculation: how far it came, if it came anywhere.
+        text: the bare error.
+        calculation: for the trace, up to the error; None: nothing was calculated.
     """
 
     def __init__(self, text: str, calculation: Calculation | None = None) -> None:

@@ -1,6 +1,6 @@
-"""The pods that the target's selector picks, unless the selector is unusable or another autoscaler picks them too.
+"""Finds the pods of the target, unless its selector is unusable or another autoscaler's selector matches them too.
 
-Called by `podscaler.core.combine` before any metric, and by `podscaler.core.demand` before any query.
+Called by `podscaler.core.combine` before any metric, and by `podscaler.core.decide` before any query.
 
 Source: docs/spec/decision.md 3.1 (Selector checks).
 """
@@ -18,9 +18,10 @@ SELECTOR_REQUIRED = "selector is required"
 
 
 class TargetPods(Fact, frozen=True, gc=False):
-    """The selector to remember for this autoscaler (None: leave what is remembered), its pods, and how they were found.
+    """The pods of the target; none with a `step.failure`, whose reason is empty where there is no event for it.
 
-    With a `step.failure` there are none to decide with; its reason is empty where no event goes with it.
+    Attributes:
+        selector: to store for this autoscaler in the selector store; None: leave the stored one.
     """
 
     selector: Selector | None
@@ -29,7 +30,7 @@ class TargetPods(Fact, frozen=True, gc=False):
 
 
 def find(spec: Spec, scale: Scale, observation: Observation, settings: Settings) -> TargetPods:
-    """The pods that the scale's selector picks out of the observation's."""
+    """The pods of the observation that the scale's selector matches."""
     if not scale.selector:
         return _failed(scale, "SelectorRequired", SELECTOR_REQUIRED)
     try:

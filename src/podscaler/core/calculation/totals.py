@@ -1,7 +1,7 @@
 """Proposals from a metric that has one value for all pods: Object and External metrics.
 
-Called by `podscaler.core.algorithm`. Value targets scale the ready pods by the ratio; AverageValue targets divide the
-value over the replicas that the target's status shows.
+Called by `podscaler.core.algorithm`. Value targets multiply the ready pods by the ratio; AverageValue targets divide
+the value by the replicas in the status of the scale.
 
 Source: docs/spec/decision.md 6.5 (Object, Value target) to 6.8 (External, AverageValue target), 7.3 (Object metrics),
 7.4 (External metrics).
@@ -13,13 +13,13 @@ from podscaler.core.calculation import pods
 from podscaler.core.calculation.situation import NO_PODS, MetricError, Proposal, Situation
 from podscaler.core.model import status_text
 from podscaler.core.model.metric_spec import Average, ExternalMetric, ObjectMetric, Total
-from podscaler.core.model.model import Answer, Failure, IncompleteObservation, Values
+from podscaler.core.model.model import Failure, IncompleteObservation, Measurement, Values
 from podscaler.core.model.trace import OfAverage, OfTotal, Outcome
 
 
-def propose_object(metric: ObjectMetric, answer: Answer, situation: Situation) -> Proposal:
+def propose_object(metric: ObjectMetric, measurement: Measurement, situation: Situation) -> Proposal:
     """The proposal of an Object metric. Raises MetricError."""
-    usage_milli = _object_usage(metric, answer)
+    usage_milli = _object_usage(metric, measurement)
     if isinstance(metric.target, Total):
         return _of_total(usage_milli, metric.target.milli, situation)
     ceil_int32 = situation.settings.emulation.ceil_int32
@@ -29,9 +29,9 @@ def propose_object(metric: ObjectMetric, answer: Answer, situation: Situation) -
     return _of_average(usage_milli, target_milli, wanted, reported_milli, situation)
 
 
-def propose_external(metric: ExternalMetric, answer: Answer, situation: Situation) -> Proposal:
+def propose_external(metric: ExternalMetric, measurement: Measurement, situation: Situation) -> Proposal:
     """The proposal of an External metric. Raises MetricError."""
-    values_milli = _external_values(metric, answer)
+    values_milli = _external_values(metric, measurement)
     if isinstance(metric.target, Total):
         return _of_total(_saturating_sum(values_milli), metric.target.milli, situation)
     usage_milli = _sum_until_negative(values_milli)
@@ -47,28 +47,28 @@ def _average_target(metric: ObjectMetric | ExternalMetric) -> int:
     return metric.target.milli if isinstance(metric.target, Average) else 0
 
 
-def _object_usage(metric: ObjectMetric, answer: Answer) -> int:
+def _object_usage(metric: ObjectMetric, measurement: Measurement) -> int:
     prefix = f"{metric.fetch}unable to fetch metrics from custom metrics API: "
-    if isinstance(answer, Failure):
-        raise MetricError(f"{prefix}{answer.message}")
-    if not isinstance(answer, Values):
+    if isinstance(measurement, Failure):
+        raise MetricError(f"{prefix}{measurement.message}")
+    if not isinstance(measurement, Values):
         raise IncompleteObservation("an answer with values is needed")
-    count = len(answer.values_milli)
+    count = len(measurement.values_milli)
     if count != 1:
         raise MetricError(
             f"{prefix}the custom metrics API server returned {count} results when we asked for exactly one"
         )
-    return answer.values_milli[0]
+    return measurement.values_milli[0]
 
 
-def _external_values(metric: ExternalMetric, answer: Answer) -> tuple[int, ...]:
-    if isinstance(answer, Failure):
-        raise MetricError(f"{metric.fetch}unable to fetch metrics from external metrics API: {answer.message}")
-    if not isinstance(answer, Values):
+def _external_values(metric: ExternalMetric, measurement: Measurement) -> tuple[int, ...]:
+    if isinstance(measurement, Failure):
+        raise MetricError(f"{metric.fetch}unable to fetch metrics from external metrics API: {measurement.message}")
+    if not isinstance(measurement, Values):
         raise IncompleteObservation("an answer with values is needed")
-    if not answer.values_milli:
+    if not measurement.values_milli:
         raise MetricError(f"{metric.fetch}no metrics returned from external metrics API")
-    return answer.values_milli
+    return measurement.values_milli
 
 
 def _saturating_sum(values_milli: tuple[int, ...]) -> int:

@@ -1,4 +1,4 @@
-"""The last limits on a count: how fast it may change, and the autoscaler's minimum and maximum.
+"""Limits a count by its rate of change, and by the autoscaler's minimum and maximum.
 
 Called by `podscaler.core.decide` after stabilization.
 
@@ -24,7 +24,7 @@ WITHIN_RANGE = "DesiredWithinRange"
 
 
 def without_behavior(spec: Spec, wanted: int, current: int) -> Limits:
-    """`wanted` within minimum and maximum, and at most twice the current count (but 4 are always allowed)."""
+    """`wanted` within minimum and maximum, and at most twice the current count (at least 4)."""
     rate_limit = numbers.int32_of_float(max(2.0 * float(current), 4.0))
     highest, reason = _nearer_highest(spec, rate_limit)
     if wanted < spec.min_replicas:
@@ -52,20 +52,20 @@ def with_behavior(spec: Spec, rates: PolicyFacts, wanted: int, current: int) -> 
         past = rates.past
         return Limits(wanted, direction, "", (), None, None, WITHIN_RANGE, wanted, past.scale_ups, past.scale_downs)
     if direction is Direction.UP:
-        allowance = policies.scale_up_allowance(rates, current)
-        bound, reason = _nearer_highest(spec, allowance.limit)
+        allowed = policies.scale_up_limit(rates, current)
+        bound, reason = _nearer_highest(spec, allowed.limit)
         result = min(wanted, bound)
     else:
-        allowance = policies.scale_down_allowance(rates, current)
-        bound, reason = _nearer_lowest(spec, allowance.limit)
+        allowed = policies.scale_down_limit(rates, current)
+        bound, reason = _nearer_lowest(spec, allowed.limit)
         result = max(wanted, bound)
     is_limited = result != wanted
     return Limits(
         wanted,
         direction,
-        allowance.select_policy,
-        allowance.budgets,
-        allowance.limit,
+        allowed.select_policy,
+        allowed.budgets,
+        allowed.limit,
         bound if is_limited else None,
         reason if is_limited else WITHIN_RANGE,
         result,

@@ -1,11 +1,11 @@
-"""Cooldowns: after a rescale nothing is scaled for a while, in each direction for a time of its own.
+"""Cooldowns: delays of each direction after a rescale.
 
 Called by `podscaler.core.decide` after all limits, with the delays of the algorithm or of the flags. Rules:
 
-1. What counts is `status.lastScaleTime`, in whole seconds: it survives the controller, and a rescale by hand is none.
-2. A direction is free again after its delay; exactly at its end it is not yet.
-3. Bounds are not held back: a target above its maximum or below its minimum goes there at once. Nor is a target that
-   has no replicas, which nobody serves meanwhile.
+1. A delay begins at `status.lastScaleTime`, in whole seconds, which outlives the controller; scaling by hand is none.
+2. A direction is free after its delay, not at its very end.
+3. Bounds are not delayed: a target outside minimum and maximum is scaled to them at once. Nor is a target without
+   replicas.
 
 Source: the design document of Kubernetes v1.1; the flags and conditions of kube-controller-manager 1.6 to 1.11.
 """
@@ -23,7 +23,7 @@ MESSAGES = {
 
 
 class Delays(Fact, frozen=True, gc=False):
-    """How long scaling up, and scaling down, waits after a rescale; 0: not at all."""
+    """The delays of scaling up and of scaling down after a rescale, in ns; 0: none."""
 
     up_ns: int = 0
     down_ns: int = 0
@@ -33,7 +33,7 @@ NONE = Delays()
 
 
 def of(delays: Delays, last_scale_time: str | None, now: int) -> Cooldown | None:
-    """The cooldown at `now`, as if it held nothing back; None where there are no delays."""
+    """The cooldown at `now`, whose `held` is None; None where there are no delays."""
     if delays == NONE:
         return None
     if not last_scale_time:
@@ -49,7 +49,7 @@ def _end(scaled_at: int, delay_ns: int, now: int) -> int | None:
 
 
 def reason(cooldown: Cooldown) -> str:
-    """The reason of AbleToScale while it runs, one of MESSAGES."""
+    """The reason of AbleToScale while the cooldown runs, one of MESSAGES."""
     if cooldown.up_until is None:
         return "BackoffDownscale"
     return "BackoffUpscale" if cooldown.down_until is None else "BackoffBoth"

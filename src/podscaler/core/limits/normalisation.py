@@ -1,4 +1,4 @@
-"""From what the metrics want to what may be had: windows, rates and bounds, the way of today's algorithm.
+"""Limits the replicas that the metrics want by windows, rates and bounds, as the current algorithm does.
 
 Called by `podscaler.core.decide` through the algorithm that applies (`podscaler.core.algorithm`).
 
@@ -15,8 +15,8 @@ from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Limits
 
 
-class Wish(Fact, frozen=True, gc=False):
-    """What the metrics want for a target with `current` replicas, and what there is to judge it by."""
+class DesiredReplicas(Fact, frozen=True, gc=False):
+    """The replicas that the metrics want for a target with `current` replicas, and what limits them."""
 
     spec: Spec
     past: History
@@ -27,21 +27,21 @@ class Wish(Fact, frozen=True, gc=False):
 
 
 class Normalised(Fact, frozen=True, gc=False):
-    """What stabilization, then rates and bounds make of a wish."""
+    """The result of stabilization, and then of rates and bounds."""
 
     stabilized: Stabilized
     limits: Limits
 
 
-def by_windows(wish: Wish) -> Normalised:
-    """The count that the windows, and then rates and bounds, leave of a wish."""
-    spec, past, now = wish.spec, wish.past, wish.now
+def by_windows(desired: DesiredReplicas) -> Normalised:
+    """The desired replicas within the windows, and then within rates and bounds."""
+    spec, past, now = desired.spec, desired.past, desired.now
     if spec.behavior is None:
-        stabilized = stabilization.by_flag(past.recommendations, wish.wanted, now, wish.settings)
-        return Normalised(stabilized, bounds.without_behavior(spec, stabilized.step.result, wish.current))
-    windows_ns = stabilization.windows_ns(spec.behavior, wish.settings)
+        stabilized = stabilization.by_flag(past.recommendations, desired.wanted, now, desired.settings)
+        return Normalised(stabilized, bounds.without_behavior(spec, stabilized.step.result, desired.current))
+    windows_ns = stabilization.windows_ns(spec.behavior, desired.settings)
     stabilized = stabilization.by_behavior(
-        past.recommendations, wish.wanted, wish.current, now=now, windows_ns=windows_ns
+        past.recommendations, desired.wanted, desired.current, now=now, windows_ns=windows_ns
     )
-    rates = PolicyFacts(spec.behavior, past, now, wish.settings.emulation)
-    return Normalised(stabilized, bounds.with_behavior(spec, rates, stabilized.step.result, wish.current))
+    rates = PolicyFacts(spec.behavior, past, now, desired.settings.emulation)
+    return Normalised(stabilized, bounds.with_behavior(spec, rates, stabilized.step.result, desired.current))

@@ -1,4 +1,4 @@
-"""How far the policies of a behavior allow to go now, given what was changed within their periods.
+"""The counts that the policies of a behavior allow now, after the changes within their periods.
 
 Called by `podscaler.core.limits.bounds`.
 
@@ -20,7 +20,7 @@ DISABLED = "Disabled"
 
 
 class PolicyFacts(Fact, frozen=True, gc=False):
-    """What the policies look at: themselves, earlier changes, and the instant."""
+    """The inputs of the policies: the behavior, earlier changes, the instant, and the version's arithmetic."""
 
     behavior: Behavior
     past: History
@@ -29,66 +29,52 @@ class PolicyFacts(Fact, frozen=True, gc=False):
 
 
 class PolicyLimit(Fact, frozen=True, gc=False):
-    """The count that the rate allows in one direction, never on the wrong side of the current one; and why."""
+    """The count that the policies of one direction allow, never on the wrong side of the current one.
+
+    Attributes:
+        select_policy: `Max`, `Min` or `Disabled`.
+        budgets: of the policies, in order; empty where the direction is disabled.
+    """
 
     select_policy: str
     limit: int
     budgets: tuple[PolicyBudget, ...] = ()
 
 
-def scale_up_allowance(rates: PolicyFacts, current: int) -> PolicyLimit:
-    """The highest count that the policies allow (`Min`: the strictest of them decides)."""
+def scale_up_limit(rates: PolicyFacts, current: int) -> PolicyLimit:
+    """The highest count that the policies allow (`Min`: that of the strictest policy)."""
     rules = rates.behavior.up
     if rules.select_policy == DISABLED:
         return PolicyLimit(DISABLED, current)
-    budgets = tuple([_up_budget(policy, current, rates) for policy in rules.policies])
+    budgets = tuple([_budget(policy, current, rates, sign=1) for policy in rules.policies])
     limits = [budget.limit for budget in budgets]
-    if rules.select_policy == "Min":
-        limit = min(limits, default=numbers.INT32_MAX)
-    else:
-        limit = max(limits, default=numbers.INT32_MIN)
+    is_min = rules.select_policy == "Min"
+    limit = min(limits, default=numbers.INT32_MAX) if is_min else max(limits, default=numbers.INT32_MIN)
     return PolicyLimit(rules.select_policy, max(limit, current), budgets)
 
 
-def scale_down_allowance(rates: PolicyFacts, current: int) -> PolicyLimit:
-    """The lowest count that the policies allow (`Min`: the strictest of them decides)."""
+def scale_down_limit(rates: PolicyFacts, current: int) -> PolicyLimit:
+    """The lowest count that the policies allow (`Min`: that of the strictest policy)."""
     rules = rates.behavior.down
     if rules.select_policy == DISABLED:
         return PolicyLimit(DISABLED, current)
-    budgets = tuple([_down_budget(policy, current, rates) for policy in rules.policies])
+    budgets = tuple([_budget(policy, current, rates, sign=-1) for policy in rules.policies])
     limits = [budget.limit for budget in budgets]
-    if rules.select_policy == "Min":
-        limit = max(limits, default=numbers.INT32_MIN)
-    else:
-        limit = min(limits, default=numbers.INT32_MAX)
+    is_min = rules.select_policy == "Min"
+    limit = max(limits, default=numbers.INT32_MIN) if is_min else min(limits, default=numbers.INT32_MAX)
     return PolicyLimit(rules.select_policy, min(limit, current), budgets)
 
 
-def _up_budget(policy: Policy, current: int, rates: PolicyFacts) -> PolicyBudget:
-    added, removed, start = _start(policy, current, rates)
-    if policy.type == "Pods":
-        limit = numbers.wrap32(start + policy.value)
-    else:
-        limit = rates.emulation.ceil_int32(float(start) * (1.0 + float(policy.value) / 100.0))
-    return PolicyBudget(
-        policy.type, policy.value, policy.period_ns, added, removed, start, limit, remaining=limit - current
-    )
-
-
-def _down_budget(policy: Policy, current: int, rates: PolicyFacts) -> PolicyBudget:
-    added, removed, start = _start(policy, current, rates)
-    if policy.type == "Pods":
-        limit = numbers.wrap32(start - policy.value)
-    else:
-        limit = numbers.int32_of_float(float(start) * (1.0 - float(policy.value) / 100.0))
-    return PolicyBudget(
-        policy.type, policy.value, policy.period_ns, added, removed, start, limit, remaining=current - limit
-    )
-
-
-def _start(policy: Policy, current: int, rates: PolicyFacts) -> tuple[int, int, int]:
-    """Replicas added and removed within the period, and how many there were at its start."""
+def _budget(policy: Policy, current: int, rates: PolicyFacts, *, sign: int) -> PolicyBudget:
+    """What a policy allows in the direction of `sign` (1: up, -1: down) from the count at the start of its period."""
     cutoff = rates.now - policy.period_ns
     added = history.changed_since(rates.past.scale_ups, cutoff)
     removed = history.changed_since(rates.past.scale_downs, cutoff)
-    return added, removed, numbers.wrap32(current - added + removed)
+    start = numbers.wrap32(current - added + removed)
+    if policy.type == "Pods":
+        limit = numbers.wrap32(start + sign * policy.value)
+    else:
+        scaled = float(start) * (1.0 + sign * float(policy.value) / 100.0)
+        limit = rates.emulation.ceil_int32(scaled) if sign > 0 else numbers.int32_of_float(scaled)
+    remaining = sign * (limit - current)
+    return PolicyBudget(policy.type, policy.value, policy.period_ns, added, removed, start, limit, remaining)

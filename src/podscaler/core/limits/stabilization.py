@@ -1,7 +1,6 @@
-"""Earlier recommendations hold back a proposal: a scale-down by the highest of a window, a scale-up by the lowest.
+"""Stabilizes a proposal by earlier recommendations: the highest of the down window, the lowest of the up window.
 
-Called by `podscaler.core.limits.normalisation` for what the metrics propose. Every proposal is remembered as it was
-before.
+Called by `podscaler.core.limits.normalisation`. Proposals are recorded as recommendations before they are limited.
 
 Worked example (KEP-853): with a down window of 600 s, one sync a minute, and 10 replicas, recommendations
 [10,9,8,9,9,8,9,8,9] and now 8 keep 10; a minute later the 10 is out of the window, 7 arrives, and 9 is applied.
@@ -32,7 +31,7 @@ READY = ("ReadyForNewScale", "recommended size matches current size")
 
 
 class Stabilized(Fact, frozen=True, gc=False):
-    """The count after stabilization, what is remembered now, and reason and message of AbleToScale."""
+    """The trace of a stabilization, the new recommendations, and reason and message of AbleToScale."""
 
     recommendations: Recommendations
     condition: tuple[str, str]
@@ -40,7 +39,7 @@ class Stabilized(Fact, frozen=True, gc=False):
 
 
 def by_flag(recommendations: Recommendations, proposal: int, now: int, settings: Settings) -> Stabilized:
-    """Without behavior: the highest recommendation of the flag's window counts."""
+    """Without behavior: the highest of the proposal and the recommendations in the flag's window."""
     cutoff = now - settings.downscale_stabilization_ns
     highest, held_by, slot = proposal, None, None
     for index, each in enumerate(recommendations):
@@ -63,7 +62,7 @@ def by_behavior(
     """With behavior: the current count, moved to between the lowest and the highest recent recommendation.
 
     Args:
-        windows_ns: how far back recommendations count for scaling down, and for scaling up.
+        windows_ns: the windows for scaling down and for scaling up.
     """
     down_cutoff, up_cutoff = now - windows_ns[0], now - windows_ns[1]
     highest = lowest = proposal
@@ -89,10 +88,7 @@ def by_behavior(
 
 
 def windows_ns(behavior: Behavior, settings: Settings) -> tuple[int, int]:
-    """How far back recommendations count for scaling down, and for scaling up.
-
-    A scale-down window that is not set is the flag's, in whole seconds.
-    """
+    """The windows for scaling down (the flag's, in whole seconds, where none is set) and for scaling up, in ns."""
     down_ns = behavior.down.window_ns
     if down_ns is None:
         flag_s = numbers.divide_toward_zero(settings.downscale_stabilization_ns, SECOND_NS)

@@ -1,4 +1,4 @@
-"""The conditions of an autoscaler while a sync works on them: matched by type, never reordered.
+"""The conditions of an autoscaler during a sync: set by type, never reordered.
 
 Called by `podscaler.core.decide` and `podscaler.core.settle`.
 
@@ -19,8 +19,8 @@ class Conditions:
     """The conditions so far.
 
     Args:
-        conditions: as the status has them.
-        now: RFC 3339 text of the instant at which changes happen.
+        conditions: those of the status.
+        now: the transition time of changes, RFC 3339.
     """
 
     def __init__(self, conditions: Sequence[Condition], now: str) -> None:
@@ -40,7 +40,7 @@ class Conditions:
         self._conditions.append(Condition(condition_type, status, self._now, reason, message))
 
     def restore(self, condition_type: str) -> None:
-        """Undo what this sync has made of a condition that there was before it."""
+        """Reset a condition that the status had before this sync."""
         for before in self._before:
             if before.type == condition_type:
                 self._conditions = [before if each.type == condition_type else each for each in self._conditions]

@@ -1,6 +1,6 @@
-"""Where versions of Kubernetes decide differently, as data: each difference is a field, each version a record.
+"""The differences between versions of Kubernetes as records: each difference is a field.
 
-`podscaler.core.model.settings` holds the record that applies; the stages of the decision ask it, never for a version.
+`podscaler.core.model.settings` holds the record that applies; the stages of the decision do not compare versions.
 
 Source: docs/spec/decision.md 13 (Differences of v1.38 alpha).
 """
@@ -14,13 +14,13 @@ from podscaler.api.machinery.quantity import Quantity
 
 
 class Emulation(msgspec.Struct, frozen=True):
-    """What one version does.
+    """The behaviour of one version.
 
     Attributes:
         version: `1.37`, ...
-        ceil_int32: a replica count from a float, rounded up; what happens on overflow is the difference.
+        ceil_int32: a float rounded up to a replica count; the difference is at overflow.
         average_milli: the reported average of a total over a number of pods that may be 0.
-        milli: thousandths of a quantity's text; how negative numbers are rounded is the difference.
+        milli: thousandths of a quantity's text; the difference is the rounding of negative numbers.
         milli_of: the same for a quantity.
         adds_overhead: whether `spec.overhead` counts where a pod has pod-level requests.
     """

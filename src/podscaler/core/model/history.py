@@ -1,9 +1,8 @@
-"""What a decision remembers of earlier ones: recommendations, and the changes that were made.
+"""The history of an autoscaler: earlier recommendations and scale events.
 
-Kept by the controller and the replay for each autoscaler, given to `decide` and returned by it, changed.
+The controller and the replay keep one for each autoscaler; `decide` takes it and returns the next.
 
-Invariants: immutable; both lists stay short, because an entry that no window reaches any more is overwritten before the
-list grows.
+Invariants: immutable; the lists stay short, because entries outside of all windows are overwritten before a list grows.
 
 Source: docs/spec/decision.md 8 (Normalisation without behavior), 9.2 (Stabilisation), 10 (Scale-event history).
 """
@@ -16,14 +15,14 @@ from podscaler.api.machinery import numbers
 
 
 class Recommendation(msgspec.Struct, frozen=True, gc=False):
-    """What an earlier sync wanted before any limit."""
+    """The replicas that an earlier sync wanted, before any limit, and its instant."""
 
     replicas: int
     at: int
 
 
 class ScaleEvent(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """A change that an earlier sync made: by how many replicas, when, and whether all policies have forgotten it."""
+    """A rescale: by how many replicas, when, and whether it is older than all policies' periods."""
 
     change: int
     at: int
@@ -31,7 +30,7 @@ class ScaleEvent(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_def
 
 
 class History(msgspec.Struct, frozen=True):
-    """The memory of one autoscaler, oldest slots first (a reused slot keeps its place)."""
+    """The history of one autoscaler; a reused slot keeps its place in the list."""
 
     recommendations: tuple[Recommendation, ...] = ()
     scale_ups: tuple[ScaleEvent, ...] = ()
@@ -42,7 +41,7 @@ EMPTY = History()
 
 
 def begun(history: History, replicas: int, now: int) -> History:
-    """`history` with a first recommendation, if it has none: what the target had when it was first seen."""
+    """`history` with the current replicas as first recommendation, if it has none."""
     if history.recommendations:
         return history
     return msgspec.structs.replace(history, recommendations=(Recommendation(replicas, now),))

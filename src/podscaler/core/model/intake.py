@@ -1,7 +1,7 @@
-"""Typed API objects become facts: each number of a pod or a scale is read once, here.
+"""Converts typed pods and scales into facts; numbers are parsed here, once for each object.
 
-Called at the edges: by the controller's caches, the replay and the lint rules. `podscaler.core.calculation.samples`
-does the same for the answers of metrics APIs.
+Called by the controller's caches, the replay and the lint rules. `podscaler.core.calculation.samples` does the same for
+the lists of metrics APIs.
 
 Source: docs/spec/decision.md 6.1 (Grouping pods), 6.2 (Requests).
 """
@@ -40,7 +40,7 @@ def pod(wire: pods.Pod, rules: Emulation = emulation.V1_37) -> Pod:
 
 
 def scale(wire: autoscaling.Scale | meta.Status) -> Scale | Failure:
-    """The facts of a scale, or of the failure to read it."""
+    """The facts of a scale, or of the Status with which reading it failed."""
     if isinstance(wire, meta.Status):
         return failure(wire)
     return Scale(wire.spec.replicas, wire.status.replicas, wire.status.selector)
@@ -71,7 +71,7 @@ def _container_requests(container: pods.Container, rules: Emulation) -> Containe
 
 
 def _common_sums(containers: tuple[ContainerRequests, ...]) -> Mapping[str, int]:
-    """For each resource that every container asks for, the sum in thousandths."""
+    """For each resource that every container requests, the sum in thousandths."""
     if len(containers) == 1:
         return containers[0].requests_milli
     if not containers:
@@ -103,9 +103,9 @@ def _pod_level_requests(spec: pods.PodSpec, rules: Emulation) -> PodLevelRequest
 
 
 def _aggregate_requests(spec: pods.PodSpec) -> Requests:
-    """What all containers ask for at the moment in which they ask for most.
+    """The sum of requests of all containers that run together, at its maximum.
 
-    Ordinary init containers run alone but for the restartable ones that started before them.
+    An ordinary init container runs together with the restartable ones before it.
     """
     running: Requests = {}
     for container in spec.containers or ():

@@ -1,11 +1,11 @@
-"""What of a history must outlive the process that made it, and what it means to the process that finds it.
+"""Compacts a history for storage, and adapts a stored one to the process that restores it.
 
-Called by the controller's archive of histories. The essence of a history decides as the whole does, for every proposal
-and every window that the API admits: an earlier recommendation matters to a window's highest only while no later one is
-as high, to its lowest only while no later one is as low.
+Called by the controller's history stores. Decisions with the compacted history equal those with the whole one, for
+every proposal and every window that the API admits: a recommendation matters to a window's highest only while no later
+one is as high, to its lowest only while no later one is as low.
 
-Invariants: instants are wall-clock, so that another machine can use them. Wherever something is not known exactly, the
-younger instant is taken: a window is never cut short, it may last a little longer.
+Invariants: instants are wall-clock time, valid on another machine. An instant that is not known exactly is taken as the
+latest possible: a window is never shortened, it may last a little longer.
 
 Source: docs/spec/decision.md 8 (Normalisation without behavior), 9.2 (Stabilisation), 9.3 (Rates and bounds), 10
 (Scale-event history).
@@ -18,18 +18,18 @@ import msgspec
 from podscaler.core.model.history import History, Recommendation, ScaleEvent
 
 ENTRIES_MAX = 64
-"""How many highs, lows and changes of each direction are kept; beyond that, neighbours become one."""
+"""The limit of highs, lows and changes of each direction; above it, neighbours are joined."""
 
 
-def essence(history: History, since: int) -> History:
-    """What has to be kept of a history, in the order of time.
+def compacted(history: History, since: int) -> History:
+    """The entries of a history that can matter to a later decision, in the order of time.
 
     Args:
-        since: what is older than that matters to nobody; the latest recommendation stays all the same.
+        since: older entries are dropped, but for the latest recommendation.
     """
     ordered = sorted(history.recommendations, key=lambda each: (each.at, each.replicas))
     recent = [each for each in ordered if each.at >= since] or ordered[-1:]
-    falling = sorted(recent, key=lambda each: (each.at, -each.replicas))  # of one instant only the farthest counts
+    falling = sorted(recent, key=lambda each: (each.at, -each.replicas))  # of one instant only the lowest counts
     highs = _thinned(_lasting(recent, lambda each, later: each.replicas > later.replicas))
     lows = _thinned(_lasting(falling, lambda each, later: each.replicas < later.replicas))
     return History(
@@ -42,7 +42,7 @@ def essence(history: History, since: int) -> History:
 def _lasting(
     recent: list[Recommendation], outdoes: Callable[[Recommendation, Recommendation], bool]
 ) -> list[Recommendation]:
-    """The recommendations that outdo every later one, in the order of time."""
+    """The recommendations that `outdoes` prefers to every later one, in the order of time."""
     kept: list[Recommendation] = []
     for each in reversed(recent):
         if not kept or outdoes(each, kept[-1]):
@@ -51,7 +51,7 @@ def _lasting(
 
 
 def _thinned(chain: list[Recommendation]) -> list[Recommendation]:
-    """The chain; a long one with every two neighbours as one: the farther count at the later instant."""
+    """At most ENTRIES_MAX of the chain: neighbours are joined to the first count at the later instant."""
     while len(chain) > ENTRIES_MAX:
         pairs = zip(chain[:-1:2], chain[1::2], strict=False)
         joined = [Recommendation(first.replicas, second.at) for first, second in pairs]
@@ -60,7 +60,7 @@ def _thinned(chain: list[Recommendation]) -> list[Recommendation]:
 
 
 def _events(events: Iterable[ScaleEvent], since: int) -> tuple[ScaleEvent, ...]:
-    """The changes since then; of very many the oldest as one, at the latest instant of those."""
+    """The changes since then; more than ENTRIES_MAX have the oldest joined, at the latest instant of those."""
     recent = sorted([each for each in events if each.at >= since], key=lambda each: each.at)
     surplus = len(recent) - ENTRIES_MAX
     if surplus > 0:
@@ -69,11 +69,11 @@ def _events(events: Iterable[ScaleEvent], since: int) -> tuple[ScaleEvent, ...]:
     return tuple(recent)
 
 
-def is_as_good(kept: History, latest: History, *, goes_on: bool) -> bool:
-    """Whether a kept essence says what the latest one says.
+def is_equivalent(kept: History, latest: History, *, goes_on: bool) -> bool:
+    """Whether the stored compacted history is as the latest one.
 
     Args:
-        goes_on: whether the newest recommendation is renewed by every sync, so that its instant may differ.
+        goes_on: whether the instant of the newest recommendation may differ, because every sync renews it.
     """
     if kept == latest:
         return True
@@ -87,42 +87,42 @@ def is_as_good(kept: History, latest: History, *, goes_on: bool) -> bool:
     )
 
 
-def going_on(kept: History, until: int) -> History:
-    """The essence, its newest recommendation having been renewed until then."""
+def renewed(kept: History, until: int) -> History:
+    """The history with the newest recommendation repeated at `until`."""
     if not kept.recommendations:
         return kept
     *older, newest = kept.recommendations
-    renewed = Recommendation(newest.replicas, max(newest.at, until))
-    return msgspec.structs.replace(kept, recommendations=(*older, renewed))
+    latest = Recommendation(newest.replicas, max(newest.at, until))
+    return msgspec.structs.replace(kept, recommendations=(*older, latest))
 
 
 def younger(kept: History, span: int, until: int) -> History:
-    """The essence with every recommendation younger by up to `span`, but none later than `until`."""
+    """The history with every recommendation later by `span` ns, but none later than `until` because of that."""
     moved = [Recommendation(each.replicas, max(each.at, min(each.at + span, until))) for each in kept.recommendations]
     return msgspec.structs.replace(kept, recommendations=tuple(moved))
 
 
 def not_after(kept: History, now: int) -> History:
-    """The essence without a future, which clocks that disagree make."""
+    """The history with instants after `now`, which come from another machine's clock, moved to `now`."""
+    return _with_instants(kept, lambda at: min(at, now))
+
+
+def _with_instants(kept: History, change: Callable[[int], int]) -> History:
     return History(
-        tuple([Recommendation(each.replicas, min(each.at, now)) for each in kept.recommendations]),
-        tuple([_event_not_after(each, now) for each in kept.scale_ups]),
-        tuple([_event_not_after(each, now) for each in kept.scale_downs]),
+        tuple([Recommendation(each.replicas, change(each.at)) for each in kept.recommendations]),
+        tuple([msgspec.structs.replace(each, at=change(each.at)) for each in kept.scale_ups]),
+        tuple([msgspec.structs.replace(each, at=change(each.at)) for each in kept.scale_downs]),
     )
 
 
-def _event_not_after(event: ScaleEvent, now: int) -> ScaleEvent:
-    return event if event.at <= now else msgspec.structs.replace(event, at=now)
-
-
 def at_most(kept: History, replicas: int) -> History:
-    """The essence with every recommendation of more replicas as one of so many."""
+    """The history with every recommendation limited to `replicas`."""
     lowered = [Recommendation(min(each.replicas, replicas), each.at) for each in kept.recommendations]
     return msgspec.structs.replace(kept, recommendations=tuple(lowered))
 
 
 def without_change(kept: History, change: int) -> History:
-    """The essence without its latest scale event, if that is of such a change (below zero: down); it never happened."""
+    """The history without its latest scale event, if that is of `change` replicas (below zero: down)."""
     field = "scale_ups" if change > 0 else "scale_downs"
     events: tuple[ScaleEvent, ...] = getattr(kept, field)
     latest = max(events, key=lambda each: each.at, default=None)
@@ -132,16 +132,12 @@ def without_change(kept: History, change: int) -> History:
 
 
 def moved(kept: History, span: int) -> History:
-    """The history on a wall clock that was set by so many nanoseconds: everything is as long ago as before."""
-    return History(
-        tuple([Recommendation(each.replicas, each.at + span) for each in kept.recommendations]),
-        tuple([msgspec.structs.replace(each, at=each.at + span) for each in kept.scale_ups]),
-        tuple([msgspec.structs.replace(each, at=each.at + span) for each in kept.scale_downs]),
-    )
+    """The history with all instants later by `span` ns: the wall clock was set by so much."""
+    return _with_instants(kept, lambda at: at + span)
 
 
-def together(earlier: History, later: History) -> History:
-    """Both, as one history: what was found, and what has been added since."""
+def merged(earlier: History, later: History) -> History:
+    """One history of the entries of both."""
     return History(
         (*earlier.recommendations, *later.recommendations),
         (*earlier.scale_ups, *later.scale_ups),

@@ -1,7 +1,7 @@
-"""One entry of `spec.metrics`, read: its target as a number, and every text that messages build from it.
+"""Parses an entry of `spec.metrics`: its target as a number, and the texts for messages about it.
 
-Made by `podscaler.core.model.spec` once for each edit of an autoscaler, read by the stages that compute proposals. The
-texts are made here so that a sync without trouble formats nothing.
+Called by `podscaler.core.model.spec` once for each edit of an autoscaler; the calculators use the result. The texts are
+made here so that a sync without failures formats nothing.
 
 Source: docs/spec/decision.md 3.3 (Failure of one metric), 4 (One metric), 6 (Replica calculator), 12.1 (Label selector
 inside a message).
@@ -40,18 +40,18 @@ Target = Utilization | Average | Total
 
 
 class Metric(Fact, frozen=True, gc=False, kw_only=True):
-    """What all entries have.
+    """The fields of all types.
 
     Attributes:
         type: as written in the spec.
         target: None where none is set (then there is a `fault`).
         name: how messages name the metric.
-        subject: what it is measured on where that is one thing: a container, or `Kind/name`.
+        subject: the container or object (`Kind/name`) that is measured; empty for other types.
         reason: of the event and the condition when it fails.
-        outer, inner: what the returned error puts before the bare one.
-        lead: what the bare error puts before what its calculator says.
-        fetch: what that says before the error of a failed query.
-        fault: the bare error where it fails without a query; else empty.
+        outer, inner: prefixes of the returned error before the bare one.
+        lead: the prefix of the bare error before the calculator's.
+        fetch: the prefix of the calculator's error before that of a failed query.
+        fault: the bare error of an invalid entry, which needs no query; else empty.
         has_inner_fault: whether the returned error of `fault` has `inner` too.
     """
 
@@ -103,7 +103,7 @@ class UnknownMetric(Metric, frozen=True, gc=False, kw_only=True):
 def read(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation) -> Metric:
     """One entry of `spec.metrics` of an autoscaler in `namespace`. Raises ValueError for an unreadable quantity.
 
-    An entry without the source that its type names reads as one whose source is empty; the API admits none.
+    A missing source is read as an empty one; the API admits neither.
     """
     reader = _READERS.get(wire.type)
     if reader is None:
@@ -123,18 +123,15 @@ def _total(target: autoscaling.MetricTarget, rules: Emulation) -> Total | None:
 def _read_resource(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation) -> Metric:
     del namespace
     source = wire.resource or autoscaling.ResourceMetricSource()
-    return ResourceMetric(
-        type=wire.type,
-        reason="FailedGetResourceMetric",
-        outer=f"failed to get {source.name} resource metric value: ",
-        resource=source.name,
-        **_resource_target(source.name, source.target, f"{source.name} resource utilization", rules),
-    )
+    outer = f"failed to get {source.name} resource metric value: "
+    target = _resource_target(source.name, source.target, f"{source.name} resource utilization", rules)
+    return ResourceMetric(type=wire.type, reason="FailedGetResourceMetric", outer=outer, resource=source.name, **target)
 
 
 def _read_container_resource(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation) -> Metric:
     del namespace
     source = wire.container_resource or autoscaling.ContainerResourceMetricSource()
+    target = _resource_target(source.name, source.target, f"{source.name} container resource utilization", rules)
     return ResourceMetric(
         type=wire.type,
         reason="FailedGetContainerResourceMetric",
@@ -142,29 +139,20 @@ def _read_container_resource(wire: autoscaling.MetricSpec, namespace: str, rules
         resource=source.name,
         container=source.container,
         subject=source.container,
-        **_resource_target(source.name, source.target, f"{source.name} container resource utilization", rules),
+        **target,
     )
 
 
 def _resource_target(
     resource: str, target: autoscaling.MetricTarget, utilization_name: str, rules: Emulation
 ) -> dict[str, Any]:
-    """The fields that a target sets; `target.type` does not matter."""
-    fetch = f"unable to get metrics for resource {resource}: "
+    """The fields of ResourceMetric that the target determines; `target.type` does not matter."""
+    fields = {"fetch": f"unable to get metrics for resource {resource}: "}
     if average := _average(target, rules):
-        return {
-            "target": average,
-            "name": f"{resource} resource",
-            "lead": f"failed to get {resource} usage: ",
-            "fetch": fetch,
-        }
+        return fields | {"target": average, "name": f"{resource} resource", "lead": f"failed to get {resource} usage: "}
     if target.average_utilization is not None:
-        return {
-            "target": Utilization(target.average_utilization),
-            "name": f"{utilization_name} (percentage of request)",
-            "lead": f"failed to get {resource} utilization: ",
-            "fetch": fetch,
-        }
+        name, lead = f"{utilization_name} (percentage of request)", f"failed to get {resource} utilization: "
+        return fields | {"target": Utilization(target.average_utilization), "name": name, "lead": lead}
     fault = "neither an average utilization target nor an average value (usage) target was set"
     return {"fault": f"invalid resource metric source: {fault}"}
 
@@ -249,7 +237,7 @@ def _no_target(kind: str) -> str:
 
 
 def _selector(metric: autoscaling.MetricIdentifier) -> tuple[Selector, str]:
-    """The selector, and what is wrong with it."""
+    """The selector, and the error in it (then EVERYTHING), which is empty where there is none."""
     try:
         return selectors.from_label_selector(metric.selector or {}), ""
     except selectors.SelectorError as error:

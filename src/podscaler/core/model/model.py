@@ -1,10 +1,10 @@
-"""The facts that a decision is made from, as plain values: pods, samples, scale, and what the metrics APIs answered.
+"""The inputs of a decision as plain values: pods, samples, scale and the measurements of metrics.
 
 The controller and the replay fill in an `Observation`; `podscaler.core.model.intake` and
 `podscaler.core.calculation.samples` make its parts from typed API objects. Numbers are parsed already: amounts are
 thousandths, instants and spans nanoseconds.
 
-Invariant: everything here is immutable; a decision never changes what it was given.
+Invariant: all values are immutable.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,14 +20,14 @@ class Fact(msgspec.Struct, frozen=True, gc=False):
 
 
 class ContainerRequests(Fact, frozen=True, gc=False):
-    """What one container asks for, in thousandths of each resource."""
+    """The requests of one container, in thousandths of each resource."""
 
     name: str
     requests_milli: Mapping[str, int]
 
 
 class PodLevelRequests(Fact, frozen=True, gc=False):
-    """The effective requests of a pod that states some for itself, with and without `spec.overhead`."""
+    """The effective requests of a pod with pod-level requests, with and without `spec.overhead`."""
 
     with_overhead_milli: Mapping[str, int]
     without_overhead_milli: Mapping[str, int]
@@ -60,7 +60,7 @@ class Pod(Fact, frozen=True, gc=False):
 
 
 class Scale(Fact, frozen=True, gc=False):
-    """What the scale subresource of the target says; `selector` is its text."""
+    """The scale subresource of the target; `selector` is its text."""
 
     replicas: int
     status_replicas: int = 0
@@ -68,7 +68,7 @@ class Scale(Fact, frozen=True, gc=False):
 
 
 class Failure(Fact, frozen=True, gc=False):
-    """Something could not be read or written.
+    """A request that failed.
 
     Attributes:
         message: the bare error text.
@@ -93,11 +93,11 @@ class Sample(Fact, frozen=True, gc=False):
 
 
 class PodSamples(Fact, frozen=True, gc=False):
-    """The answer to a query for a metric of pods.
+    """The measurement of a metric of pods.
 
     Attributes:
-        samples: by pod name; a pod whose answer lacks a container or the resource is not in it.
-        is_empty: whether the answer listed nothing at all.
+        samples: by pod name, without pods that lack a container or the resource.
+        is_empty: whether the API listed no pod at all.
     """
 
     samples: Mapping[str, Sample]
@@ -105,16 +105,16 @@ class PodSamples(Fact, frozen=True, gc=False):
 
 
 class Values(Fact, frozen=True, gc=False):
-    """The answer to a query for an object's or an external metric: its values in thousandths, in order."""
+    """The measurement of an object's or an external metric: its values in thousandths, in order."""
 
     values_milli: tuple[int, ...]
 
 
-Answer = PodSamples | Values | Failure
+Measurement = PodSamples | Values | Failure
 
 
 class Neighbours(Protocol):
-    """The selectors that were stored for the autoscalers of the namespace (see `podscaler.core.model.neighbours`)."""
+    """The stored selectors of the autoscalers of a namespace (see `podscaler.core.model.neighbours`)."""
 
     def sharing(self, key: str, pods: Sequence[Pod]) -> set[str]:
         """The keys of the autoscalers other than `key` whose stored selector matches at least one of the pods."""
@@ -125,7 +125,7 @@ class NoNeighbours:
     """No other autoscaler in the namespace."""
 
     def sharing(self, key: str, pods: Sequence[Pod]) -> set[str]:
-        """Nobody."""
+        """The empty set."""
         del key, pods
         return set()
 
@@ -134,26 +134,26 @@ ALONE = NoNeighbours()
 
 
 class Observation(msgspec.Struct, frozen=True):
-    """What one sync sees.
+    """The inputs of one sync.
 
     Attributes:
         status: the autoscaler's status as read.
         generation: its metadata.generation, 0 without one.
-        scale: the target's scale, or why it could not be read.
+        scale: the target's scale, or the failure to read it.
         pods: pods of the namespace, in list order; a superset of those that the scale's selector matches.
-        metrics: for each entry of `spec.metrics` the answer, None where nobody asked.
+        metrics: for each entry of `spec.metrics` its measurement, None where there was no query.
         neighbours: the stored selectors of the namespace; the autoscaler's own does not matter.
-        is_registered: whether the autoscaler still exists for its informer.
+        is_registered: whether the informer still has the autoscaler.
     """
 
     scale: Scale | Failure
     status: HorizontalPodAutoscalerStatus = HorizontalPodAutoscalerStatus()
     generation: int = 0
     pods: Sequence[Pod] = ()
-    metrics: Sequence[Answer | None] = ()
+    metrics: Sequence[Measurement | None] = ()
     neighbours: Neighbours = ALONE
     is_registered: bool = True
 
 
 class IncompleteObservation(ValueError):
-    """A decision needs an answer that the observation does not hold, or holds in another shape."""
+    """A decision needs a measurement that the observation does not have, or has of another type."""

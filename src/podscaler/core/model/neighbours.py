@@ -1,8 +1,8 @@
-"""The selectors last seen for the autoscalers of each namespace, to find those that share pods.
+"""The selector store: the last selectors of the autoscalers of each namespace, to find those that share pods.
 
-Kept by the controller and the replay: after each decision that stores a selector, `store` it; when an autoscaler is
-gone, `forget` it. Looking up the autoscalers that pick a pod costs in proportion to the pod's labels, not to the number
-of autoscalers: a selector is filed under the least common of its equalities.
+The controller and the replay keep one: they `store` a decision's selector, and `forget` that of a deleted autoscaler.
+The cost of finding the autoscalers that match a pod is proportional to the pod's labels, not to the number of
+autoscalers: a selector is indexed by the rarest of its equalities.
 
 Source: docs/spec/decision.md 3.1 (Selector checks), docs/spec/controller.md 1 (State).
 """
@@ -15,7 +15,7 @@ from podscaler.core.model.model import Pod
 Label = tuple[str, str]
 
 _ANY: Label = ("", "")
-"""Where selectors without an equality are filed: no label has an empty key."""
+"""The index key of selectors without an equality; no label has an empty key."""
 
 
 class Namespace:
@@ -42,7 +42,7 @@ class Namespace:
         return others
 
     def store(self, key: str, selector: Selector) -> None:
-        """Remember the selector of `key` in place of an earlier one."""
+        """Store the selector of `key`, in place of an earlier one."""
         if self._selectors.get(key) == selector:
             return
         self.forget(key)
@@ -66,7 +66,7 @@ class Namespace:
 
 
 class RecordedNeighbours:
-    """The autoscalers that shared the pods of a sync, as somebody else found out.
+    """The autoscalers that shared the pods of a sync, by a recording.
 
     Args:
         keys: theirs.
@@ -76,7 +76,7 @@ class RecordedNeighbours:
         self._keys = keys
 
     def sharing(self, key: str, pods: Sequence[Pod]) -> set[str]:
-        """All of them, but for `key` itself."""
+        """All recorded keys, without `key` itself."""
         del pods
         return {other for other in self._keys if other != key}
 
@@ -88,15 +88,15 @@ class SelectorStore:
         self._namespaces: dict[str, Namespace] = {}
 
     def namespace(self, name: str) -> Namespace:
-        """The selectors of a namespace (empty where nothing is known); valid until the next change."""
+        """The selectors of a namespace, empty where none is stored; valid until the next change."""
         return self._namespaces.get(name) or Namespace()
 
     def store(self, key: str, selector: Selector) -> None:
-        """Remember the selector of `key` in place of an earlier one."""
+        """Store the selector of `key`, in place of an earlier one."""
         self._namespaces.setdefault(key.partition("/")[0], Namespace()).store(key, selector)
 
     def forget(self, key: str) -> None:
-        """Drop what is known of `key`, if anything."""
+        """Drop the selector of `key`, if there is one."""
         name = key.partition("/")[0]
         namespace = self._namespaces.get(name)
         if namespace is not None:

@@ -1,4 +1,4 @@
-"""What a decision may depend on besides the autoscaler and the world: flags, feature gates, the emulated version.
+"""The settings of decisions: flags, feature gates, the emulated version of Kubernetes.
 
 The controller's flags and the header of a recording both become a `Settings`.
 
@@ -18,7 +18,7 @@ SECOND_NS = 1_000_000_000
 
 
 class Gates(msgspec.Struct, frozen=True):
-    """The feature gates that a decision looks at.
+    """The feature gates that decisions depend on.
 
     Attributes:
         scale_to_zero: HPAScaleToZero.
@@ -40,6 +40,8 @@ GATE_NAMES = {
     "PodLevelResources": "pod_level_resources",
 }
 
+TRUE_WORDS = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+FALSE_WORDS = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 
 CURRENT = "current"
 ALGORITHMS = (CURRENT, "v1.1")
@@ -47,15 +49,15 @@ ALGORITHMS = (CURRENT, "v1.1")
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """One value for each flag that a decision looks at, with kube-controller-manager's defaults.
+    """The flags that decisions depend on, with kube-controller-manager's defaults.
 
     Attributes:
-        tolerance: how far a ratio may be from 1.0 without a change.
-        downscale_stabilization_ns: how far back recommendations hold a scale-down.
+        tolerance: the deviation of a ratio from 1.0 that calls for no change.
+        downscale_stabilization_ns: the window of recommendations for scaling down.
         cpu_initialization_period_ns: see docs/spec/decision.md 6.1 (Grouping pods).
         initial_readiness_delay_ns: see docs/spec/decision.md 6.1.
         algorithm: one of ALGORITHMS.
-        upscale_delay_ns, downscale_delay_ns: how long that direction waits after a rescale; None: the algorithm's.
+        upscale_delay_ns, downscale_delay_ns: of that direction after a rescale; None: the algorithm's.
     """
 
     tolerance: float = 0.1
@@ -87,11 +89,11 @@ _SPANS = {
 
 
 def from_flags(flags: Mapping[str, Any], version: str = "1.37") -> Settings:
-    """The settings that recorded flags mean (kube-controller-manager's names; those of no decision are not looked at).
+    """The settings of flags by kube-controller-manager's names; flags that decisions do not depend on are ignored.
 
     Args:
         flags: values as numbers or as texts, spans as Go durations.
-        version: the Kubernetes version whose behaviour is meant, `1.37` or `1.37.0`.
+        version: the emulated Kubernetes version, `1.37` or `1.37.0`.
 
     Raises ValueError naming the flag.
     """
@@ -119,24 +121,30 @@ def parse_algorithm(text: str) -> str:
 
 
 def parse_version(text: str) -> Emulation:
-    """What that version of Kubernetes does, `1.37` or `1.37.0`. Raises ValueError."""
+    """The emulation of a version of Kubernetes, `1.37` or `1.37.0`. Raises ValueError."""
     known = emulation.VERSIONS.get(".".join(text.removeprefix("v").split(".")[:2]))
     if known is None:
         raise ValueError(f"Kubernetes {text} is not one of {', '.join(emulation.VERSIONS)}")
     return known
 
 
+def gate_values(text: str) -> list[tuple[str, bool]]:
+    """The names and values of `A=true,B=false`, in order. Raises ValueError.
+
+    Source: the words of Go's strconv.ParseBool; the messages of k8s.io/component-base/featuregate.
+    """
+    values: list[tuple[str, bool]] = []
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        name, separator, word = (part.strip() for part in entry.partition("="))
+        if not separator:
+            raise ValueError(f"missing bool value for {name}")
+        if word not in TRUE_WORDS | FALSE_WORDS:
+            raise ValueError(f'invalid value of {name}={word}: "{word}" is neither true nor false')
+        values.append((name, word in TRUE_WORDS))
+    return values
+
+
 def _gates(value: Any) -> Gates:
-    """The gates of `A=true,B=false` or of {"A": true}."""
-    if isinstance(value, Mapping):
-        pairs = {name: str(on).lower() for name, on in value.items()}
-    else:
-        pairs = dict(_pair(part) for part in str(value).split(",") if part.strip())
-    if wrong := [on for on in pairs.values() if on not in {"true", "false"}]:
-        raise ValueError(f"{wrong[0]!r} is neither true nor false")
-    return Gates(**{GATE_NAMES[name]: on == "true" for name, on in pairs.items() if name in GATE_NAMES})
-
-
-def _pair(part: str) -> tuple[str, str]:
-    name, _, on = part.partition("=")
-    return name.strip(), on.strip().lower()
+    """The gates of `A=true,B=false` or of {"A": true}; those that no decision looks at are ignored."""
+    text = ",".join(f"{name}={on}" for name, on in value.items()) if isinstance(value, Mapping) else str(value)
+    return Gates(**{GATE_NAMES[name]: on for name, on in gate_values(text) if name in GATE_NAMES})

@@ -1,6 +1,6 @@
-"""The spec of an autoscaler, read: bounds, metrics, behavior and target as the numbers and texts that a decision needs.
+"""Parses the spec of an autoscaler: bounds, metrics, behavior and target as numbers and texts for decisions.
 
-`read` is called once for each edit of an autoscaler (its callers keep the result), `podscaler.core.decide` reads it.
+`read` is called once for each edit of an autoscaler, and its callers keep the result for `podscaler.core.decide`.
 
 Source: autoscaling/v2 (docs/spec/api.md 1.1 (autoscaling/v2), docs/spec/decision.md 2 (Reconcile in order), 5
 (Tolerance), 9 (Normalisation with behavior)).
@@ -27,7 +27,7 @@ class Rules(Fact, frozen=True, gc=False, rename="camel"):
     """The behavior of one direction.
 
     Attributes:
-        window_ns: how far back recommendations are looked at; None stands for the flag (scale-down only).
+        window_ns: the stabilization window; None: the flag's (scale-down only).
         select_policy: `Max`, `Min` or `Disabled`.
         tolerance: a ratio, None for the flag's.
         longest_period_ns: of the policies, 0 without any.
@@ -53,7 +53,7 @@ class Spec(Fact, frozen=True, gc=False):
     Attributes:
         key: `namespace/name` of the autoscaler.
         reference: its target, as messages name it.
-        target_fault: what is wrong with `scaleTargetRef.apiVersion`, empty if nothing.
+        target_fault: the error of `scaleTargetRef.apiVersion`, empty where there is none.
         scales_on_others: whether a metric is of type Object or External.
     """
 
@@ -84,10 +84,7 @@ _NO_RULES = autoscaling.HPAScalingRules()
 def read(
     namespace: str, name: str, wire: autoscaling.HorizontalPodAutoscalerSpec, rules: Emulation = emulation.V1_37
 ) -> Spec:
-    """What an autoscaler's spec means. Raises ValueError for a quantity that cannot be read.
-
-    The API's defaults are filled in where the spec does not have them yet.
-    """
+    """The parsed spec, with the API's defaults. Raises ValueError for a quantity that cannot be read."""
     target = wire.scale_target_ref
     metrics = wire.metrics or (DEFAULT_METRIC,)
     return Spec(
@@ -110,7 +107,7 @@ def of(wire: autoscaling.HorizontalPodAutoscaler, rules: Emulation = emulation.V
 
 
 def api_version_fault(text: str) -> str:
-    """What is wrong with an apiVersion: empty for `group/version`, `version` and nothing."""
+    """The error of an apiVersion; empty for `group/version`, `version` and the empty text."""
     return f"unexpected GroupVersion string: {text}" if text.count("/") > 1 else ""
 
 

@@ -1,10 +1,10 @@
-"""Values for status as quantity texts, in the form in which the API server stores and returns them.
+"""Formats values of status as quantity texts, in the form in which the API server stores and returns them.
 
 Called by the calculators of metrics.
 
 Source: docs/spec/decision.md 11.4 (Text of status quantities).
 Differs: upstream sends a multiple of 1000 bytes as a plain number, which the server shortens (`73536000` to `73536k`);
-what is made here is the shortened text at once. The value is the same.
+the text made here is shortened already. The value is the same.
 """
 
 _DECIMAL = ("m", "", "k", "M", "G", "T", "P")

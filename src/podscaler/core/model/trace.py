@@ -1,17 +1,19 @@
-"""Why a decision came out as it did, as data: every step with its numbers and the rule that applied.
+"""The trace of a decision as data: every step with its numbers and the rule that applied.
 
-Made by the stages of `podscaler.core.decide` as they go, never computed afterwards, so it cannot disagree with the
-decision. Read by `podscaler.explain`, the replay and the tests; docs/trace.md documents its JSON form, and a
-checker in the tests recomputes replicas and conditions from that JSON alone.
+The stages of `podscaler.core.decide` make it while they decide, so that it cannot disagree with the decision. Read by
+`podscaler.explain`, the replay and the tests; docs/trace.md documents its JSON form, and a checker in the tests
+recomputes replicas and conditions from that JSON alone.
 
-Invariants: amounts are thousandths, instants and spans nanoseconds. Parts that did not take place are None. Building it
-only collects what exists already: no formatting, no copies of long lists.
+Invariants: amounts are thousandths, instants and spans nanoseconds. Steps that did not take place are None. Making it
+formats no text and copies no long lists.
 """
 
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
+from podscaler.api.machinery import numbers
 from podscaler.api.typed.autoscaling import Condition
 from podscaler.core.model.history import Recommendation, ScaleEvent
 from podscaler.core.model.spec import Behavior
@@ -22,7 +24,7 @@ class Step(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=
 
 
 class Branch(StrEnum):
-    """Which way the sync went (docs/spec/decision.md 2 (Reconcile in order, steps 1 to 9))."""
+    """The branch of a sync (docs/spec/decision.md 2 (Reconcile in order, steps 1 to 9))."""
 
     NO_SCALE = "NoScale"
     DISABLED = "Disabled"
@@ -32,7 +34,7 @@ class Branch(StrEnum):
 
 
 class Group(StrEnum):
-    """What becomes of a pod's sample."""
+    """The group of a pod, by what is done with its sample."""
 
     COUNTED = "Counted"
     IGNORED = "Ignored"
@@ -69,8 +71,8 @@ class PodSample(Step, frozen=True, gc=False):
 
     Attributes:
         value_milli: its sample, None without one.
-        request_milli: what it requests, None where that does not matter.
-        filled_milli: what was assumed in the second look, None where nothing was.
+        request_milli: its request, None where it is not used.
+        filled_milli: the value assumed for the second reading, None where none was.
     """
 
     pod: str
@@ -82,23 +84,23 @@ class PodSample(Step, frozen=True, gc=False):
 
 
 class Unlisted(Step, frozen=True, gc=False):
-    """A sample of a pod that is not (or no longer) listed."""
+    """A sample of a pod that the target does not have (any more)."""
 
     pod: str
     value_milli: int
 
 
 class Reading(Step, frozen=True, gc=False):
-    """The samples taken together.
+    """The sums of the samples.
 
     Attributes:
         usage_milli: the sum of the values.
-        entries: over how many.
+        entries: the number of values.
         requests_milli: the sum of the requests, None for an average target.
-        current: percent of the requests, or thousandths for each entry: what is compared with the target.
+        current: percent of the requests, or thousandths for each entry, in the unit of the target.
         average_milli: thousandths for each entry.
         ratio: current / target.
-        is_within_tolerance: whether that calls for no change.
+        is_within_tolerance: whether the ratio calls for no change.
     """
 
     usage_milli: int
@@ -132,7 +134,7 @@ class PerPod(Step, frozen=True, gc=False, tag_field="method", tag="PerPod"):
         ready_pods: how many were counted.
         first: without missing and unready pods; None where it failed before.
         second: with them filled in, None where that was not needed.
-        second_pods: by how many its ratio was multiplied.
+        second_pods: the number by which its ratio was multiplied.
     """
 
     pods: tuple[PodSample, ...]
@@ -186,7 +188,7 @@ class MetricFailure(Step, frozen=True, gc=False):
 
 
 class MetricStep(Step, frozen=True, gc=False):
-    """One metric: what it proposes, or why it does not.
+    """One metric: its proposal, or its failure.
 
     Attributes:
         target: percent or thousandths, as its calculation says; None where none is set.
@@ -207,9 +209,9 @@ class Selection(Step, frozen=True, gc=False):
 
     Attributes:
         selector: the scale's text.
-        pods: how many it picked.
+        pods: the number of pods that it matches.
         overlapping: keys of autoscalers over the same pods, this one included; empty if it is alone.
-        failure: why there are no pods to decide with, else None.
+        failure: the error where the pods are unknown, else None.
     """
 
     selector: str
@@ -222,10 +224,10 @@ class Combination(Step, frozen=True, gc=False):
     """All metrics taken together (docs/spec/decision.md 3.2 (Loop)).
 
     Attributes:
-        proposal: the largest, None where nothing may be concluded.
+        proposal: the largest, None where there is no conclusion.
         winner: index of the metric that proposed it.
         failed: indexes of those that failed.
-        error: what the sync returns for those, else empty.
+        error: the sync's error for those, else empty.
     """
 
     proposal: int | None
@@ -235,17 +237,17 @@ class Combination(Step, frozen=True, gc=False):
 
 
 class Stabilization(Step, frozen=True, gc=False):
-    """What earlier recommendations did to the proposal.
+    """The stabilization of the proposal by earlier recommendations.
 
     Source: docs/spec/decision.md 8 (Normalisation without behavior), 9.2 (Stabilisation).
 
     Attributes:
         proposal: before.
-        recommendations: all that are remembered.
+        recommendations: all of the history.
         down_cutoff, up_cutoff: only later ones count for that direction (None: that direction has no window).
         highest, lowest: of the proposal and those that count.
         result: after.
-        held_by: index of the recommendation that it equals, None where the proposal stands or the current count does.
+        held_by: index of the recommendation that is the result, None where it is the proposal or the current count.
     """
 
     proposal: int
@@ -259,7 +261,7 @@ class Stabilization(Step, frozen=True, gc=False):
 
 
 class Direction(StrEnum):
-    """Where the stabilized count lies from the current one."""
+    """The direction from the current count to the stabilized one."""
 
     UP = "Up"
     DOWN = "Down"
@@ -267,13 +269,13 @@ class Direction(StrEnum):
 
 
 class PolicyBudget(Step, frozen=True, gc=False):
-    """One policy: what it allows from where the period began, and what of that is left.
+    """One policy: the count that it allows, and the remaining change.
 
     Attributes:
         added, removed: replicas within the period, by this autoscaler.
         start: replicas at the period's start.
         limit: what the policy allows now.
-        remaining: how far that is from the current count, in the direction asked for (negative: overdrawn).
+        remaining: from the current count to that, in the direction of the change (negative: exceeded).
     """
 
     type: str
@@ -287,18 +289,18 @@ class PolicyBudget(Step, frozen=True, gc=False):
 
 
 class Limits(Step, frozen=True, gc=False):
-    """What rates and bounds did to the stabilized count (docs/spec/decision.md 8, 9.3 (Rates and bounds)).
+    """The limits of the stabilized count by rates and bounds (docs/spec/decision.md 8, 9.3 (Rates and bounds)).
 
     Attributes:
         wanted: before.
         direction: rates matter only where it is not UNCHANGED.
-        select_policy: which of the policies counts; empty without behavior.
-        policies: in order; empty where none was looked at.
-        rate_limit: how far the rate allows to go, None where rates do not matter.
-        bound: the number that applied, None where none was near.
+        select_policy: how the policies are combined; empty without behavior.
+        policies: in order; empty where none was evaluated.
+        rate_limit: the count that the rate allows, None where rates do not apply.
+        bound: the limit that applied, None where none did.
         reason: of ScalingLimited.
         result: after.
-        scale_ups, scale_downs: all remembered changes, from which the policies take what was added and removed; empty
+        scale_ups, scale_downs: the scale events of the history, for `added` and `removed` of the policies; empty
             without behavior.
     """
 
@@ -315,7 +317,7 @@ class Limits(Step, frozen=True, gc=False):
 
 
 class ZeroRules(Step, frozen=True, gc=False):
-    """What matters at and around zero replicas (docs/spec/decision.md 2 (step 7))."""
+    """The facts for decisions at zero replicas (docs/spec/decision.md 2 (step 7))."""
 
     is_enabled: bool
     was_scaled_to_zero: bool
@@ -323,7 +325,7 @@ class ZeroRules(Step, frozen=True, gc=False):
 
 
 class Write(Step, frozen=True, gc=False):
-    """What became of the scale: when it was written, or the error with which it was not."""
+    """The write of the scale: its instant, or its error."""
 
     replicas: int
     at: int
@@ -331,13 +333,13 @@ class Write(Step, frozen=True, gc=False):
 
 
 class Cooldown(Step, frozen=True, gc=False):
-    """What the time since the last rescale forbids.
+    """The delays after the last rescale.
 
     Attributes:
-        up_delay_ns, down_delay_ns: how long that direction waits after a rescale.
-        scaled_at: when the last one was; None where there was none.
-        up_until, down_until: until when that direction waits now; None where it does not.
-        held: the count that would have been written otherwise; None where nothing is held back.
+        up_delay_ns, down_delay_ns: of that direction.
+        scaled_at: the instant of the last rescale; None: there was none.
+        up_until, down_until: the end of that direction's delay; None: it is over.
+        held: the count that the cooldown holds back; None: none.
     """
 
     up_delay_ns: int
@@ -358,20 +360,20 @@ class Trace(Step, frozen=True, gc=False):
 
     Attributes:
         now: when the sync began.
-        version: of Kubernetes, whose arithmetic applies (`1.37`).
+        version: the emulated version of Kubernetes (`1.37`).
         conditions_before: as the status had them.
-        scale_failure: why there is no scale, else empty; `error` has the prefix.
+        scale_failure: the bare error where there is no scale, else empty; `error` has the prefix.
         behavior: of the spec, with the API's defaults; None without one.
-        tolerance_down, tolerance_up: how far below and above 1.0 a ratio calls for no change.
-        is_lifted: whether the result was raised to the minimum on the way from zero (docs/spec/decision.md 2
+        tolerance_down, tolerance_up: the deviations below and above 1.0 that call for no change.
+        is_lifted: whether the result was raised to the minimum when scaling from zero (docs/spec/decision.md 2
             (step 10.7)).
         current_replicas, status_replicas: of the scale.
-        desired: the count that the sync ended with; None where it ended before that.
+        desired: the resulting count; None where the sync ended before it.
         reason: of the rescale.
         cooldown: None where there are no delays.
-        algorithm: its name where it is not today's.
+        algorithm: its name where it is not the current one.
         write: None where the scale stays as it is.
-        status_failure: why the status could not be written, else empty.
+        status_failure: the error of the write of the status, else empty.
     """
 
     now: int
@@ -401,3 +403,40 @@ class Trace(Step, frozen=True, gc=False):
     status_failure: str = ""
     error: str = ""
     algorithm: str = ""
+
+
+def read(value: Any) -> Trace:
+    """The trace in JSON-ready data, as `podscaler replay --trace` and `podscaler explain -o json` write it.
+
+    JSON has neither infinities nor NaN: such ratios are computed again from the numbers beside them. Raises ValueError
+    naming the part that cannot be used.
+    """
+    if isinstance(value, dict) and isinstance(value.get("metrics"), list):
+        value = value | {"metrics": [_with_ratios(each) for each in value["metrics"]]}
+    return msgspec.convert(value, Trace)
+
+
+def _with_ratios(metric: Any) -> Any:
+    calculation = metric.get("calculation") if isinstance(metric, dict) else None
+    if not isinstance(calculation, dict):
+        return metric
+    target = metric.get("target") or 0
+    if "ratio" in calculation:
+        return metric | {"calculation": _of_value(calculation, target)}
+    readings = {look: _of_reading(calculation[look], target) for look in ("first", "second") if calculation.get(look)}
+    return metric | {"calculation": calculation | readings}
+
+
+def _of_value(calculation: dict[str, Any], target: int) -> dict[str, Any]:
+    if calculation["ratio"] is not None:
+        return calculation
+    divisor = float(target)
+    if calculation.get("method") == "OfAverage":
+        divisor *= float(calculation.get("replicas", 0))
+    return calculation | {"ratio": numbers.divide(float(calculation.get("usageMilli", 0)), divisor)}
+
+
+def _of_reading(reading: Any, target: int) -> Any:
+    if not isinstance(reading, dict) or reading.get("ratio", 0.0) is not None:
+        return reading
+    return reading | {"ratio": numbers.divide(float(reading.get("current", 0)), float(target))}

@@ -1,7 +1,7 @@
-"""What a refused request says: the text that users read in conditions and events.
+"""Converts error responses into StatusErrors with the texts that users read in conditions and events.
 
-`client.client` calls `of_answer` for every answer outside 200-206. A Status speaks for itself; anything else gets a
-text by its code, followed by what was asked.
+`client.client` calls `of_response` for every response outside 200-206. The text of a Status is its message; any other
+response gets a text by its code, followed by the subject of the request.
 
 Source: docs/spec/decision.md 7.6 (How an HTTP failure becomes text).
 """
@@ -45,34 +45,34 @@ class _Status(msgspec.Struct):
 _STATUS = msgspec.json.Decoder(_Status)
 
 
-def of_answer(answer: Response, *, method: str, subject: str) -> StatusError:
-    """The failure that an answer outside 200-206 stands for.
+def of_response(response: Response, *, method: str, subject: str) -> StatusError:
+    """The error of a response outside 200-206.
 
     Args:
-        answer: status, headers and body.
+        response: status, headers and body.
         method: `GET`, ...
-        subject: what was asked, as texts name it: `pods.metrics.k8s.io`, `deployments web`.
+        subject: the requested resource and object, as texts name it: `pods.metrics.k8s.io`, `deployments web`.
     """
-    status = _status_in(answer.body)
+    status = _status_in(response.body)
     if status is not None:
-        return _from_status(status, answer)
-    reason, text = _generic(answer, method)
+        return _from_status(status, response)
+    reason, text = _generic(response, method)
     text = f"{text} ({method.lower()} {subject})"
-    return StatusError(text, code=answer.status, reason=reason, headers=_retry_after(answer))
+    return StatusError(text, code=response.status, reason=reason, headers=_retry_after(response))
 
 
 def of_status(data: bytes) -> StatusError | None:
-    """The failure that an object of kind Status (the one in a watch's ERROR event) stands for; None for others."""
+    """The error in an object of kind Status, such as that of a watch's ERROR event; None for other objects."""
     status = _status_in(data)
     return None if status is None else _from_status(status, Response(status.code, {}, data))
 
 
-def body_text(answer: Response) -> str:
+def body_text(response: Response) -> str:
     """The trimmed body where it is text, else `unknown`."""
-    content_type = answer.headers.get("content-type", "")
+    content_type = response.headers.get("content-type", "")
     if content_type and not content_type.startswith("text/"):
         return "unknown"
-    return answer.body[:BODY_TEXT_MAX_BYTES].decode(errors="replace").strip()
+    return response.body[:BODY_TEXT_MAX_BYTES].decode(errors="replace").strip()
 
 
 def _status_in(body: bytes) -> _Status | None:
@@ -83,21 +83,21 @@ def _status_in(body: bytes) -> _Status | None:
     return status if status.kind == "Status" and status.status == "Failure" else None
 
 
-def _from_status(status: _Status, answer: Response) -> StatusError:
+def _from_status(status: _Status, response: Response) -> StatusError:
     details = status.details or {}
     causes = [_cause(entry) for entry in details.get("causes") or () if isinstance(entry, dict)]
     return StatusError(
         status.message,
-        code=answer.status,
+        code=response.status,
         reason=status.reason,
         details={key: value for key, value in details.items() if key != "causes"},
         causes=causes,
-        headers=_retry_after(answer),
+        headers=_retry_after(response),
     )
 
 
-def _retry_after(answer: Response) -> dict[str, str]:
-    return {"Retry-After": answer.headers["retry-after"]} if "retry-after" in answer.headers else {}
+def _retry_after(response: Response) -> dict[str, str]:
+    return {"Retry-After": response.headers["retry-after"]} if "retry-after" in response.headers else {}
 
 
 def _cause(entry: dict[str, Any]) -> Cause:
@@ -106,21 +106,21 @@ def _cause(entry: dict[str, Any]) -> Cause:
     )
 
 
-def _generic(answer: Response, method: str) -> tuple[str, str]:
-    match answer.status:
+def _generic(response: Response, method: str) -> tuple[str, str]:
+    match response.status:
         case 403:
-            return "Forbidden", body_text(answer)
+            return "Forbidden", body_text(response)
         case 406:
-            text = body_text(answer)
+            text = body_text(response)
             return "NotAcceptable", NOT_ACCEPTABLE if text in ("", "unknown") else text
         case 409 if method == "POST":
             return "AlreadyExists", TEXTS[409][1]
         case 415:
-            return "UnsupportedMediaType", body_text(answer)
+            return "UnsupportedMediaType", body_text(response)
         case code if code in TEXTS:
             return TEXTS[code]
         case code if code >= 500:
-            shown = quoted(body_text(answer))
+            shown = quoted(body_text(response))
             return "InternalError", f"an error on the server ({shown}) has prevented the request from succeeding"
         case code:
             return "", f"the server responded with the status code {code} but did not return more information"

@@ -1,17 +1,16 @@
-"""Requests to one API server, each a coroutine that returns the answer's bytes or raises what the server said.
+"""Sends requests to one API server, returns the response's bytes and raises error responses as StatusErrors.
 
-Everything of podscaler that talks to an API server does it through a Client: the same code for a real cluster and for
-the embedded one. It knows URLs and Status, and no kinds: callers decode. `subject` is what an error text calls what was
-asked (`pods.metrics.k8s.io`, `deployments web`).
+All clients of API servers in podscaler use a Client, for a real cluster as for the embedded one. It knows URLs and
+Status, but no kinds: callers decode. `subject` names the requested resource and object in error texts
+(`pods.metrics.k8s.io`, `deployments web`).
 
-Retries inside: an answer 429 or 5xx with an integer Retry-After is repeated after that many seconds, and a GET whose
-connection broke after one second; ten times at most, the last ones at least five seconds apart, each wait lengthened by
-up to a tenth of itself at random. Everything else fails at once. Every request, repeated ones too, waits its turn where
-there is a rate limit.
+Retries: after a 429 or 5xx with an integer Retry-After the request is sent again after that many seconds, and a GET
+whose connection broke after one second; at most ten times, the last ones at least five seconds apart, with a tenth of
+jitter. Other errors are raised at once. Where there is a rate limit, it applies to retries too.
 
 Source: docs/spec/controller.md 10 (REST requests); docs/spec/decision.md 7.6 (How an HTTP failure becomes text).
-Differs: upstream repeats without a delay of its own, obeys any Retry-After (here two minutes at most: then the caller's
-own back-off decides), and limits itself to 20 requests a second unless told otherwise.
+Differs: upstream retries without a minimal delay, obeys any Retry-After (here two minutes at most: then the caller's
+back-off applies), and has a default limit of 20 requests a second.
 """
 
 import logging
@@ -32,9 +31,9 @@ BROKEN_CONNECTION_DELAY_S = 1.0
 RETRY_AFTER_MAX_S = 120.0
 SPREAD_RATIO = 0.1
 BACKOFF_S = (0.0, 0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0)
-"""The least wait before each retry: a server that says `Retry-After: 0` every time is not asked in a tight loop."""
+"""The minimal delay before each retry, for servers that always respond with `Retry-After: 0`."""
 REQUEST_TIMEOUT_S = 60.0
-"""What API servers themselves allow a request; without it a server that hangs would hold a worker for ever."""
+"""The limit of API servers for a request; without it a server that hangs would block a worker for ever."""
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
@@ -47,12 +46,12 @@ class Client:
     """See the module.
 
     Args:
-        transport: where requests go; the client closes it.
-        clock: for the waits between retries.
-        limit: how often requests may go out; None: as often as they come.
-        rng: for the spread of retries; None: they are not spread.
-        streams_lists: whether to ask for lists as events of watches, where the server has that.
-        caller: for messages: where our credentials come from, and their kind.
+        transport: sends the requests; the client closes it.
+        clock: for the delays of retries.
+        limit: the rate limit of requests; None: no limit.
+        rng: for the jitter of retries; None: none.
+        streams_lists: whether reflectors request lists as watch events (WatchList), where the server supports that.
+        caller: for messages: the origin and kind of the credentials.
     """
 
     def __init__(
@@ -74,45 +73,45 @@ class Client:
 
     @property
     def server(self) -> str:
-        """Where requests go, for messages."""
+        """The server's URL, for messages."""
         return self._transport.server
 
-    def look_on(self, around: Callable[[Transport], Transport]) -> None:
-        """Have every request pass through what `around` makes of the transport; call it before the first."""
-        self._transport = around(self._transport)
+    def wrap_transport(self, wrap: Callable[[Transport], Transport]) -> None:
+        """Replace the transport by what `wrap` returns for it; call it before the first request."""
+        self._transport = wrap(self._transport)
 
     async def get(self, path: str, *, subject: str, query: Query = (), timeout_s: float = REQUEST_TIMEOUT_S) -> bytes:
-        """The body of the answer. Raises StatusError."""
+        """The body of the response. Raises StatusError."""
         return (await self.fetch(path, subject=subject, query=query, timeout_s=timeout_s)).body
 
     async def fetch(
         self, path: str, *, subject: str, query: Query = (), timeout_s: float = REQUEST_TIMEOUT_S
     ) -> Response:
-        """As `get`, the whole answer (of status 200-206). Raises StatusError."""
+        """As `get`, with status (200-206) and headers. Raises StatusError."""
         request = Request("GET", path, urls.query(query), headers={"Accept": JSON}, timeout_s=timeout_s)
         return await self._send(request, subject)
 
     async def put(self, path: str, body: bytes, *, subject: str) -> bytes:
-        """Replace what is at `path`; the object as it then is. Raises StatusError."""
+        """Replace the object at `path`; returns the new one. Raises StatusError."""
         return (await self._send(self._writing("PUT", path, body, JSON), subject)).body
 
     async def post(self, path: str, body: bytes, *, subject: str) -> bytes:
-        """Create in the collection at `path`; the object as it then is. Raises StatusError."""
+        """Create in the collection at `path`; returns the new object. Raises StatusError."""
         return (await self._send(self._writing("POST", path, body, JSON), subject)).body
 
     async def patch(self, path: str, body: bytes, *, subject: str, content_type: str = MERGE_PATCH) -> bytes:
-        """Change what is at `path`; the object as it then is. Raises StatusError."""
+        """Patch the object at `path`; returns the new one. Raises StatusError."""
         return (await self._send(self._writing("PATCH", path, body, content_type), subject)).body
 
     async def delete(self, path: str, *, subject: str, body: bytes | None = None) -> bytes:
-        """Delete what is at `path`, with DeleteOptions as `body`. Raises StatusError."""
+        """Delete the object at `path`, `body` being DeleteOptions; returns the response's body. Raises StatusError."""
         return (await self._send(self._writing("DELETE", path, body, JSON), subject)).body
 
     @asynccontextmanager
     async def watch(
         self, path: str, *, subject: str, query: Query = (), timeout_s: float | None = None
     ) -> AsyncIterator[ResponseStream]:
-        """The answer of a watch, whose lines are events, as they arrive. Raises StatusError, also while reading.
+        """The response of a watch, whose lines are events. Entering and reading raise StatusError.
 
         `timeout_s` ends a watch that the server should have ended by then.
         """
@@ -122,8 +121,8 @@ class Client:
             await self._limit.take()
         async with self._transport.stream(request) as stream:
             if not 200 <= stream.status <= 206:
-                answer = Response(stream.status, stream.headers, await stream.read())
-                raise api_errors.of_answer(answer, method="WATCH", subject=subject)
+                response = Response(stream.status, stream.headers, await stream.read())
+                raise api_errors.of_response(response, method="WATCH", subject=subject)
             yield stream
 
     async def close(self) -> None:
@@ -156,14 +155,14 @@ class Client:
     async def _attempt(self, request: Request, subject: str) -> Response:
         if self._limit is not None:
             await self._limit.take()
-        answer = await self._transport.request(request)
-        if 200 <= answer.status <= 206:
-            return answer
-        raise api_errors.of_answer(answer, method=request.method, subject=subject)
+        response = await self._transport.request(request)
+        if 200 <= response.status <= 206:
+            return response
+        raise api_errors.of_response(response, method=request.method, subject=subject)
 
 
 def retry_delay_s(failure: StatusError, method: str) -> float | None:
-    """How long to wait before the same request is sent again; None where that makes no sense."""
+    """The delay before the same request is sent again, in seconds; None: no retry."""
     if isinstance(failure, TransportError):
         return BROKEN_CONNECTION_DELAY_S if failure.broken and method == "GET" else None
     seconds = failure.headers.get("Retry-After", "")
@@ -173,15 +172,15 @@ def retry_delay_s(failure: StatusError, method: str) -> float | None:
 
 
 def is_conflict(error: StatusError) -> bool:
-    """Whether a write met a newer object: 409 with reason Conflict (and not AlreadyExists)."""
+    """Whether a write failed because the object is newer: 409 with reason Conflict (not AlreadyExists)."""
     return error.code == 409 and error.reason == "Conflict"
 
 
 def is_not_found(error: StatusError) -> bool:
-    """Whether the server says that there is no such object."""
+    """Whether the object does not exist (or the resource is not served)."""
     return error.reason == "NotFound"
 
 
 def is_not_served(error: StatusError) -> bool:
-    """Whether the server does not serve the resource at all: a 404 that names no object."""
+    """Whether the server does not serve the resource: a 404 whose details name no object."""
     return error.code == 404 and not error.details.get("name")

@@ -1,27 +1,55 @@
-"""A client of one API server as programs use it: real connections, spread retries, lists as events.
+"""Opens a Client of one API server over real connections, with spread retries and streamed lists (WatchList).
 
-The command line and whatever runs for long opens its client here; tests put a Client on a scripted transport.
+The command line and long-running processes open their clients here; tests put a Client on a scripted transport. A
+reader (`open_reader`) sends no writes but the API server's reviews, which are created and not stored.
 """
 
 import random
+from contextlib import AbstractAsyncContextManager
 
 from podscaler.base.clock import Clock
+from podscaler.base.errors import StatusError
 from podscaler.kube.client.client import Client
 from podscaler.kube.transport import http_transport
 from podscaler.kube.transport.config import Config
 from podscaler.kube.transport.rate_limit import TokenBucket
-from podscaler.kube.transport.read_only import ReadOnlyTransport
-from podscaler.kube.transport.transport import Transport
+from podscaler.kube.transport.transport import Request, Response, ResponseStream, Transport, WrappedTransport
+
+REVIEWS = ("/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/v1/tokenreviews")
+
+
+class NothingIsWritten(StatusError):
+    """The error of a write through a ReadOnlyTransport."""
+
+    def __init__(self, request: Request) -> None:
+        super().__init__(f"{request.method} {request.path} is refused: nothing is written by a dry run", code=0)
+
+
+class ReadOnlyTransport(WrappedTransport):
+    """Sends reads and reviews, and refuses everything else."""
+
+    async def request(self, request: Request) -> Response:
+        """As in Transport. Raises NothingIsWritten, without sending anything."""
+        is_review = request.method == "POST" and request.path.startswith(REVIEWS)
+        if request.method != "GET" and not is_review:
+            raise NothingIsWritten(request)
+        return await self._transport.request(request)
+
+    def stream(self, request: Request) -> AbstractAsyncContextManager[ResponseStream]:
+        """As in Transport; streams only read. Raises NothingIsWritten."""
+        if request.method != "GET":
+            raise NothingIsWritten(request)
+        return self._transport.stream(request)
 
 
 async def open_client(config: Config, clock: Clock, *, user_agent: str, limit: TokenBucket | None = None) -> Client:
     """A client; no connection is made yet, and the caller closes it.
 
     Args:
-        config: the server, and who we are.
+        config: the server and the credentials.
         clock: for waits.
-        user_agent: what we call ourselves.
-        limit: how often requests may go out; None: as often as they come.
+        user_agent: the User-Agent header.
+        limit: the rate limit of requests; None: no limit.
 
     Raises:
         UsageError: for certificates that cannot be used.
@@ -30,7 +58,7 @@ async def open_client(config: Config, clock: Clock, *, user_agent: str, limit: T
 
 
 async def open_reader(config: Config, clock: Clock, *, user_agent: str, limit: TokenBucket | None = None) -> Client:
-    """As `open_client`, a client whose attempts to write fail without being sent."""
+    """As `open_client`; writes fail with NothingIsWritten and are not sent. Raises UsageError."""
     transport = ReadOnlyTransport(await http_transport.connect(config, user_agent=user_agent))
     return _client(config, transport, clock, limit)
 

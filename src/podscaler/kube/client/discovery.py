@@ -1,8 +1,8 @@
-"""What an API server serves: the versions of a group, and the resources that a kind maps to.
+"""Discovery: the versions of an API group, and the resource that a kind maps to (REST mapping).
 
-The controller asks for the resource of a scale target and of an object that a metric describes; the metrics clients
-ask for versions. What was learnt is kept for 30 seconds; a lookup that finds nothing in that asks the server again, at
-most once a second. Lookups that need the same answer at once share one request.
+The controller looks up the resource of a scale target and of an object that a metric describes; the metrics clients
+look up versions. Documents are cached for 30 seconds; a lookup that finds nothing reads them again, at most once a
+second. Concurrent lookups share one request.
 
 Source: docs/spec/controller.md 10 (REST requests); docs/spec/decision.md 2 (Reconcile in order, step 2).
 Differs: upstream reads the discovery documents of all groups; here only the group in question is read.
@@ -30,7 +30,7 @@ NO_KIND_MATCH = "NoKindMatch"
 
 @dataclass(frozen=True, slots=True)
 class RESTMapping:
-    """Where objects of a kind are found."""
+    """The resource that serves a kind; `plural` is its name in URLs."""
 
     group: str
     version: str
@@ -67,8 +67,8 @@ class Discovery:
     """See the module.
 
     Args:
-        client: where to ask.
-        clock: for the age of what is kept.
+        client: sends the requests.
+        clock: for the age of cached documents.
     """
 
     def __init__(self, client: Client, clock: Clock) -> None:
@@ -77,10 +77,10 @@ class Discovery:
         self._mappings: _Kept[Sequence[RESTMapping]] = _Kept(clock, self._read_mappings)
 
     async def mappings(self, group: str, kind: str) -> Sequence[RESTMapping]:
-        """Where objects of that kind are found, preferred version first; at least one.
+        """The resources of that kind, preferred version first; at least one.
 
-        The kind may be written as it is or in lower case. Raises StatusError: reason `NoKindMatch` where the kind is
-        not served, else what kept the server from saying.
+        The kind may be written as it is or in lower case. Raises StatusError: with the reason `NoKindMatch` where the
+        kind is not served, else that of the failed request.
         """
         for max_age_s in (FRESH_S, FRESH_MISS_S):
             known = await self._mappings.get(group, max_age_s)
@@ -135,7 +135,7 @@ class Discovery:
 
 
 class _Kept(Generic[D]):
-    """What was read about each group, with its age."""
+    """Cached documents by group, with their ages."""
 
     def __init__(self, clock: Clock, read: Callable[[str], Coroutine[Any, Any, D]]) -> None:
         self._clock = clock
@@ -144,7 +144,7 @@ class _Kept(Generic[D]):
         self._flights: SingleFlight[str, D] = SingleFlight()
 
     async def get(self, group: str, max_age_s: float) -> D:
-        """What is known, read now if that is older than `max_age_s`. Raises StatusError."""
+        """The document, read now if the cached one is older than `max_age_s`. Raises StatusError."""
         kept = self._values.get(group)
         if kept is not None and self._clock.monotonic_s() - kept[0] < max_age_s:
             return kept[1]

@@ -1,6 +1,6 @@
-"""Paths and queries escaped as Go's HTTP client does it.
+"""Builds paths and queries of URLs, escaped as by Go's HTTP client.
 
-Everything that asks an API server builds its URLs here.
+All requests to API servers get their URLs here.
 
 Source: docs/spec/controller.md 10 (REST requests); the documentation of Go's package net/url.
 """
@@ -33,26 +33,26 @@ def path(*segments: str) -> str:
 
 
 def _escaped(segment: str) -> str:
-    """Most segments are names of objects, which need nothing; finding that out costs a tenth of escaping."""
+    """Most segments are plain names; the match costs a tenth of escaping."""
     return segment if _PLAIN(segment) else quote(segment, safe=PATH_SAFE)
 
 
 def object_name(name: str) -> str:
-    """The name of an object, which must be one segment of a path.
+    """`name`, checked to be one segment of a path.
 
-    Raises StatusError in the words of client-go's Request.Name, before anything is sent: a name such as `../x` would
-    lead to another object wherever paths are normalised.
+    Raises StatusError with the text of client-go's Request.Name: where paths are normalised, a name such as `../x`
+    would denote another object.
     """
     return _segment(name, "resource name")
 
 
 def resource(name: str) -> str:
-    """What stands in place of a resource, such as an external metric. Raises StatusError, as Request.Resource does."""
+    """`name` in place of a resource, such as an external metric. Raises StatusError as client-go's Request.Resource."""
     return _segment(name, "resource")
 
 
 def subresource(name: str) -> str:
-    """What follows an object, such as a custom metric. Raises StatusError, as Request.SubResource does."""
+    """`name` of a subresource, such as a custom metric. Raises StatusError as client-go's Request.SubResource."""
     return _segment(name, "subresource")
 
 
@@ -68,9 +68,9 @@ def group_version(group: str, version: str) -> str:
 
 
 def address_fault(url: str) -> str:
-    """What is wrong with host and port of a URL with a scheme, in the words of Go's net/url and net; empty for nothing.
+    """The error of host and port of a URL with a scheme, in the words of Go's net/url and net; empty for none.
 
-    A URL without a host passes: it is for the caller to say what that means.
+    A URL without a host has no error here.
     """
     if _CONTROL.search(url):
         return f"parse {quoted(url)}: net/url: invalid control character in URL"
@@ -88,7 +88,7 @@ def address_fault(url: str) -> str:
 
 
 def _host_fault(host: str) -> str:
-    """What net/url says of a host with an optional port."""
+    """The error of net/url for a host with an optional port; empty where there is none."""
     if host.startswith("["):
         if "]" not in host:
             return "missing ']' in host"

@@ -1,23 +1,21 @@
-"""A client certificate in files that somebody else renews.
+"""A client certificate in files that another process renews.
 
-`config.kubeconfig` makes one where a user names files; the transport asks it before each request, and shows a renewed
-certificate on new connections. Invariant: what was read last stays in use while the files cannot be read, or do not fit
-each other because they are being replaced.
+`config.kubeconfig` makes one where a user entry names files; the transport calls it before each request, and uses a
+renewed certificate for new connections. Invariant: the last usable certificate stays in use while the files cannot be
+read, or do not match each other because they are being replaced.
 
-Source: client-go's transport (it looks at such files again every five minutes).
-Differs: they are looked at every minute.
+Source: client-go's transport (which reads such files again every five minutes).
+Differs: they are read every minute.
 """
 
 import asyncio
 import logging
-import ssl
 from pathlib import Path
 
+from podscaler.base.certificate_pair import PERIOD_S, CertificatePair
 from podscaler.base.clock import Clock
 
 log = logging.getLogger(__name__)
-
-PERIOD_S = 60.0
 
 
 class CertificateFiles:
@@ -26,14 +24,12 @@ class CertificateFiles:
     Args:
         certificate, key: the files, in PEM.
         clock: for the minute after which they are read again.
-        pem: what they held when the kubeconfig was read.
+        pem: their content when the kubeconfig was read.
     """
 
     def __init__(self, certificate: Path, key: Path, clock: Clock, pem: bytes) -> None:
-        self._certificate = certificate
-        self._key = key
+        self._pair = CertificatePair(certificate, key, pem)
         self._clock = clock
-        self._pem = pem
         self._read_at_s = clock.monotonic_s()
 
     async def pem(self) -> bytes:
@@ -42,21 +38,10 @@ class CertificateFiles:
         if now_s - self._read_at_s >= PERIOD_S:
             self._read_at_s = now_s
             await self._read_again()
-        return self._pem
+        return self._pair.pem
 
     async def _read_again(self) -> None:
         try:
-            found = await asyncio.to_thread(self._read)
-            if found != self._pem:
-                await asyncio.to_thread(self._check)
-                self._pem = found
-        except OSError as error:
-            log.warning("client certificate %s: %s; the last one stays in use", self._certificate, error)
-
-    def _read(self) -> bytes:
-        return self._certificate.read_bytes() + b"\n" + self._key.read_bytes()
-
-    def _check(self) -> None:
-        """Raises an OSError (ssl.SSLError is one) for files that do not belong together."""
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.load_cert_chain(self._certificate, self._key, password=lambda: b"")
+            await asyncio.to_thread(self._pair.read_again)
+        except (OSError, ValueError) as error:
+            log.warning("client certificate %s: %s; the last one stays in use", self._pair.certificate, error)

@@ -47,19 +47,19 @@ class Command:
     install_hint: str = ""
 
     def missing(self) -> str:
-        """The sentence for a program that is not there."""
+        """The error text where the program does not exist."""
         hint = " ".join(self.install_hint.split())
         return f"executable {self.program} not found" + (f": {hint}" if hint else "; install it, or name its full path")
 
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """What a program handed out.
+    """The credentials that a program printed.
 
     Attributes:
         token: for the Authorization header; None: none.
         certificate_pem: client certificate and key, one after the other; None: none.
-        expires_at: when both end, nanoseconds since the epoch; None: not said.
+        expires_at: their expiry, nanoseconds since the epoch; None: none was given.
     """
 
     token: str | None = field(repr=False)
@@ -81,7 +81,7 @@ class _ExecCredential(msgspec.Struct, rename="camel"):
 
 
 def command(settings: Exec, folder: Path, cluster: Mapping[str, Any] | None) -> Command:
-    """How to run what a kubeconfig in `folder` names; `cluster` is told to the program. Raises ValueError."""
+    """The command of a kubeconfig in `folder`; `cluster` is passed to the program. Raises ValueError."""
     _validate(settings)
     interactive = _is_interactive(settings.interactive_mode)
     info = {
@@ -104,9 +104,9 @@ def command(settings: Exec, folder: Path, cluster: Mapping[str, Any] | None) -> 
 
 
 def cluster_info(cluster: KubeconfigCluster, ca_pem: bytes | None) -> dict[str, Any]:
-    """The cluster as `spec.cluster` of ExecCredential tells it; empty fields are left out."""
+    """`spec.cluster` of the ExecCredential for the program; empty fields are left out."""
     config = next((each.extension for each in cluster.extensions or () if each.name == CONFIG_EXTENSION), None)
-    told = {
+    fields = {
         "server": cluster.server,
         "tls-server-name": cluster.tls_server_name,
         "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
@@ -115,11 +115,11 @@ def cluster_info(cluster: KubeconfigCluster, ca_pem: bytes | None) -> dict[str, 
         "disable-compression": cluster.disable_compression,
         "config": config,
     }
-    return {key: value for key, value in told.items() if value}
+    return {key: value for key, value in fields.items() if value}
 
 
 def parse_output(output: bytes, api_version: str) -> Issued:
-    """What the program's standard output holds. Raises ValueError in a sentence that quotes none of it."""
+    """The credentials in the program's standard output. Raises ValueError whose text quotes none of it."""
     try:
         credential = msgspec.json.decode(output, type=_ExecCredential)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -177,5 +177,5 @@ def _is_interactive(mode: str) -> bool:
 
 
 def _program(name: str, folder: Path) -> str:
-    """A path with a slash is relative to the kubeconfig, a bare name is looked up in PATH."""
+    """The program's path: relative to the kubeconfig with a slash, else looked up in PATH."""
     return str(folder / name) if "/" in name else name

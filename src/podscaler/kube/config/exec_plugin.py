@@ -1,14 +1,13 @@
-"""Credentials that a program hands out, kept until shortly before they expire.
+"""Exec credential plugins: credentials that a program prints, cached until shortly before they expire.
 
-`config.kubeconfig` makes one for a user with `exec`; the transport asks it before each request, and for the client
-certificate before each new connection. Rules:
+`config.kubeconfig` makes one for a user entry with `exec`; the transport calls it before each request, and for the
+client certificate before each new connection. Rules:
 
-1. One run at a time, whoever waits for it; a run that takes longer than a minute is ended.
-2. What was handed out is used until shortly before its expiry; without an expiry, until the server refuses it.
-3. A refusal makes the program run again, but not within five seconds of its last run: what is fresh and refused would
-   be refused again.
-4. A failed run is not repeated within its back-off; while what was handed out before is still valid, that stays in use.
-5. What the program says on standard error is shown in our log; its standard output, which holds secrets, never is.
+1. One run at a time, shared by all requests; a run that takes longer than a minute is killed.
+2. Credentials are used until shortly before their expiry; without an expiry, until the server responds with 401.
+3. After a 401 the program runs again, but not within five seconds of its last run, whose credentials are the same.
+4. A failed run is not repeated within its back-off; while the last credentials are valid, they stay in use.
+5. The program's standard error is logged; its standard output, which holds secrets, never is.
 
 Source: client-go's plugin/pkg/client/auth/exec.
 Differs: upstream has no margin before the expiry and no time limit.
@@ -39,9 +38,9 @@ class ExecPlugin:
     """See the module's rules.
 
     Args:
-        command: what to run.
+        command: the program.
         clock: for ages and expiries.
-        rng: for the spread of retries.
+        rng: for the jitter of the back-off; None: random.
     """
 
     def __init__(self, command: Command, clock: Clock, rng: random.Random | None = None) -> None:
@@ -57,19 +56,19 @@ class ExecPlugin:
         self._retry_at_s = float("-inf")
 
     async def authorization(self) -> str | None:
-        """The header; None where only a certificate was handed out. Raises UsageError."""
+        """The header; None where the program printed only a certificate. Raises UsageError."""
         if self._clock.monotonic_s() >= self._fresh_until_s:
             await self._renew()
         return self._header
 
     async def pem(self) -> bytes | None:
-        """The client certificate and its key; None where only a token was handed out. Raises UsageError."""
+        """The client certificate and its key; None where the program printed only a token. Raises UsageError."""
         if self._clock.monotonic_s() >= self._fresh_until_s:
             await self._renew()
         return self._issued.certificate_pem if self._issued else None
 
     def refused(self, authorization: str | None) -> bool:
-        """Run the program again before the next request, unless what was refused is newer than the refusal."""
+        """Whether other credentials may follow; the program runs again before the next request, but for rule 3."""
         if authorization != self._header:
             return True
         if self._clock.monotonic_s() - self._ran_at_s < REFUSAL_PERIOD_S:
@@ -102,7 +101,7 @@ class ExecPlugin:
         return max(left_s - MARGIN_S, left_s / 2, 1.0)
 
     def _keep_or_raise(self, error: UsageError) -> None:
-        """Go on with what is there if it is still valid."""
+        """Keep the last credentials while they are valid. Raises `error` otherwise."""
         expires_at = self._issued.expires_at if self._issued else 0
         if expires_at is not None and expires_at <= self._clock.now_ns():
             raise error
@@ -140,14 +139,14 @@ class ExecPlugin:
         limit_s = INTERACTIVE_LIMIT_S if self._command.interactive else RUN_LIMIT_S
         try:
             async with asyncio.timeout(limit_s):
-                output, told = await process.communicate()
+                output, errors = await process.communicate()
         except TimeoutError as error:
             raise ValueError(f"did not end within {limit_s:g} s") from error
         finally:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-        shown = (told or b"")[-STDERR_SHOWN_BYTES:].decode(errors="replace").strip()
+        shown = (errors or b"")[-STDERR_SHOWN_BYTES:].decode(errors="replace").strip()
         if process.returncode:
             raise ValueError(
                 f"failed with exit code {process.returncode}" + (f": {' '.join(shown.split())}" if shown else "")

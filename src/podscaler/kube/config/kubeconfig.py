@@ -1,19 +1,18 @@
-"""From kubeconfig files to a Config: which cluster, which user, and what they say.
+"""Makes a Config of kubeconfig files: chooses context, cluster and user, and reads what they name.
 
-`config.locate` calls `load` with the files that apply; several are merged as kubectl does (the first file that has a
-name wins, relative paths start at the file that names them). Every fault is one UsageError sentence with file and
-field.
+`config.locate` calls `load` with the files that apply; several are merged as by kubectl (the first file with a name
+wins, relative paths are relative to the file that holds them). Every error is a UsageError with file and field.
 
 Source: "Organizing Cluster Access Using kubeconfig Files" of the Kubernetes documentation; client-go's clientcmd.
-Differs: user names with passwords are refused: no API server since 1.19 takes them.
+Differs: user names with passwords are an error: no API server since 1.19 accepts them.
 """
 
 import base64
 import binascii
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
@@ -21,7 +20,7 @@ from podscaler.api.text.quoting import quoted
 from podscaler.base.clock import Clock
 from podscaler.base.errors import UsageError
 from podscaler.kube.client import urls
-from podscaler.kube.config import exec_command, impersonation, kubeconfig_file
+from podscaler.kube.config import exec_command, kubeconfig_file
 from podscaler.kube.config.certificate_files import CertificateFiles
 from podscaler.kube.config.exec_plugin import ExecPlugin
 from podscaler.kube.config.kubeconfig_file import KubeconfigCluster, KubeconfigFile, KubeconfigUser
@@ -31,7 +30,7 @@ from podscaler.kube.transport.credentials import ClientCertificates, Credentials
 
 
 def load(paths: Sequence[Path], context: str | None, clock: Clock) -> Config:
-    """What the files say for `context` (None: the current one). Reads files. Raises UsageError."""
+    """The Config of `context` (None: the current one). Reads files. Raises UsageError."""
     files = [(path, kubeconfig_file.parse(path, kubeconfig_file.read(path, "kubeconfig"))) for path in paths]
     name = context or next((file.current_context for _, file in files if file.current_context), "")
     shown = ", ".join(str(path) for path in paths)
@@ -41,7 +40,7 @@ def load(paths: Sequence[Path], context: str | None, clock: Clock) -> Config:
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """Where a cluster or a user stands, for messages and relative paths."""
+    """The file and the name of a cluster or a user, for messages and relative paths."""
 
     path: Path
     name: str
@@ -50,7 +49,7 @@ class _Part(msgspec.Struct, frozen=True):
         return UsageError(f"kubeconfig {self.path}: {self.name}: {field}: {text}")
 
     def bytes_of(self, field: str, inline: str, file: str) -> bytes | None:
-        """The data that is given inline (base64) or in a file; inline wins, as in kubectl."""
+        """The data, inline (base64) or of a file; inline wins, as in kubectl. None: neither. Raises UsageError."""
         if inline:
             try:
                 return base64.b64decode("".join(inline.split()), validate=True)
@@ -72,7 +71,7 @@ class _Part(msgspec.Struct, frozen=True):
 
 
 class _Choice(msgspec.Struct, frozen=True):
-    """What a context names, with the places that it stands in."""
+    """The cluster and the user of a context."""
 
     origin: str
     namespace: str
@@ -158,7 +157,7 @@ def _proxy(part: _Part, cluster: KubeconfigCluster, server: str) -> str | None:
 
 def _impersonation(part: _Part, user: KubeconfigUser) -> tuple[tuple[str, str], ...]:
     try:
-        return impersonation.headers(
+        return impersonation_headers(
             user.as_user, uid=user.as_uid, groups=user.as_groups or (), extra=user.as_user_extra or {}
         )
     except ValueError as error:
@@ -226,3 +225,35 @@ def _exec_plugin(choice: _Choice, settings: kubeconfig_file.Exec, clock: Clock, 
         return ExecPlugin(exec_command.command(settings, part.folder, cluster), clock)
     except ValueError as error:
         raise part.fault("exec", str(error)) from error
+
+
+NAME_CHARACTERS = "!#$&'*+-.^_`|~"
+"""The characters of a header's name besides letters and digits; a per cent sign is escaped as well."""
+
+
+def impersonation_headers(
+    user: str, *, uid: str = "", groups: Sequence[str] = (), extra: Mapping[str, Sequence[str]] | None = None
+) -> tuple[tuple[str, str], ...]:
+    """The headers that make the API server treat requests as those of `user`; empty without a user.
+
+    Args:
+        user: the user to impersonate.
+        uid, groups, extra: of that user; extra maps keys to values.
+
+    Raises:
+        ValueError: for a uid, groups or extra without a user, and for line breaks.
+
+    Source: "User impersonation" of the Kubernetes documentation; client-go's transport (escaped keys of extra).
+    """
+    if not user:
+        if uid or groups or extra:
+            raise ValueError("is needed where as-uid, as-groups or as-user-extra is given")
+        return ()
+    found = [("Impersonate-User", user)]
+    found += [("Impersonate-Uid", uid)] if uid else []
+    found += [("Impersonate-Group", group) for group in groups]
+    for key, values in sorted((extra or {}).items()):
+        found += [(f"Impersonate-Extra-{quote(key.lower(), safe=NAME_CHARACTERS)}", value) for value in values]
+    if any("\r" in value or "\n" in value for _, value in found):
+        raise ValueError("holds a line break")
+    return tuple(found)

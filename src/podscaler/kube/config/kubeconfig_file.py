@@ -1,6 +1,6 @@
-"""The content of kubeconfig files as typed records.
+"""The format of kubeconfig files as typed structs; `config.kubeconfig` reads files with it.
 
-`config.kubeconfig` reads files with it and chooses among what they hold. Fields that nothing here uses are skipped.
+Unused fields are skipped.
 
 Source: client-go's clientcmd/api/v1.
 """
@@ -22,7 +22,7 @@ class Variable(msgspec.Struct, frozen=True):
 
 
 class Exec(msgspec.Struct, rename="camel", frozen=True):
-    """`users[].user.exec`: a program that hands out credentials."""
+    """`users[].user.exec`: a credential plugin."""
 
     command: str = ""
     args: list[str] | None = None
@@ -54,7 +54,7 @@ class KubeconfigCluster(msgspec.Struct, rename="kebab", frozen=True):
 
 
 class KubeconfigUser(msgspec.Struct, rename="kebab", frozen=True):
-    """`users[].user`; `as_*` say who to act for."""
+    """`users[].user`; `as_*` are for impersonation."""
 
     client_certificate: str = ""
     client_certificate_data: str = ""
@@ -111,7 +111,7 @@ class KubeconfigFile(msgspec.Struct, rename="kebab", frozen=True):
 
 
 def parse(path: Path, data: bytes) -> KubeconfigFile:
-    """The typed content of a kubeconfig. Raises UsageError for what is no YAML, or has a field of another type."""
+    """The content of a kubeconfig. Raises UsageError for invalid YAML and for fields of another type."""
     try:
         return msgspec.convert(yaml.safe_load(data) or {}, KubeconfigFile)
     except yaml.YAMLError as error:
@@ -121,7 +121,7 @@ def parse(path: Path, data: bytes) -> KubeconfigFile:
 
 
 def read(path: Path, what: str) -> bytes:
-    """The bytes of a file. Raises UsageError that names it, after `what`."""
+    """The bytes of a file. Raises UsageError, whose text begins with `what` and the path."""
     try:
         return path.expanduser().read_bytes()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Which API server is meant: the kubeconfig that applies, or the cluster that the process runs in.
+"""Finds the configuration of the API server: the kubeconfig that applies, or the pod's service account.
 
 The command line calls `find_config` before the event loop runs (it reads files).
 
@@ -20,15 +20,15 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 def find_config(kubeconfig_file: str | None = None, context: str | None = None, clock: Clock | None = None) -> Config:
-    """The Config that the user means; reads files, so call it before the event loop runs, or in a thread.
+    """The Config that applies; reads files, so call it before the event loop runs, or in a thread.
 
     Args:
         kubeconfig_file: `--kubeconfig`; None: the files of KUBECONFIG, ~/.kube/config, or a pod's service account.
         context: `--context`; None: the file's current context.
-        clock: for tokens that are read again from time to time.
+        clock: for tokens that are read again; None: the system's.
 
     Raises:
-        UsageError: in one sentence with the file and the field.
+        UsageError: with the file and the field.
     """
     clock = clock or SystemClock()
     if kubeconfig_file:

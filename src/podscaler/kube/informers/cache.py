@@ -1,12 +1,12 @@
-"""The objects of one kind as they last were, kept in memory and found by key, namespace and labels.
+"""The store of an informer: the objects of one kind by key, namespace and labels, with event handlers.
 
-`informers.watch.Reflector` fills it; controllers read it and are told of changes. Invariants:
+`informers.watch.Reflector` fills it; controllers read it and subscribe to its changes. Invariants:
 
-1. Objects are shared and never changed by anybody.
+1. Objects are shared and never modified.
 2. Handlers are called after the cache has changed, in the order of changes, without waiting in between.
 3. `version` is the resource version up to which the cache is complete.
-4. Finding objects by labels costs as much as the rarest label that the selector asks for, not the namespace's size:
-   an index of a label's values is made when a selector first asks for that label.
+4. The cost of a selection by labels is proportional to the objects with the rarest label value of the selector, not to
+   the namespace: the values of a label are indexed when a selector first needs that label.
 
 Source: client-go's informers (documentation).
 """
@@ -24,23 +24,8 @@ Key = tuple[str, str]
 """Namespace and name; the namespace is empty for kinds without one."""
 
 
-class Meta(Protocol):
-    """What a cache needs of `metadata`."""
-
-    @property
-    def namespace(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def uid(self) -> str: ...
-    @property
-    def resource_version(self) -> str: ...
-    @property
-    def labels(self) -> Mapping[str, str] | None: ...
-
-
 class Cached(Protocol):
-    """What can be kept in a cache."""
+    """An object with metadata: namespace, name, uid, resource_version, labels."""
 
     @property
     def metadata(self) -> Any: ...
@@ -51,10 +36,10 @@ T_contra = TypeVar("T_contra", bound=Cached, contravariant=True)
 
 
 class ResourceEventHandler(Protocol[T_contra]):
-    """Who wants to know of changes; called on the event loop, and must not wait."""
+    """A subscriber to changes; called on the event loop, must not block."""
 
     def added(self, obj: T_contra) -> None:
-        """An object appeared."""
+        """An object is new in the cache."""
         ...
 
     def updated(self, old: T_contra, new: T_contra) -> None:
@@ -62,7 +47,7 @@ class ResourceEventHandler(Protocol[T_contra]):
         ...
 
     def deleted(self, obj: T_contra) -> None:
-        """An object is gone; as it last was."""
+        """An object is gone; `obj` is its last state."""
         ...
 
 
@@ -99,17 +84,17 @@ class Cache(Generic[T]):
         await self._synced.wait()
 
     def subscribe(self, handler: ResourceEventHandler[T]) -> None:
-        """Tell `handler` of every change from now on; objects that are there already are added to it at once."""
+        """Call `handler` for every change from now on, and at once with `added` for the objects of the cache."""
         self._handlers.append(handler)
         for obj in list(self):
-            self._tell(handler, None, obj)
+            self._notify(handler, None, obj)
 
     def find(self, key: Key) -> T | None:
         """The object of that key, None where there is none."""
         return self._objects.get(key[0], {}).get(key[1])
 
     def same(self, obj: T) -> T:
-        """What is there of the same version as `obj`, else `obj`: a list that is read again need not be kept twice."""
+        """The cached object of the same uid and version as `obj`, else `obj`, so that a relist does not hold both."""
         old = self.find(key_of(obj))
         if old is None or old.metadata.uid != obj.metadata.uid:
             return obj
@@ -120,7 +105,7 @@ class Cache(Generic[T]):
         return len(self._objects.get(namespace, ()))
 
     def select(self, namespace: str, selector: Selector) -> list[T]:
-        """The objects of a namespace that `selector` picks, in the order of their names."""
+        """The objects of a namespace that `selector` matches, by name."""
         if selector.matches_nothing:
             return []
         candidates = self._candidates(namespace, selector)
@@ -129,7 +114,7 @@ class Cache(Generic[T]):
         return found
 
     def replace(self, objects: Iterable[T], version: str) -> None:
-        """Make `objects` (of all namespaces) what the cache holds, as of `version`."""
+        """Replace the whole content by `objects` (of all namespaces), the state of `version`."""
         fresh = {key_of(obj): obj for obj in objects}
         for old in [obj for obj in self if key_of(obj) not in fresh]:
             self.remove(old)
@@ -139,7 +124,7 @@ class Cache(Generic[T]):
         self._synced.set()
 
     def put(self, obj: T) -> None:
-        """Keep `obj` instead of what is there under its key; a version that is there already changes nothing."""
+        """Store `obj` under its key; a version that is stored already changes nothing."""
         namespace, name = key_of(obj)
         old = self._objects.get(namespace, {}).get(name)
         if old is not None and old.metadata.uid != obj.metadata.uid:
@@ -151,10 +136,10 @@ class Cache(Generic[T]):
             self._unindex(old)
         self._objects.setdefault(namespace, {})[name] = obj
         self._index(obj)
-        self._announce(old, obj)
+        self._notify_all(old, obj)
 
     def remove(self, obj: T) -> None:
-        """Drop what is there under the key of `obj`; handlers get `obj`."""
+        """Drop the object with the key of `obj`, if there is one; handlers get `obj`."""
         namespace, name = key_of(obj)
         objects = self._objects.get(namespace, {})
         old = objects.pop(name, None)
@@ -163,7 +148,7 @@ class Cache(Generic[T]):
         if not objects:
             del self._objects[namespace]
         self._unindex(old)
-        self._announce(obj, None)
+        self._notify_all(obj, None)
 
     def _candidates(self, namespace: str, selector: Selector) -> Mapping[str, T]:
         smallest: Mapping[str, T] | None = None
@@ -193,11 +178,11 @@ class Cache(Generic[T]):
                 if not index[place]:
                     del index[place]
 
-    def _announce(self, old: T | None, new: T | None) -> None:
+    def _notify_all(self, old: T | None, new: T | None) -> None:
         for handler in self._handlers:
-            self._tell(handler, old, new)
+            self._notify(handler, old, new)
 
-    def _tell(self, handler: ResourceEventHandler[T], old: T | None, new: T | None) -> None:
+    def _notify(self, handler: ResourceEventHandler[T], old: T | None, new: T | None) -> None:
         try:
             if new is None:
                 assert old is not None
@@ -207,7 +192,7 @@ class Cache(Generic[T]):
             else:
                 handler.updated(old, new)
         except Exception:
-            log.exception("a handler of changes failed; the others are told")
+            log.exception("an event handler of a cache failed; the other handlers are called")
 
 
 def _put(index: dict[tuple[str, str], dict[str, T]], label: str, obj: T) -> None:

@@ -1,14 +1,14 @@
-"""Keeping a cache equal to what the API server has: list once, then watch from there, without end.
+"""The reflector: keeps a cache equal to a collection of the API server by list and watch.
 
-A controller runs one Reflector for each kind that it follows. Rules:
+A controller runs one Reflector for each kind. Rules:
 
-1. A server that can send a list as events of a watch is asked for that (where the client allows it): neither side then
-   holds the whole list in one piece. One that refuses it is asked for pages from then on.
-2. The first list in pages may come from the server's own cache (`resourceVersion=0`); later ones are at least as new as
-   what is known, and after 410 they are the newest there is.
-3. A watch that ends or breaks is resumed where it was; bookmarks move that place on while nothing happens.
-4. Whatever fails is tried again after a growing delay, and said once in the log; only cancellation ends `run`.
-5. An object that cannot be decoded is left out with an error in the log: it must not hide the others.
+1. Lists are requested as watch events (`sendInitialEvents`, where the client allows it), so that neither side holds the
+   whole list in one piece. From a server that does not support that they are requested in pages from then on.
+2. The first list in pages may come from the server's watch cache (`resourceVersion=0`); later ones are at least as new
+   as the cache, and after a 410 they are the newest.
+3. A watch that ends or breaks is resumed from its last resource version, which bookmarks advance.
+4. Failures are retried with back-off and logged once; only cancellation ends `run`.
+5. An object that cannot be decoded is skipped with an error in the log.
 
 Source: docs/spec/controller.md 10 (REST requests); the API concepts page of the Kubernetes documentation (efficient
 detection of changes).
@@ -37,28 +37,28 @@ log = logging.getLogger(__name__)
 PAGE_OBJECTS = 500
 WATCH_MIN_S = 300
 OVERTIME_S = 60.0
-"""How much longer than agreed a watch may last before the server is taken to be stuck."""
+"""How much longer than `timeoutSeconds` a watch may last before it is ended here."""
 FROM_CACHE = "0"
-"""Any version that the server has at hand."""
+"""Any version, from the server's watch cache."""
 EARLY_ENDS = 2
-"""After so many lists as events in a row that were cut short, pages are asked for."""
+"""After so many streamed lists in a row that ended early, lists are requested in pages."""
 STALL_S = 15.0
-"""A list as events that brings nothing for so long is given up: a real API server was seen to leave out its end."""
+"""A streamed list without an event for so long is given up: a real API server was seen to omit its end."""
 SHORT_WATCH_S = 1.0
-"""A watch that ends sooner without an event is a failure: the server, or what is in between, refuses to keep it."""
+"""A watch that ends sooner without an event counts as failed, so that it is retried with back-off."""
 
 T = TypeVar("T", bound=Cached)
 
 
 @dataclass(frozen=True, slots=True)
 class WatchSource(Generic[T]):
-    """What to follow.
+    """The collection of a reflector.
 
     Attributes:
         path: the collection (`/api/v1/pods`).
         subject: its group-resource, for messages (`horizontalpodautoscalers.autoscaling`).
-        read: makes an object to keep from its JSON; ValueError (msgspec's errors are ones) where it cannot.
-        query: selectors, if only a part of the collection is wanted.
+        read: decodes an object for the cache; raises ValueError (as msgspec's errors are) where it cannot.
+        query: selectors; empty for the whole collection.
     """
 
     path: str
@@ -71,11 +71,11 @@ class Reflector(Generic[T]):
     """See the module's rules.
 
     Args:
-        client: where to ask.
-        source: what to follow.
-        cache: what to keep equal to it.
-        clock: for waits.
-        rng: for spread in time.
+        client: sends the requests.
+        source: the collection.
+        cache: is kept equal to the collection.
+        clock: for delays.
+        rng: for jitter.
     """
 
     def __init__(
@@ -94,12 +94,12 @@ class Reflector(Generic[T]):
         self._early_ends = 0
         self.last_error = ""
         self.is_served = True
-        """Whether the last failure, if any, was another one than that the server does not know the resource."""
+        """False where the last failure was that the server does not serve the resource."""
         self.is_watching = False
-        """Whether the server is telling changes right now."""
+        """Whether a watch is open now."""
 
     async def run(self) -> None:
-        """Follow until cancelled."""
+        """List and watch until cancelled."""
         while True:
             try:
                 await self._follow()
@@ -115,7 +115,7 @@ class Reflector(Generic[T]):
                 await self._wait(error)
 
     async def _follow(self) -> None:
-        """List if that is needed, then watch until the server ends it."""
+        """List if necessary, then watch until the server ends the watch. Raises StatusError."""
         if self._version is None and self._streams_lists:
             await self._watch_from_list()
             return
@@ -124,7 +124,7 @@ class Reflector(Generic[T]):
         await self._watch([("resourceVersion", self._version or "")])
 
     def _falls_back(self, error: StatusError) -> bool:
-        """Whether the list is to be asked for in pages now, because the server does not send it as events."""
+        """Whether lists are requested in pages from now on, because the server does not stream them."""
         if self._version is not None or not self._streams_lists:
             return False
         if not watch_events.refuses_streamed_lists(error) and self._early_ends < EARLY_ENDS:
@@ -138,7 +138,7 @@ class Reflector(Generic[T]):
         delay_s = 0.0 if error.code == 410 and not self.last_error else max(self._backoff.next_s(), asked_s)
         level = logging.INFO if error.code == 410 else logging.WARNING
         if str(error) == self.last_error or isinstance(error, TransportError) or error.code == 401:
-            level = logging.DEBUG  # the controller reports once for all that the server is away, or refuses us
+            level = logging.DEBUG  # reported once for all reflectors by the controller
         log.log(level, "following %s: %s; again in %.1f s", self._source.subject, error, delay_s)
         self.last_error, self.is_served = str(error), not is_not_served(error)
         await self._clock.sleep(delay_s)
@@ -163,7 +163,7 @@ class Reflector(Generic[T]):
         self._version = page.metadata.resource_version
 
     async def _decoded_page(self, page: Page) -> list[T]:
-        """The page's objects; a server may give everything as one page, so others get their turn in between."""
+        """The page's objects; yields to the event loop in between, as a page may hold the whole list."""
         objects: list[T] = []
         for index, raw in enumerate(page.items or ()):
             if index % PAGE_OBJECTS == PAGE_OBJECTS - 1:
@@ -197,7 +197,7 @@ class Reflector(Generic[T]):
             await asyncio.gather(watching, stalled, return_exceptions=True)
 
     async def _stall(self) -> None:
-        """Return when the list that comes as events is complete, or stands still."""
+        """Return when the streamed list is complete, or no object has arrived for STALL_S."""
         count = -1
         while self._arriving is not None and len(self._arriving) != count:
             count = len(self._arriving)
@@ -229,7 +229,7 @@ class Reflector(Generic[T]):
             raise StatusError("the server ended a watch at once", code=0)
 
     async def _apply_all(self, lines: list[bytes]) -> None:
-        """Others get their turn in between."""
+        """Apply events; yields to the event loop in between."""
         for index, line in enumerate(lines, 1):
             self._apply(watch_events.event(line))
             if not index % PAGE_OBJECTS:
@@ -244,7 +244,7 @@ class Reflector(Generic[T]):
             self._advance(watch_events.version_of(event.object))
             return
         if self._arriving is not None:
-            _note(self._arriving, event.type, self._cache.same(obj))
+            _collect(self._arriving, event.type, self._cache.same(obj))
             return
         if event.type == "DELETED":
             self._cache.remove(obj)
@@ -261,7 +261,7 @@ class Reflector(Generic[T]):
         self._advance(version)
 
     def _advance(self, version: str) -> None:
-        """What arrives before the list is complete is no place to go on from."""
+        """Record the version to resume from; not while a streamed list is incomplete."""
         if version and self._arriving is None:
             self._version = self._cache.version = version
 
@@ -269,12 +269,12 @@ class Reflector(Generic[T]):
         try:
             return self._source.read(raw)
         except ValueError as error:
-            log.error("an object of %s cannot be read and is left out: %s", self._source.subject, error)
+            log.error("an object of %s cannot be decoded and is skipped: %s", self._source.subject, error)
             return None
 
 
-def _note(arriving: dict[Key, T], kind: str, obj: T) -> None:
-    """What a list that comes as events holds so far."""
+def _collect(arriving: dict[Key, T], kind: str, obj: T) -> None:
+    """Add an event to the objects of a streamed list."""
     if kind == "DELETED":
         arriving.pop(key_of(obj), None)
     else:

@@ -1,6 +1,6 @@
-"""Pages of lists and events of watches as they stand in bytes, and what their failures mean.
+"""Decodes pages of lists and events of watches, and classifies their errors.
 
-`informers.watch` reads with it. Objects stay undecoded: what is to be taken of them depends on the kind.
+`informers.watch` uses it. Objects stay undecoded, as their fields depend on the kind.
 
 Source: the API concepts page of the Kubernetes documentation (efficient detection of changes); KEP-3157.
 """
@@ -13,7 +13,7 @@ from podscaler.kube.transport.transport import TransportError
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 NO_STREAMED_LISTS = frozenset({400, 405, 406, 415, 422})
-"""Answers of servers that do not know `sendInitialEvents`, or have it switched off."""
+"""Status codes of servers that do not know `sendInitialEvents`, or have it disabled."""
 
 
 class ListMeta(msgspec.Struct, rename="camel"):
@@ -24,7 +24,7 @@ class ListMeta(msgspec.Struct, rename="camel"):
 
 
 class Page(msgspec.Struct):
-    """A list, or a part of one."""
+    """A list, or a page of one."""
 
     metadata: ListMeta
     items: list[msgspec.Raw] | None = None
@@ -47,10 +47,10 @@ class _Bookmark(msgspec.Struct):
 
 
 class EndedEarly(StatusError):
-    """A watch that was to begin with a list ended before the list was complete."""
+    """A watch with initial events ended before they were complete."""
 
     def __init__(self) -> None:
-        super().__init__("the watch ended before the list that it began with was complete", code=0)
+        super().__init__("the watch ended before its initial events were complete", code=0)
 
 
 _PAGE = msgspec.json.Decoder(Page)
@@ -59,7 +59,7 @@ _BOOKMARK = msgspec.json.Decoder(_Bookmark)
 
 
 def page(body: bytes) -> Page:
-    """The list in an answer. Raises StatusError."""
+    """The list in a response's body. Raises StatusError."""
     try:
         return _PAGE.decode(body)
     except msgspec.DecodeError as error:
@@ -67,7 +67,7 @@ def page(body: bytes) -> Page:
 
 
 def event(line: bytes) -> WatchEvent:
-    """The event in a line, never one of type ERROR. Raises StatusError: the one in the event, or for nonsense."""
+    """The event in a line. Raises StatusError for one of type ERROR, and for a line that is none."""
     try:
         found = _EVENT.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -86,7 +86,7 @@ def version_of(raw: msgspec.Raw) -> str:
 
 
 def ends_initial_events(raw: msgspec.Raw) -> bool:
-    """Whether a bookmark says that what was there at the beginning has been sent."""
+    """Whether a bookmark marks the end of the initial events."""
     try:
         return (_BOOKMARK.decode(raw).metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
     except msgspec.DecodeError:
@@ -94,18 +94,18 @@ def ends_initial_events(raw: msgspec.Raw) -> bool:
 
 
 def is_expired(error: StatusError) -> bool:
-    """Whether only the newest list helps: the version that we know is too old, or too new for this server."""
+    """Whether only the newest list can be used: our version is too old, or too new for this server."""
     too_large = any("Too large resource version" in cause.message for cause in error.causes)
     return error.code == 410 or error.reason in ("Expired", "Gone") or too_large or error.code == 504
 
 
 def needs_new_list(error: StatusError) -> bool:
-    """Not where the server was away or busy: then the watch goes on where it was."""
+    """Whether a new list is needed; not where the server is unreachable or busy: then the watch is resumed."""
     if isinstance(error, TransportError) or error.code == 0:
         return False
     return error.code not in (401, 429, 500, 502, 503)
 
 
 def refuses_streamed_lists(error: StatusError) -> bool:
-    """Whether the server has no lists as events, so that it need not be asked again."""
+    """Whether the server does not support streamed lists."""
     return error.code in NO_STREAMED_LISTS

@@ -1,4 +1,4 @@
-"""How long to wait after failures in a row: growing, capped, spread so that many clients do not come back at once."""
+"""Exponential backoff with a cap and jitter, for retries after failures in a row."""
 
 import random
 
@@ -6,10 +6,10 @@ import random
 class Backoff:
     """Delays of 0.5 s, 1 s, 2 s, 4 s and then 5 s, each lengthened by up to half of itself at random.
 
-    The cap is low on purpose: a watch that comes back late holds up every decision, and there are only a few watches.
+    The cap is low: a watch that resumes late delays every decision, and there are only a few watches.
 
     Args:
-        rng: where the spread comes from.
+        rng: for the jitter.
     """
 
     FIRST_S = 0.5
@@ -20,11 +20,11 @@ class Backoff:
         self._next_s = self.FIRST_S
 
     def reset(self) -> None:
-        """Something succeeded."""
+        """Start again with the first delay: an attempt succeeded."""
         self._next_s = self.FIRST_S
 
     def next_s(self) -> float:
-        """How long to wait after this failure."""
+        """The delay after one more failure, in seconds."""
         delay_s = self._next_s
         self._next_s = min(delay_s * 2, self.MAX_S)
         return delay_s * (1 + self._rng.random() / 2)

@@ -1,7 +1,7 @@
-"""How to reach one API server: address, trust and credentials, complete and checked.
+"""The connection settings of one API server: address, trusted authorities and credentials, complete and checked.
 
-`config.locate` makes it from a kubeconfig or from inside a cluster; `transport.transport` takes it. Nothing of it is
-looked up later, except a token that others renew. Secrets do not show in its `repr`.
+`config.locate` makes a Config from a kubeconfig or from a pod's service account; `transport.http_transport` uses it.
+All files are read already, except for tokens and certificates that are renewed. Its `repr` shows no secrets.
 """
 
 from dataclasses import dataclass, field
@@ -11,21 +11,21 @@ from podscaler.kube.transport.credentials import ClientCertificates, Credentials
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """One API server, and who we are to it.
+    """One API server and the credentials for it.
 
     Attributes:
         server: `https://host:port`, without a slash at the end; may have a path.
-        credentials: where the Authorization header comes from.
+        credentials: provide the Authorization header.
         ca_pem: the certificates that the server's must be signed by; None: the machine's own list.
         client_certificate_pem, client_key_pem: both or neither.
-        certificates: where client certificates come from that change while the program runs.
+        certificates: provide client certificates that change while the program runs; None: they do not.
         verify: False leaves the server's certificate unchecked.
         tls_server_name: the name that the certificate must have, where it is not the host's.
-        proxy: the URL of what to go through (`http`, `https` or `socks5`; may hold a password).
-        compression: whether large answers may come compressed.
+        proxy: the proxy's URL (`http`, `https` or `socks5`; may hold a password); None: none.
+        compression: whether responses may be compressed.
         headers: sent with every request, in order (impersonation).
         namespace: the context's; `default` where it names none.
-        origin: for messages: the file and context that this came from.
+        origin: for messages: the file and context of these settings.
     """
 
     server: str
@@ -44,7 +44,7 @@ class Config:
 
     @property
     def caller(self) -> str:
-        """Who we are to the server, for messages: the origin, and the kind of credentials, without any secret."""
+        """The origin and the kind of credentials, for messages; without secrets."""
         return f"{self.origin} ({self._credential_kind})"
 
     @property
@@ -61,5 +61,5 @@ class Config:
 
     @property
     def renews_credentials(self) -> bool:
-        """Whether credentials may change while the program runs, so that a refusal may heal."""
+        """Whether credentials may change while the program runs, so that a request may succeed after a 401."""
         return self.certificates is not None or not isinstance(self.credentials, NoCredentials | StaticHeader)

@@ -1,7 +1,7 @@
-"""One connection to an API server, serving one request after the other.
+"""One connection to an API server, which serves one request after the other.
 
-`transport.dialing` makes it, `transport.pool` keeps it, `transport.http_transport` sends through it. Whatever goes
-wrong is a NoAnswer, after which the connection is closed; so it is when somebody stops waiting.
+`transport.dialing` makes it, `transport.pool` keeps it, `transport.http_transport` sends through it. Every failure is a
+NoAnswer, after which the connection is closed; it is closed too when a waiting caller is cancelled.
 
 Source: RFC 9112.
 """
@@ -14,7 +14,7 @@ from podscaler.kube.transport.http_response import HTTPResponse
 from podscaler.kube.transport.network_errors import NoAnswer
 
 UNREAD_MAX_BYTES = 1 << 20
-"""So much of a stream may wait to be read; then the server has to wait."""
+"""The bytes of a stream that may wait to be read; beyond that, reading from the socket pauses."""
 
 
 class Connection(asyncio.Protocol):
@@ -25,7 +25,7 @@ class Connection(asyncio.Protocol):
 
     Attributes:
         idle_since_s: the event loop's time at which the last request was done.
-        served: how many requests were answered.
+        served: the number of requests that were finished.
     """
 
     def __init__(self, address: str) -> None:
@@ -51,7 +51,7 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     async def whole(self, data: bytes, timeout_s: float | None) -> HTTPResponse:
-        """Send a request; the complete response. Raises NoAnswer."""
+        """Send an encoded request; the complete response, at the latest after `timeout_s`. Raises NoAnswer."""
         response = self._begin(data, streams=False)
         timer = None if timeout_s is None else self._loop.call_later(timeout_s, self._expire)
         try:
@@ -63,7 +63,7 @@ class Connection(asyncio.Protocol):
         return response
 
     async def head(self, data: bytes) -> HTTPResponse:
-        """Send a request; the response as soon as its head is there. Read on with `more`, then `finish`."""
+        """Send a request; the response once its head has arrived. Then call `more`, and `finish`. Raises NoAnswer."""
         response = self._begin(data, streams=True)
         while not response.status:
             await self._wait()
@@ -82,7 +82,7 @@ class Connection(asyncio.Protocol):
         return chunks
 
     def finish(self) -> None:
-        """The response is not needed any more: closes the connection unless it was complete."""
+        """End the request; closes the connection unless the response was complete."""
         response, self._response = self._response, None
         is_paused, self._unread_bytes = self._unread_bytes > UNREAD_MAX_BYTES, 0
         if response is None or is_paused or not (response.is_complete and response.keeps_alive):
@@ -91,15 +91,15 @@ class Connection(asyncio.Protocol):
         self.idle_since_s = self._loop.time()
 
     def expire_in(self, timeout_s: float) -> asyncio.TimerHandle:
-        """End the response in progress with a timeout, unless what is returned is cancelled before."""
+        """Fail the request in progress after `timeout_s`, unless the returned timer is cancelled before."""
         return self._loop.call_later(timeout_s, self._expire)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection stands."""
+        """Called by asyncio: the connection is established."""
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of the response, or bytes that nobody asked for."""
+        """Called by asyncio: bytes of the response; without a request in progress the connection is closed."""
         response = self._response
         if response is None:
             self.close()
@@ -118,7 +118,7 @@ class Connection(asyncio.Protocol):
             self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone, in good order (None) or not."""
+        """Called by asyncio: the connection is closed, by the server (None) or by an error."""
         self._transport = None
         if self._response is None:
             return
@@ -137,7 +137,7 @@ class Connection(asyncio.Protocol):
         return self._response
 
     def _write(self, data: bytes) -> None:
-        """Runs after whatever else is ready now: writes in a row wake the kernel and the server less often.
+        """Called at the end of the event loop's iteration: writes in a row wake the kernel and the server less often.
 
         Over TLS that saves a third of the CPU of a request (docs/decisions/http-client.md).
         """

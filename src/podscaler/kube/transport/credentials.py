@@ -1,8 +1,8 @@
-"""How requests prove who sends them: providers of the Authorization header.
+"""Providers of the Authorization header.
 
-`config.kubeconfig` and `transport.config` choose one; `transport.transport` asks it before each request, so that a
-token may change while the program runs. Credentials that a program hands out are in `config.exec_plugin`. Nothing here
-is ever logged, and `repr` shows no secret.
+`config.kubeconfig` and `config.locate` choose one; `transport.http_transport` calls it before each request, so that a
+token may change while the program runs. Exec credential plugins are in `config.exec_plugin`. Secrets are never logged
+and not in any `repr`.
 
 Source: client-go's transport (a token file is read again after a minute).
 """
@@ -23,38 +23,38 @@ REFUSAL_PERIOD_S = 1.0
 
 
 class Credentials(Protocol):
-    """Where the Authorization header comes from."""
+    """A provider of the Authorization header."""
 
     async def authorization(self) -> str | None:
-        """The header's value for the next request, None where requests carry none."""
+        """The header's value for the next request; None: no such header. Raises UsageError."""
         ...
 
     def refused(self, authorization: str | None) -> bool:
-        """The server answered 401 to a request with that header.
+        """The server responded with 401 to a request with that header.
 
-        Whether asking again may give another header, so that one more try makes sense.
+        Returns whether the next `authorization` may return another header, so that a retry makes sense.
         """
         ...
 
 
 class ClientCertificates(Protocol):
-    """Where the client certificate of new connections comes from, if it may change."""
+    """A provider of the client certificate of new connections, where that may change."""
 
     async def pem(self) -> bytes | None:
-        """The certificate and its key, one after the other, None without one. Raises UsageError."""
+        """The certificate and its key, one after the other, in PEM; None: none. Raises UsageError."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class NoCredentials:
-    """For client certificates and for servers that ask for nothing."""
+    """No Authorization header: for client certificates, and for servers that authenticate nobody."""
 
     async def authorization(self) -> str | None:
         """None."""
         return None
 
     def refused(self, authorization: str | None) -> bool:
-        """There is nothing to renew."""
+        """False: there is nothing to renew."""
         return False
 
 
@@ -69,7 +69,7 @@ class StaticHeader:
         return self.value
 
     def refused(self, authorization: str | None) -> bool:
-        """It would be the same again."""
+        """False: the header stays the same."""
         return False
 
 
@@ -79,7 +79,7 @@ def bearer(token: str) -> StaticHeader:
 
 
 class TokenFile:
-    """A bearer token in a file that somebody else renews (a service account's).
+    """A bearer token in a file that another process renews (a service account's).
 
     Args:
         path: the file.

@@ -1,9 +1,9 @@
-"""Making a connection to an API server: name, socket, proxy, TLS.
+"""Makes connections to an API server: name lookup, socket, proxy, TLS.
 
-`transport.pool` calls `dial` when it has no idle connection. All of it may take thirty seconds, a TLS handshake ten.
-A plain server behind an HTTP proxy is asked through it (`needs_absolute_targets`); everything else gets a tunnel.
+`transport.pool` calls `dial` when it has no idle connection. A dial may take thirty seconds, its TLS handshake ten. To
+a plain HTTP server an HTTP proxy forwards single requests (`needs_absolute_targets`); everything else gets a tunnel.
 
-Source: Go's net.Dialer and net/http.Transport (limits, words); RFC 9110 9.3.6 (CONNECT).
+Source: Go's net.Dialer and net/http.Transport (limits and texts).
 """
 
 import asyncio
@@ -16,10 +16,9 @@ from urllib.parse import unquote, urlsplit
 
 import aiohappyeyeballs
 
-from podscaler.kube.transport import network_errors, socks
+from podscaler.kube.transport import network_errors, tunnel
 from podscaler.kube.transport.config import Config
 from podscaler.kube.transport.connection import Connection
-from podscaler.kube.transport.http_response import HTTPResponse
 from podscaler.kube.transport.network_errors import NoAnswer
 from podscaler.kube.transport.proxies import DEFAULT_PORTS
 from podscaler.kube.transport.tunnel import ProxyTunnel
@@ -27,14 +26,14 @@ from podscaler.kube.transport.tunnel import ProxyTunnel
 DIAL_TIMEOUT_S = 30.0
 HANDSHAKE_TIMEOUT_S = 10.0
 SECOND_FAMILY_DELAY_S = 0.3
-"""Addresses of the other family are tried beside the first after so long, as Go does."""
+"""The delay before addresses of the other family are tried too (Happy Eyeballs), as in Go."""
 DEAD_AFTER_MS = 45_000
-"""A peer that acknowledges nothing for so long is gone; what Go finds out by HTTP/2 pings after 30 s and 15 s."""
+"""A connection without acknowledgements for so long is closed; Go detects that by HTTP/2 pings after 45 s."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """Where something listens, and how to get in."""
+    """The address of a server or a proxy, with the credentials of the URL."""
 
     scheme: str
     host: str
@@ -44,12 +43,12 @@ class ServerAddress:
 
     @property
     def address(self) -> str:
-        """`host:port`, as messages and CONNECT have it."""
+        """`host:port`, as in messages and CONNECT."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 def place(url: str) -> ServerAddress:
-    """Where `url` leads to."""
+    """The address in a URL; the scheme's port where it has none."""
     parts = urlsplit(url)
     port = parts.port or DEFAULT_PORTS[parts.scheme]
     user = None if parts.username is None else unquote(parts.username)
@@ -59,12 +58,12 @@ def place(url: str) -> ServerAddress:
 
 
 def needs_absolute_targets(config: Config) -> bool:
-    """Whether requests name the whole URL, because a proxy reads them."""
+    """Whether request lines hold the whole URL, because an HTTP proxy reads them."""
     return config.server.startswith("http:") and bool(config.proxy) and (config.proxy or "").startswith("http")
 
 
 def proxy_authorization(proxy: ServerAddress) -> str | None:
-    """The value of Proxy-Authorization; None where the proxy's URL names nobody."""
+    """The value of Proxy-Authorization; None where the proxy's URL has no user."""
     if proxy.user is None:
         return None
     return "Basic " + base64.b64encode(f"{proxy.user}:{proxy.password}".encode()).decode()
@@ -104,9 +103,10 @@ async def _through_proxy(
     opened = await _open_proxy(proxy)
     if not needs_absolute_targets(config):
         if proxy.scheme.startswith("socks5"):
-            await socks.connect(opened, server.host, server.port, credentials=_pair(proxy))
+            credentials = None if proxy.user is None else (proxy.user, proxy.password or "")
+            await tunnel.connect_socks(opened, server.host, server.port, credentials=credentials)
         else:
-            await _connect(opened, server, proxy)
+            await tunnel.connect_http(opened, server.address, proxy.address, proxy_authorization(proxy))
     transport: asyncio.Transport | None = opened.transport
     if context is not None:
         name = config.tls_server_name or server.host
@@ -133,25 +133,6 @@ async def _open_proxy(proxy: ServerAddress) -> ProxyTunnel:
     except OSError as error:
         raise NoAnswer(f"proxyconnect tcp: {network_errors.of_dial(error, proxy.address).cause}") from error
     return opened
-
-
-async def _connect(opened: ProxyTunnel, server: ServerAddress, proxy: ServerAddress) -> None:
-    lines = [f"CONNECT {server.address} HTTP/1.1", f"Host: {server.address}"]
-    if authorization := proxy_authorization(proxy):
-        lines.append(f"Proxy-Authorization: {authorization}")
-    opened.write("\r\n".join([*lines, "", ""]).encode())
-    answer = HTTPResponse()
-    try:
-        answer.feed(await opened.until(b"\r\n\r\n"))
-    except ValueError as error:
-        raise NoAnswer(f"proxyconnect tcp: {error}") from error
-    if answer.status != 200:
-        opened.close()
-        raise NoAnswer(f"proxyconnect tcp: the proxy {proxy.address} answered CONNECT with status {answer.status}")
-
-
-def _pair(proxy: ServerAddress) -> tuple[str, str] | None:
-    return None if proxy.user is None else (proxy.user, proxy.password or "")
 
 
 async def _socket_to(where: ServerAddress) -> socket.socket:

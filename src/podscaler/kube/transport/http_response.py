@@ -1,63 +1,56 @@
-"""HTTP/1.1 responses taken apart as their bytes arrive: no input, no output, no time.
+"""Parses an HTTP/1.1 response from the bytes of a connection, however they are cut; without input or output.
 
-`transport.connection` feeds one Response for each request. Rules:
+`transport.connection` makes an HTTPResponse for each request. `httptools` (llhttp, Node's parser) does the syntax; this
+module collects the headers and decompresses the body. Bytes that cannot be a response raise ValueError, after which the
+connection is of no further use.
 
-1. Where the bytes are cut makes no difference.
-2. What is complete is taken from one piece in one step: that is how nearly every answer of an API server arrives.
-3. What cannot be a response raises ValueError, and the connection is of no further use.
-
-Source: RFC 9112; gzip by RFC 1952.
+Source: RFC 9112; gzip by RFC 1952; docs/decisions/http-client.md for the choice of the parser.
 """
 
 import zlib
-from enum import Enum
+
+import httptools
 
 HEAD_MAX_BYTES = 1 << 16
-LINE_MAX_BYTES = 1 << 12
-END_OF_HEAD = b"\r\n\r\n"
 GZIP_WINDOW_BITS = 31
 
 
-class _Stage(Enum):
-    HEAD = "head"
-    SIZED = "sized"
-    UNTIL_CLOSE = "until close"
-    CHUNK_SIZE = "chunk size"
-    CHUNK = "chunk"
-    CHUNK_END = "chunk end"
-    TRAILERS = "trailers"
-    COMPLETE = "complete"
-
-
 class HTTPResponse:
-    """See the module's rules.
+    """One response, complete or still arriving.
 
     Attributes:
         status: the HTTP status code, 0 while the head has not arrived.
-        headers: by names in lower case; what came more than once is joined by commas.
-        chunks: the body so far, without what was taken; decompressed.
+        headers: by names in lower case; the values of a repeated header are joined by commas.
+        chunks: the body received so far, without what `take` returned; decompressed.
+        is_complete: whether the whole body has arrived.
         keeps_alive: whether the connection may serve another request after this.
     """
 
-    __slots__ = ("_inflate", "_left_bytes", "_rest", "_stage", "chunks", "headers", "keeps_alive", "status")
+    __slots__ = (
+        "_ends_with_connection",
+        "_head_bytes",
+        "_inflate",
+        "_parser",
+        "chunks",
+        "headers",
+        "is_complete",
+        "keeps_alive",
+        "status",
+    )
 
     def __init__(self) -> None:
         self.status = 0
         self.headers: dict[str, str] = {}
         self.chunks: list[bytes] = []
+        self.is_complete = False
         self.keeps_alive = True
-        self._stage = _Stage.HEAD
-        self._rest = b""
-        self._left_bytes = 0
+        self._head_bytes = 0
+        self._ends_with_connection = False
         self._inflate: zlib._Decompress | None = None
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the whole body is there."""
-        return self._stage is _Stage.COMPLETE
+        self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
 
     def body(self) -> bytes:
-        """The body so far, in one piece."""
+        """The body received so far, in one piece."""
         return self.chunks[0] if len(self.chunks) == 1 else b"".join(self.chunks)
 
     def take(self) -> list[bytes]:
@@ -66,167 +59,71 @@ class HTTPResponse:
         return taken
 
     def feed(self, data: bytes) -> None:
-        """Some more bytes. Raises ValueError."""
-        if self._stage is _Stage.SIZED:
-            self._sized(data)
+        """Parse the next bytes of the connection. Raises ValueError; bytes after the end only clear `keeps_alive`."""
+        if self._parser is None:
+            self.keeps_alive = False
             return
-        if self._stage is _Stage.UNTIL_CLOSE:
-            self._add(data)
-            return
-        data = self._rest + data if self._rest else data
-        self._rest = b""
-        if self._stage is _Stage.HEAD:
-            self._head(data)
-        else:
-            self._chunked(data, 0)
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            if not self.is_complete:
+                raise ValueError(f"malformed HTTP response: {error.__context__ or error}") from error
+            self.keeps_alive = False
+        if not self.status:
+            self._head_bytes += len(data)
+            if self._head_bytes > HEAD_MAX_BYTES:
+                raise ValueError("the head of the response is too long")
 
     def feed_end(self) -> None:
-        """The connection is closed. Raises EOFError where more should have come."""
-        if self._stage is _Stage.UNTIL_CLOSE:
-            self._stage = _Stage.COMPLETE
-        if self._stage is not _Stage.COMPLETE:
+        """The connection is closed. Raises EOFError if the response is not complete."""
+        if self._ends_with_connection:
+            self.is_complete = True
+        if not self.is_complete:
             raise EOFError
 
-    def _head(self, data: bytes) -> None:
-        end = data.find(END_OF_HEAD)
-        if end < 0:
-            if len(data) > HEAD_MAX_BYTES:
-                raise ValueError("the head of the response is too long")
-            if data[:5] != b"HTTP/"[: len(data)]:
-                raise ValueError(f"malformed HTTP response {data[:40]!r}")
-            self._rest = data
+    def on_message_begin(self) -> None:
+        """Called by the parser. Raises ValueError at a second message in the same bytes, which stops the parser."""
+        if self.is_complete:
+            raise ValueError("a response that was not requested")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Called by the parser; headers after the body (trailers) are ignored."""
+        if not self.status:
+            key, text = name.decode("latin-1").lower(), value.decode("latin-1").strip()
+            self.headers[key] = f"{self.headers[key]}, {text}" if key in self.headers else text
+
+    def on_headers_complete(self) -> None:
+        """Called by the parser; the head of an interim response (1xx) is dropped."""
+        status = self._parser.get_status_code() if self._parser is not None else 0
+        if status < 200:
+            self.headers = {}
             return
-        self.status, self.headers, is_old = _parse_head(data[:end])
-        if 100 <= self.status < 200:
-            self.status, self.headers = 0, {}
-            self._head(data[end + 4 :]) if len(data) > end + 4 else None
-            return
-        self.keeps_alive = self.headers.get("connection", "").lower() != "close" and not is_old
+        self.status = status
         if self.headers.get("content-encoding", "").lower() == "gzip":
             self._inflate = zlib.decompressobj(GZIP_WINDOW_BITS)
-        self._begin_body(data, end + len(END_OF_HEAD))
+        is_framed = "content-length" in self.headers or "transfer-encoding" in self.headers
+        if not is_framed and status not in (204, 304):
+            self._ends_with_connection, self.keeps_alive = True, False
 
-    def _begin_body(self, data: bytes, start: int) -> None:
-        length = self.headers.get("content-length")
-        if self.status in (204, 304):
-            self._finish(data, start)
-        elif "chunked" in self.headers.get("transfer-encoding", "").lower():
-            self._stage = _Stage.CHUNK_SIZE
-            self._chunked(data, start)
-        elif length is not None:
-            self._left_bytes = _decimal(length)
-            self._stage = _Stage.SIZED
-            self._sized(data[start:] if start < len(data) else b"")
-        else:
-            self._stage, self.keeps_alive = _Stage.UNTIL_CLOSE, False
-            self._add(data[start:])
-
-    def _sized(self, data: bytes) -> None:
-        left_bytes = self._left_bytes - len(data)
-        if left_bytes > 0:
-            self._left_bytes = left_bytes
-            self._add(data)
+    def on_body(self, data: bytes) -> None:
+        """Called by the parser with a part of the body. Raises ValueError for what cannot be decompressed."""
+        if self._inflate is None:
+            self.chunks.append(data)
             return
-        self._left_bytes = 0
-        if left_bytes == 0:
-            self._add(data)
-            self._stage = _Stage.COMPLETE
-            return
-        self._add(data[:left_bytes])
-        self._finish(data, len(data) + left_bytes)
-
-    def _chunked(self, data: bytes, start: int) -> None:
-        """Goes through what is there, part by part; what is no whole part waits for more."""
-        while start < len(data):
-            if self._stage is _Stage.CHUNK:
-                part = data[start : start + self._left_bytes]
-                self._add(part)
-                start += len(part)
-                self._left_bytes -= len(part)
-                if not self._left_bytes:
-                    self._stage = _Stage.CHUNK_END
-                continue
-            end = data.find(b"\r\n", start)
-            if end < 0:
-                if len(data) - start > LINE_MAX_BYTES:
-                    raise ValueError("malformed chunked encoding")
-                self._rest = data[start:]
-                return
-            self._line(data[start:end])
-            start = end + 2
-            if self._stage is _Stage.COMPLETE:
-                self._finish(data, start)
-                return
-
-    def _line(self, line: bytes) -> None:
-        if self._stage is _Stage.CHUNK_SIZE:
-            self._left_bytes = _hexadecimal(line.partition(b";")[0].strip())
-            self._stage = _Stage.CHUNK if self._left_bytes else _Stage.TRAILERS
-        elif self._stage is _Stage.CHUNK_END:
-            if line:
-                raise ValueError("malformed chunked encoding")
-            self._stage = _Stage.CHUNK_SIZE
-        elif not line:
-            self._stage = _Stage.COMPLETE
-
-    def _finish(self, data: bytes, end: int) -> None:
-        """Bytes after the end belong to nothing that we asked for."""
-        self._stage = _Stage.COMPLETE
-        if end < len(data):
-            self.keeps_alive = False
-
-    def _add(self, part: bytes) -> None:
-        if self._inflate is not None:
-            self._add_inflated(part)
-        elif part:
-            self.chunks.append(part)
-
-    def _add_inflated(self, part: bytes) -> None:
-        """An API server sends a watch as many gzip members, one after the other."""
-        while part:
-            if self._inflate is None or self._inflate.eof:
+        while data:  # an API server sends a watch as many gzip members, one after the other
+            if self._inflate.eof:
                 self._inflate = zlib.decompressobj(GZIP_WINDOW_BITS)
             try:
-                inflated = self._inflate.decompress(part)
+                inflated = self._inflate.decompress(data)
             except zlib.error as error:
                 raise ValueError(f"gzip: {error}") from error
             if inflated:
                 self.chunks.append(inflated)
-            part = self._inflate.unused_data
+            data = self._inflate.unused_data
 
-    def _inflated(self, part: bytes, inflate: "zlib._Decompress") -> bytes:
-        """A body may be several gzip files, one after the other."""
-        data = inflate.decompress(part)
-        while inflate.eof and inflate.unused_data:
-            rest = inflate.unused_data
-            self._inflate = inflate = zlib.decompressobj(GZIP_WINDOW_BITS)
-            data += inflate.decompress(rest)
-        return data
-
-
-def _parse_head(head: bytes) -> tuple[int, dict[str, str], bool]:
-    """Status, headers, and whether the server speaks HTTP/1.0."""
-    lines = head.decode("latin-1").split("\r\n")
-    version, _, rest = lines[0].partition(" ")
-    if not version.startswith("HTTP/1.") or not rest[:3].isdigit():
-        raise ValueError(f'malformed HTTP response "{lines[0][:40]}"')
-    headers: dict[str, str] = {}
-    for line in lines[1:]:
-        name, colon, value = line.partition(":")
-        if not colon:
-            raise ValueError(f'malformed HTTP header "{line[:40]}"')
-        name = name.lower()
-        headers[name] = f"{headers[name]}, {value.strip()}" if name in headers else value.strip()
-    return int(rest[:3]), headers, version == "HTTP/1.0"
-
-
-def _decimal(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise ValueError(f'bad Content-Length "{text[:40]}"')
-    return int(text)
-
-
-def _hexadecimal(text: bytes) -> int:
-    if not text or len(text) > 15 or text.strip(b"0123456789abcdefABCDEF"):
-        raise ValueError("malformed chunked encoding")
-    return int(text, 16)
+    def on_message_complete(self) -> None:
+        """Called by the parser at the end of a message. Drops the parser, whose references here are a cycle."""
+        if self.status and self._parser is not None:
+            self.is_complete = True
+            self.keeps_alive = self.keeps_alive and self._parser.should_keep_alive()
+            self._parser = None

@@ -1,12 +1,12 @@
-"""Requests over a pool of kept-alive connections: the transport that is used outside tests.
+"""The transport over real connections: HTTP/1.1 requests on a pool of kept-alive connections.
 
-`connect` makes it from a Config. It speaks HTTP/1.1 by itself, over plain asyncio connections: what an API server's
-client needs of HTTP is little, and a general library spends four fifths of its time on the rest. Rules:
+`connect` makes it from a Config. It sends HTTP/1.1 requests over plain asyncio connections: what an API server's client
+needs of HTTP is little, and a general library spends four fifths of its time on the rest. Rules:
 
 1. A request goes out in one write, and the head that all requests share is encoded once.
-2. What credentials refuse or cannot give is a TransportError: with time it may heal.
-3. 401 makes credentials renew themselves, and the request is sent once more if they did.
-4. A GET on a kept connection that the server had just closed is sent again on another; nothing else is.
+2. Credentials that cannot be read are a TransportError, not a UsageError: they may be readable later.
+3. After a 401 the credentials are renewed where possible, and the request is sent once more.
+4. A GET on a kept connection that the server had just closed is sent again on another; no other request is.
 
 Source: docs/spec/controller.md 10 (REST requests); docs/decisions/http-client.md.
 """
@@ -26,9 +26,9 @@ from podscaler.kube.transport.pool import Pool
 from podscaler.kube.transport.transport import Request, Response, ResponseStream, TransportError
 
 GZIP = b"Accept-Encoding: gzip\r\n"
-"""For whole answers only: compressing events one by one costs the server more than it saves anybody."""
+"""For whole responses only: compressing watch events one by one costs the server more than it saves."""
 HEADERS_TIMEOUT_S = 60.0
-"""A stream's body may take for ever, its beginning may not."""
+"""The limit for the head of a stream; its body has none."""
 
 
 async def connect(config: Config, *, user_agent: str) -> "HttpTransport":
@@ -64,7 +64,7 @@ class HttpTransport:
         self._authorization: tuple[str | None, bytes] = (None, b"")
 
     async def request(self, request: Request) -> Response:
-        """The answer. Raises TransportError."""
+        """The response. Raises TransportError."""
         try:
             authorization = await self._credentials()
             answer = await self._whole(request, authorization)
@@ -76,7 +76,7 @@ class HttpTransport:
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[ResponseStream]:
-        """The answer as it arrives; entering and reading may raise TransportError."""
+        """The response as it arrives; entering and reading may raise TransportError."""
         try:
             opened = await self._opened(request)
         except NoAnswer as error:
@@ -89,7 +89,7 @@ class HttpTransport:
 
     @property
     def connections_in_use(self) -> int:
-        """How many connections serve a request now."""
+        """The number of connections that serve a request now."""
         return self._pool.in_use
 
     async def close(self) -> None:
@@ -212,7 +212,7 @@ class _HttpStream:
 
 
 def _prefix(config: Config) -> str:
-    """What stands before a path in the request line."""
+    """What precedes the path in the request line: the whole server where a proxy reads it, else the server's path."""
     server = config.server
     if dialing.needs_absolute_targets(config):
         return server
@@ -228,7 +228,7 @@ def _shared_headers(config: Config, user_agent: str) -> bytes:
 
 
 def _header(name: str, value: str) -> bytes:
-    """One line of the head. Raises NoAnswer for a value that would end the line."""
+    """One header line. Raises NoAnswer for a value with control characters."""
     if any(ord(character) < 32 or ord(character) == 127 for character in value):
         raise NoAnswer(f'net/http: invalid header field value for "{name}"')
     return f"{name}: {value}\r\n".encode()

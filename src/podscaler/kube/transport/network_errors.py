@@ -1,7 +1,7 @@
-"""Why a request got no answer, in the words that Go's HTTP client has for it.
+"""Errors of connections in the words of Go's HTTP client.
 
-`transport.dialing` and `transport.connection` raise NoAnswer with such words; they reach users in conditions and
-events, where operators search for them.
+`transport.dialing` and `transport.connection` raise NoAnswer with these texts; users read them in conditions and
+events, and operators search for them.
 
 Source: docs/spec/decision.md 7.6 (How an HTTP failure becomes text, rule 4); the texts of Go's packages net, crypto/tls
 and net/http.
@@ -35,12 +35,12 @@ TIMED_OUT = "context deadline exceeded (Client.Timeout exceeded while awaiting h
 
 
 class NoAnswer(Exception):
-    """A request that got no answer.
+    """A request that got no response.
 
     Args:
-        cause: Go's words for why.
-        broken: whether a connection that stood was lost, so that the same request may succeed on another.
-        unanswered: whether not one byte of an answer had arrived.
+        cause: the reason, in Go's words.
+        broken: whether an established connection was lost, so that the same request may succeed on another.
+        unanswered: whether no byte of a response had arrived.
     """
 
     def __init__(self, cause: str, *, broken: bool = False, unanswered: bool = False) -> None:
@@ -51,7 +51,7 @@ class NoAnswer(Exception):
 
 
 def of_dial(error: BaseException, address: str) -> NoAnswer:
-    """What kept a connection to `address` (`host:port`) from being made."""
+    """The error of a connection to `address` (`host:port`) that could not be made because of `error`."""
     match error:
         case socket.gaierror():
             return NoAnswer(f"dial tcp: lookup {address.rpartition(':')[0].strip('[]')}: no such host")
@@ -71,9 +71,12 @@ def of_dial(error: BaseException, address: str) -> NoAnswer:
 
 
 def of_read(error: BaseException | None, address: str, *, is_fresh: bool) -> NoAnswer:
-    """What ended a connection that stood; None where it was closed too early, in good order.
+    """The error of an established connection that ended too early.
 
-    `is_fresh` says that nothing of the answer had arrived.
+    Args:
+        error: what ended it; None: the server closed it.
+        address: `host:port`.
+        is_fresh: whether no byte of the response had arrived.
     """
     if error is None:
         return NoAnswer("EOF" if is_fresh else "unexpected EOF", broken=True, unanswered=is_fresh)

@@ -1,7 +1,7 @@
-"""Connections that are kept for the next request.
+"""A pool of kept-alive connections.
 
-`transport.http_transport` takes one for each request and gives it back. At most CONNECTIONS exist; who finds none waits
-for its turn. The one that was used last is used first, so that what a quiet time does not need grows old and is closed.
+`transport.http_transport` takes one for each request and releases it. At most CONNECTIONS exist; further requests wait
+in order. The connection that was used last is used first, so that surplus ones grow old and are closed.
 """
 
 import asyncio
@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable
 from podscaler.kube.transport.connection import Connection
 
 CONNECTIONS = 256
-"""Enough that three metrics APIs that take their time (`podscaler.metrics.limited`) leave some for everything else."""
+"""Enough that three slow metrics APIs (`podscaler.metrics.concurrency_limiter`) leave some for other requests."""
 KEEP_ALIVE_S = 45.0
-"""Shorter than servers keep an idle connection, so that it is us who close it and no request meets a closed one."""
+"""Shorter than servers keep an idle connection, so that no request is sent on one that the server is closing."""
 
 
 class Pool:
@@ -34,11 +34,11 @@ class Pool:
 
     @property
     def in_use(self) -> int:
-        """How many connections were taken and not given back."""
+        """The number of connections that serve a request."""
         return len(self._used)
 
     def find_idle(self) -> Connection | None:
-        """An idle connection that is still good, now in use; None where there is none."""
+        """An idle connection that is still usable, now in use; None where there is none."""
         now_s = self._loop.time()
         while self._idle:
             connection = self._idle.pop()
@@ -49,15 +49,15 @@ class Pool:
         return None
 
     async def acquire(self) -> Connection:
-        """An idle connection, or a new one where there is none."""
+        """An idle connection, or a new one where there is none; waits at CONNECTIONS. Raises what `dial` raises."""
         while (found := self.find_idle()) is None:
             if len(self._used) + self._dialing < CONNECTIONS:
                 return await self.dialed()
-            await self._turn()
+            await self._wait()
         return found
 
     async def dialed(self) -> Connection:
-        """A new connection."""
+        """A new connection, in use. Raises what `dial` raises."""
         self._dialing += 1
         try:
             connection = await self._dial()
@@ -70,7 +70,7 @@ class Pool:
         return connection
 
     def release(self, connection: Connection) -> None:
-        """Give a connection back, whatever state it is in."""
+        """Return a connection, in any state; closed unless another request can use it."""
         self._used.discard(connection)
         if connection in self._retired or not connection.is_usable:
             self._retired.discard(connection)
@@ -82,7 +82,7 @@ class Pool:
             self._wake()
 
     def retire(self) -> None:
-        """Use none of the present connections for another request."""
+        """Use none of the existing connections for another request."""
         self._retired |= self._used
         while self._idle:
             self._idle.pop().close()
@@ -94,11 +94,11 @@ class Pool:
             connection.close()
 
     def _drop_old(self) -> None:
-        """At most one a call: they grow old no faster."""
+        """Close the oldest idle connection if it is too old; one for each call suffices."""
         if self._idle and self._loop.time() - self._idle[0].idle_since_s >= KEEP_ALIVE_S:
             self._idle.popleft().close()
 
-    async def _turn(self) -> None:
+    async def _wait(self) -> None:
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._waiters.append(waiter)
         try:

@@ -1,7 +1,7 @@
-"""Which proxy leads to a server.
+"""Finds the proxy of a server in the environment, and checks proxies' URLs.
 
-`config.kubeconfig` and `config.locate` ask; `transport.dialing` goes through it. What a kubeconfig names wins over the
-environment.
+`config.kubeconfig` and `config.locate` call it; `transport.dialing` connects through the proxy. `proxy-url` of a
+kubeconfig takes precedence over the environment.
 
 Source: Go's golang.org/x/net/http/httpproxy (documentation), which client-go uses.
 """
@@ -35,7 +35,7 @@ def redacted(url: str) -> str:
 
 
 def from_environment(server: str) -> str | None:
-    """What HTTPS_PROXY or HTTP_PROXY, and NO_PROXY, say for `server`. Raises UsageError for a proxy's bad URL."""
+    """The proxy for `server` by HTTPS_PROXY, HTTP_PROXY and NO_PROXY; None: none. Raises UsageError for a bad URL."""
     parts = urlsplit(server)
     name = "HTTPS_PROXY" if parts.scheme == "https" else "HTTP_PROXY"
     text = _variable(name)

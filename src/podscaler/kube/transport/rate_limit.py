@@ -1,8 +1,8 @@
-"""How often requests may go out: so many a second on average, and so many at once after a quiet time.
+"""A token bucket that limits the rate of requests: an average per second, and a burst after a quiet time.
 
-`client.client` takes a turn for each request where `--kube-api-qps` is given.
+`client.client` takes a token for each request where `--kube-api-qps` is given.
 
-Source: client-go's flowcontrol (a token bucket; a wait of over a second is said in the log).
+Source: client-go's flowcontrol (a wait of over a second is logged).
 """
 
 import logging
@@ -15,11 +15,11 @@ LONG_WAIT_S = 1.0
 
 
 class TokenBucket:
-    """Turns, in the order in which they are asked for.
+    """Tokens, given in the order of the calls.
 
     Args:
-        per_second: turns that become free each second; above 0.
-        burst: turns that can be had at once; at least 1.
+        per_second: tokens added each second; above 0.
+        burst: the size of the bucket; at least 1.
         clock: for time and waits.
     """
 
@@ -27,18 +27,18 @@ class TokenBucket:
         self._per_second = per_second
         self._burst = burst
         self._clock = clock
-        self._turns = float(burst)
+        self._tokens = float(burst)
         self._counted_at_s = clock.monotonic_s()
 
     async def take(self) -> None:
-        """Return when it is the caller's turn. One who gives up leaves its turn unused."""
+        """Return once there is a token for the caller; that of a cancelled call is lost."""
         now_s = self._clock.monotonic_s()
-        self._turns = min(self._burst, self._turns + (now_s - self._counted_at_s) * self._per_second)
+        self._tokens = min(self._burst, self._tokens + (now_s - self._counted_at_s) * self._per_second)
         self._counted_at_s = now_s
-        self._turns -= 1
-        if self._turns >= 0:
+        self._tokens -= 1
+        if self._tokens >= 0:
             return
-        wait_s = -self._turns / self._per_second
+        wait_s = -self._tokens / self._per_second
         if wait_s >= LONG_WAIT_S:
             log.info("a request waits %.1f s because of --kube-api-qps=%g", wait_s, self._per_second)
         await self._clock.sleep(wait_s)

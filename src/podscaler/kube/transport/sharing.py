@@ -1,6 +1,6 @@
-"""One request for many who want the same answer at the same time.
+"""Runs equal calls that overlap in time once (Go's singleflight).
 
-Discovery uses it, and metrics queries that are equal within one tick do.
+Discovery, metrics queries, credential plugins and the history store share their requests with it.
 """
 
 import asyncio
@@ -12,13 +12,16 @@ V = TypeVar("V")
 
 
 class SingleFlight(Generic[K, V]):
-    """Runs of a coroutine by key; whoever asks for a key while its run lasts shares result and failure."""
+    """Runs of a coroutine by key; calls with the key of a run in progress share its result or its exception."""
 
     def __init__(self) -> None:
         self._running: dict[K, asyncio.Task[V]] = {}
 
     async def run(self, key: K, start: Callable[[], Coroutine[Any, Any, V]]) -> V:
-        """The result of the run for `key`, started now if there is none. A caller's cancellation ends only its wait."""
+        """The result of the run for `key`, started now if there is none; its exceptions escape.
+
+        A cancelled caller stops waiting; the run goes on.
+        """
         task = self._running.get(key)
         if task is None:
             task = asyncio.get_running_loop().create_task(start())
@@ -29,4 +32,4 @@ class SingleFlight(Generic[K, V]):
     def _finish(self, key: K, task: asyncio.Task[V]) -> None:
         del self._running[key]
         if not task.cancelled():
-            task.exception()  # marks it as seen: those who wait have it already, and perhaps nobody waits any more
+            task.exception()  # marks it as retrieved: all callers may have been cancelled

@@ -1,6 +1,6 @@
-"""TLS contexts: what to trust and what to show.
+"""Builds the TLS contexts of connections to the API server: trusted authorities and client certificate.
 
-`transport.http_transport` builds one for each client certificate, in a thread: the certificate passes through a file.
+`transport.http_transport` builds one for each client certificate, in a thread: OpenSSL reads it from a file.
 """
 
 import os
@@ -15,11 +15,11 @@ CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE--
 
 
 def server_context(config: Config, client_pem: bytes | None) -> ssl.SSLContext:
-    """For connections to the API server; touches files.
+    """The context of connections to the API server; writes a temporary file.
 
     Args:
-        config: what to trust.
-        client_pem: our certificate and its key; None: none.
+        config: the trusted authorities.
+        client_pem: the client certificate and its key; None: none.
 
     Raises:
         UsageError: for certificates and keys that cannot be used.
@@ -38,12 +38,12 @@ def server_context(config: Config, client_pem: bytes | None) -> ssl.SSLContext:
 
 
 def _without_authorities(pem: bytes) -> bytes:
-    """A certificate and key in a form with which OpenSSL shows the server this certificate and no others.
+    """A certificate and key in a form with which OpenSSL sends this certificate and no others.
 
-    Where a certificate comes alone, OpenSSL completes the chain with what it trusts, the authority of the cluster
-    mostly; a server that looks at the chain of each request, as Kubernetes' does, then checks three signatures and
-    not one, 0.2 ms more a request. Python cannot switch that off; a chain that is given, even of the certificate
-    itself, is sent as it is. Servers leave out of account what does not lead anywhere (RFC 8446 4.4.2).
+    OpenSSL completes the chain of a single certificate with those it trusts, usually the cluster's authority; the API
+    server, which verifies the chain at each request, then checks three signatures instead of one, 0.2 ms more a
+    request. Python cannot switch that off, but an explicit chain, even of the certificate itself, is sent unchanged.
+    Servers ignore certificates that do not extend the chain (RFC 8446 4.4.2).
     """
     certificates = CERTIFICATE.findall(pem)
     return certificates[0] + b"\n" + pem if len(certificates) == 1 else pem

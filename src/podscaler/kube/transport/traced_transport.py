@@ -1,14 +1,13 @@
-"""A transport that makes spans of the requests of a sync, and counts them.
+"""Wraps a transport so that each request of a sync is an OpenTelemetry span, and counts them.
 
-Goes around the client's transport where traces are wanted (`podscaler.cli.options.tracing`), and is not imported
-elsewhere. A request is traced if the code that makes it runs within a span that is recorded: what the controller does
-beside its syncs (watches, events, histories, leases) is not. The server is told the trace, as W3C Trace Context says.
+Only `podscaler.cli.options.tracing` imports it, where traces are enabled. A request is traced if it is made within a
+span that is recorded: what the controller does besides its syncs (watches, events, histories, leases) is not. The
+request carries the W3C Trace Context.
 
 Source: OpenTelemetry's semantic conventions for HTTP clients.
 """
 
 import re
-from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
@@ -16,7 +15,7 @@ from opentelemetry import trace
 from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from podscaler.kube.transport.transport import Request, Response, ResponseStream, Transport
+from podscaler.kube.transport.transport import Request, Response, Transport, WrappedTransport
 
 METRICS_GROUP = re.compile(r"/apis/((?:custom\.|external\.)?metrics\.k8s\.io)/[^/]+/")
 OTHER = "API request"
@@ -30,7 +29,7 @@ _PROPAGATOR = TraceContextTextMapPropagator()
 
 @dataclass(slots=True)
 class Count:
-    """How many requests were sent so far."""
+    """The number of requests sent so far."""
 
     requests: int = 0
 
@@ -46,22 +45,17 @@ def name_of(request: Request) -> str:
     return _NAMES.get((request.method, request.path.rpartition("/")[2]), OTHER)
 
 
-class TracedTransport:
-    """See the module.
+class TracedTransport(WrappedTransport):
+    """See the module; streams have no span, as they may last for hours.
 
     Args:
-        transport: where requests go; closed with this one.
+        transport: sends the requests; closed with this one.
         tracer: makes the spans.
     """
 
     def __init__(self, transport: Transport, tracer: Tracer) -> None:
-        self._transport = transport
+        super().__init__(transport)
         self._tracer = tracer
-
-    @property
-    def server(self) -> str:
-        """As in Transport."""
-        return self._transport.server
 
     async def request(self, request: Request) -> Response:
         """As in Transport. Raises TransportError."""
@@ -76,21 +70,13 @@ class TracedTransport:
             attributes=_attributes(request, self.server),
             record_exception=False,
         ) as span:
-            answer = await self._transport.request(_with_trace(request))
-            _tell(span, answer)
-            return answer
-
-    def stream(self, request: Request) -> AbstractAsyncContextManager[ResponseStream]:
-        """As in Transport: without a span, as it may last for hours."""
-        return self._transport.stream(request)
-
-    async def close(self) -> None:
-        """As in Transport."""
-        await self._transport.close()
+            response = await self._transport.request(_with_trace(request))
+            _set_status(span, response)
+            return response
 
 
 def _attributes(request: Request, server: str) -> dict[str, str]:
-    """No query and no body: selectors and objects are not for the traces' readers."""
+    """Without query and body: traces may be read by users who may not read selectors and objects."""
     found = {"http.request.method": request.method, "url.path": request.path, "server.address": server}
     group = METRICS_GROUP.match(request.path)
     return found | ({"podscaler.metrics.api": group.group(1)} if group else {})
@@ -102,7 +88,7 @@ def _with_trace(request: Request) -> Request:
     return replace(request, headers=headers)
 
 
-def _tell(span: Span, answer: Response) -> None:
-    span.set_attribute("http.response.status_code", answer.status)
-    if answer.status >= 400:
-        span.set_status(StatusCode.ERROR, f"status {answer.status}")
+def _set_status(span: Span, response: Response) -> None:
+    span.set_attribute("http.response.status_code", response.status)
+    if response.status >= 400:
+        span.set_status(StatusCode.ERROR, f"status {response.status}")

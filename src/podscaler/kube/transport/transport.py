@@ -1,11 +1,11 @@
-"""The one seam between podscaler and the network: a request goes in, an answer or a stream of lines comes out.
+"""The Transport protocol: sends a request to an API server, returns its response whole or as a stream of lines.
 
 `client.client` is the only caller. `HttpTransport` is the real one; `podscaler.testing.transport.ScriptedTransport` is
 the fake that passes the same contract tests. Rules of every transport:
 
-1. An answer of any status is an answer; only what prevents an answer is a TransportError.
+1. A response of any status is returned; only the lack of a response is a TransportError.
 2. Paths and queries are sent exactly as given (they are escaped already).
-3. Headers of answers are found by their names in lower case.
+3. Headers of responses are found by their names in lower case.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -44,7 +44,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """One answer, read to its end."""
+    """One response, read to its end; `headers` by names in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -52,7 +52,7 @@ class Response:
 
 
 class ResponseStream(Protocol):
-    """An answer that is still arriving."""
+    """A response that is still arriving."""
 
     @property
     def status(self) -> int:
@@ -61,15 +61,15 @@ class ResponseStream(Protocol):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The answer's headers; look them up by names in lower case."""
+        """The headers, by names in lower case."""
         ...
 
     async def read(self) -> bytes:
-        """All of the body (for failures, which are short)."""
+        """All of the body (for failures, which are short). Raises TransportError."""
         ...
 
     def batches(self) -> AsyncIterator[list[bytes]]:
-        """The body's lines as they arrive, without line ends and empty lines; ends where the server ends the answer."""
+        """The body's lines as they arrive, without line ends and empty lines. Raises TransportError."""
         ...
 
 
@@ -82,11 +82,11 @@ class Transport(Protocol):
         ...
 
     async def request(self, request: Request) -> Response:
-        """The answer. Raises TransportError."""
+        """The response. Raises TransportError."""
         ...
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[ResponseStream]:
-        """The answer as it arrives; entering and reading may raise TransportError."""
+        """The response as it arrives; entering and reading may raise TransportError."""
         ...
 
     async def close(self) -> None:
@@ -94,13 +94,41 @@ class Transport(Protocol):
         ...
 
 
-class TransportError(StatusError):
-    """No answer: `Get "<URL>": <cause>`, with code 0.
+class WrappedTransport:
+    """Passes everything to another transport: the base of wrappers, which override what they change.
 
     Args:
-        request: what was asked.
-        server: where.
-        cause: Go's words for what happened.
+        transport: sends the requests; closed with this one.
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    @property
+    def server(self) -> str:
+        """As in Transport."""
+        return self._transport.server
+
+    async def request(self, request: Request) -> Response:
+        """As in Transport. Raises TransportError."""
+        return await self._transport.request(request)
+
+    def stream(self, request: Request) -> AbstractAsyncContextManager[ResponseStream]:
+        """As in Transport."""
+        return self._transport.stream(request)
+
+    async def close(self) -> None:
+        """As in Transport."""
+        await self._transport.close()
+
+
+class TransportError(StatusError):
+    """A request without a response: `Get "<URL>": <cause>`, with code 0.
+
+    Args:
+        request: the request.
+        server: the transport's server, the beginning of the URL.
+        cause: what happened, in the words of Go's net/http.
         broken: whether an established connection was lost, so that the same request may succeed on another.
     """
 

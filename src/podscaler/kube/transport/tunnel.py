@@ -1,16 +1,36 @@
-"""The bytes exchanged with a proxy before it forwards anything.
+"""Connections to proxies and the exchange that makes a proxy forward: SOCKS5, and CONNECT of HTTP.
 
-`transport.dialing` opens one to a proxy and hands its transport on once the proxy has agreed.
+`transport.dialing` opens a ProxyTunnel, calls `connect_socks` or `connect_http`, and then hands the tunnel's asyncio
+transport to the Connection.
+
+Source: RFC 1928 and RFC 1929 (SOCKS5); RFC 9110 9.3.6 (CONNECT).
 """
 
 import asyncio
 from typing import cast
 
+from podscaler.kube.transport.http_response import HTTPResponse
+from podscaler.kube.transport.network_errors import NoAnswer
+
 HELLO_MAX_BYTES = 1 << 16
+SOCKS_VERSION = 5
+NO_AUTHENTICATION, PASSWORD = 0, 2
+CONNECT, BY_NAME = 1, 3
+ADDRESS_BYTES = {1: 4, 4: 16}
+REPLIES = {
+    1: "general SOCKS server failure",
+    2: "connection not allowed by ruleset",
+    3: "network unreachable",
+    4: "host unreachable",
+    5: "connection refused",
+    6: "TTL expired",
+    7: "command not supported",
+    8: "address type not supported",
+}
 
 
 class ProxyTunnel(asyncio.Protocol):
-    """A connection to a proxy, read in pieces of a known end. Reading raises EOFError where the proxy hangs up."""
+    """A connection to a proxy; reading raises EOFError where the proxy closes it."""
 
     def __init__(self) -> None:
         self.transport = cast(asyncio.Transport, None)
@@ -34,7 +54,7 @@ class ProxyTunnel(asyncio.Protocol):
         return taken
 
     async def until(self, end: bytes) -> bytes:
-        """The next bytes up to `end`, with it. Raises ValueError where that does not come."""
+        """The next bytes up to and with `end`. Raises ValueError after HELLO_MAX_BYTES without it."""
         while end not in self._data:
             if len(self._data) > HELLO_MAX_BYTES:
                 raise ValueError("the proxy's answer is too long")
@@ -42,16 +62,16 @@ class ProxyTunnel(asyncio.Protocol):
         return await self.exactly(self._data.index(end) + len(end))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The proxy is there."""
+        """Called by asyncio: the connection is established."""
         self.transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        """The proxy said something."""
+        """Called by asyncio: bytes of the proxy."""
         self._data += data
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The proxy is gone."""
+        """Called by asyncio: the connection is closed."""
         self._is_closed = True
         self._wake()
 
@@ -70,3 +90,52 @@ class ProxyTunnel(asyncio.Protocol):
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+
+async def connect_http(tunnel: ProxyTunnel, server: str, proxy: str, authorization: str | None) -> None:
+    """Have an HTTP proxy forward to `server` by CONNECT; both are `host:port`. Raises NoAnswer and EOFError."""
+    lines = [f"CONNECT {server} HTTP/1.1", f"Host: {server}"]
+    if authorization:
+        lines.append(f"Proxy-Authorization: {authorization}")
+    tunnel.write("\r\n".join([*lines, "", ""]).encode())
+    response = HTTPResponse()
+    try:
+        response.feed(await tunnel.until(b"\r\n\r\n"))
+    except ValueError as error:
+        raise NoAnswer(f"proxyconnect tcp: {error}") from error
+    if response.status != 200:
+        tunnel.close()
+        raise NoAnswer(f"proxyconnect tcp: the proxy {proxy} answered CONNECT with status {response.status}")
+
+
+async def connect_socks(wire: ProxyTunnel, host: str, port: int, *, credentials: tuple[str, str] | None) -> None:
+    """Have a SOCKS5 proxy forward to `host`, which the proxy resolves, as with Go's client.
+
+    `credentials` are user and password. Raises NoAnswer, and EOFError where the proxy closes the connection.
+    """
+    methods = bytes([NO_AUTHENTICATION, PASSWORD] if credentials else [NO_AUTHENTICATION])
+    wire.write(bytes([SOCKS_VERSION, len(methods)]) + methods)
+    version, method = await wire.exactly(2)
+    if version != SOCKS_VERSION:
+        raise NoAnswer("socks connect tcp: the proxy does not speak SOCKS5")
+    if method == PASSWORD and credentials:
+        await _log_in(wire, *credentials)
+    elif method != NO_AUTHENTICATION:
+        raise NoAnswer("socks connect tcp: no acceptable authentication methods")
+    name = host.encode("idna")
+    wire.write(bytes([SOCKS_VERSION, CONNECT, 0, BY_NAME, len(name)]) + name + port.to_bytes(2))
+    _, reply, _, kind = await wire.exactly(4)
+    if reply:
+        raise NoAnswer(f"socks connect tcp: {REPLIES.get(reply, f'unknown code {reply}')}")
+    length = (await wire.exactly(1))[0] if kind == BY_NAME else ADDRESS_BYTES.get(kind, 0)
+    await wire.exactly(length + 2)
+
+
+async def _log_in(wire: ProxyTunnel, user: str, password: str) -> None:
+    name, secret = user.encode(), password.encode()
+    if not 0 < len(name) < 256 or not 0 < len(secret) < 256:
+        raise NoAnswer("socks connect tcp: the proxy's user name and password must have 1 to 255 bytes")
+    wire.write(bytes([1, len(name)]) + name + bytes([len(secret)]) + secret)
+    _, status = await wire.exactly(2)
+    if status:
+        raise NoAnswer("socks connect tcp: username/password authentication failed")

@@ -1,7 +1,7 @@
-"""What linting reports, and what a rule is.
+"""The records of rules and of their findings.
 
-Rules (`podscaler.lint.rules`) yield what they found as `RuleFinding`; `linter` makes `Finding`s of it, which the
-command line prints.
+Rules (`podscaler.lint.rules`) yield `RuleFinding`s; `linter` makes `Finding`s of them, with file and line, for the
+output of the command.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from podscaler.lint.model.items import Item
-from podscaler.lint.model.lint_context import Material
+from podscaler.lint.model.lint_context import LintContext, LintedAutoscaler
 
 DOCS = "docs/lint.md"
 
@@ -17,7 +17,7 @@ DOCS = "docs/lint.md"
 class Severity(StrEnum):
     """How bad a finding is.
 
-    error: it does not work as written. warning: it works, with a surprise. info: worth a look.
+    error: it does not work as written. warning: it works, but not as probably intended. info: it may be unintended.
     """
 
     ERROR = "error"
@@ -27,14 +27,14 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RuleFinding:
-    """One thing that a rule found.
+    """One finding as a rule returns it.
 
     Attributes:
-        item: the object in which it is to be mended.
+        item: the object in which the fault can be corrected.
         field: the path of the field within it, as autoscaling/v2 names it; may be empty.
-        message: what is wrong, and what follows from it.
-        fix: what to do.
-        other: another object that is concerned; its annotation switches the rule off too.
+        message: the fault and its effect.
+        fix: how to correct it.
+        other: another object that is involved, None without one; its annotation switches the rule off, too.
     """
 
     item: Item
@@ -44,28 +44,42 @@ class RuleFinding:
     other: Item | None = None
 
 
+Check = Callable[[LintContext], Iterator[RuleFinding]]
+"""A function that yields all findings of a rule, in any order."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One rule.
 
     Attributes:
-        id: stable; never used for anything else.
-        name: for people, and the anchor of its section in DOCS.
+        id: `PSL` and three digits; it never changes and is never used for another rule.
+        name: in lower case with hyphens; with the id it is the anchor of its section in DOCS.
         severity: of all its findings.
         summary: one sentence.
-        check: everything that it finds, in any order.
+        check: yields the findings, in any order.
     """
 
     id: str
     name: str
     severity: Severity
     summary: str
-    check: Callable[[Material], Iterator[RuleFinding]]
+    check: Check
 
     @property
     def docs(self) -> str:
-        """Where it is explained."""
+        """The section of DOCS about the rule."""
         return f"{DOCS}#{self.id.lower()}-{self.name}"
+
+
+def rule(identifier: str, name: str, severity: Severity, summary: str) -> Callable[[Check], Rule]:
+    """Decorator that makes a Rule of its check; the arguments are the attributes of the Rule."""
+    return lambda check: Rule(identifier, name, severity, summary, check)
+
+
+def about(autoscaler: LintedAutoscaler, path: str, message: str, fix: str) -> RuleFinding:
+    """A finding about the field at `path` of an autoscaler; the annotation of its target switches it off, too."""
+    return RuleFinding(autoscaler.item, path, message, fix, other=autoscaler.target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +87,10 @@ class Finding:
     """One finding as it is reported.
 
     Attributes:
-        rule: what found it.
+        rule: the rule that found it.
         api_version, kind, namespace, name: the object; empty where a file cannot be read as objects.
         field: the path of the field; may be empty.
-        message, fix: for people.
+        message, fix: as in RuleFinding.
         file: empty for an object of a cluster.
         line: counted from 1; 0 where there is no file.
     """

@@ -1,8 +1,6 @@
-"""One object that is linted: what was written, what it means, and where it stands.
+"""One object that is linted: as written, with defaults, and its place in a file or cluster.
 
-Made by `reading`, looked at by every rule.
-
-Invariant: nothing here is changed after it was made.
+Made by `reading`, read by every rule. Items are immutable.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,12 +14,12 @@ IGNORE_ANNOTATION = "podscaler.dev/lint-ignore"
 
 @dataclass(frozen=True, slots=True)
 class DocumentOrigin:
-    """Where an object comes from.
+    """The place of an object.
 
     Attributes:
         file: as messages name it; empty for an object of a cluster.
         line: the first line of its document, counted from 1.
-        text: the document, in which lines of fields are looked up.
+        text: the document, from which `lines` computes the lines of fields.
         path: of the object within its document (`items[2]`); empty for the document itself.
     """
 
@@ -38,7 +36,7 @@ class DocumentOrigin:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What names an object. Kinds are in lower case, as a reference may write them so."""
+    """The identity of an object. `kind` is in lower case, because references are compared without case."""
 
     group: str
     kind: str
@@ -48,7 +46,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class APIFinding:
-    """What an API server would refuse or warn of: the field (empty where the text names it) and upstream's text."""
+    """An API error or a warning: the field (empty where the text names it) and upstream's text."""
 
     field: str
     text: str
@@ -62,10 +60,10 @@ class Item:
         api_version, kind: as written.
         namespace: the one it would be created in; empty for objects outside of namespaces.
         name: its name, or the prefix of a generated one.
-        given: as written, decoded; the plain value for a kind that is not known.
+        given: as written, decoded; the plain value for an unknown kind.
         obj: with the API's defaults, in the storage version; empty where the object cannot be decoded.
-        origin: where it stands.
-        faults: why the API server would refuse it.
+        origin: its place.
+        faults: the API errors with which the API server would reject it.
     """
 
     api_version: str
@@ -84,7 +82,7 @@ class Item:
 
     @property
     def key(self) -> Key:
-        """What names it."""
+        """Its identity."""
         return Key(self.group, self.kind.lower(), self.namespace, self.name)
 
     @property
@@ -110,7 +108,7 @@ def group_of(api_version: str) -> str:
 
 
 def mapping(value: Any) -> Object:
-    """The value where it is an object, else an empty one: for kinds that nothing has validated."""
+    """The value where it is an object, else an empty one: objects of unknown kinds are not validated."""
     return dict(value) if isinstance(value, Mapping) else {}
 
 

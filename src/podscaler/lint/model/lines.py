@@ -1,6 +1,6 @@
 """The line of a field in the text of a document.
 
-Called by `linter` for what was found. JSON is read as YAML, which it nearly is.
+Called by `linter` for each finding. JSON is read as YAML; where that fails, only the first line is known.
 """
 
 import re
@@ -13,7 +13,7 @@ _STEP = re.compile(r"([^.\[\]]+)|\[([^\]]*)\]")
 
 
 class Lines:
-    """The fields of one document. Reads the text when it is first asked.
+    """The fields of one document. The text is parsed at the first call of `line_of`.
 
     Args:
         text: one document, that `podscaler.api.text.yaml_text` or `json_text` could read (which bounds its depth).
@@ -27,7 +27,7 @@ class Lines:
         self._is_read = False
 
     def line_of(self, path: str) -> int:
-        """The line of the field at `path` (`spec.metrics[0].type`), or of the nearest one around it that is there."""
+        """The line of the field at `path` (`spec.metrics[0].type`), or of the nearest parent that exists."""
         line, node = 0, self._document()
         if node is not None:
             line = node.start_mark.line
@@ -46,7 +46,7 @@ class Lines:
 
 
 def _composed(text: bytes) -> yaml.Node | None:
-    """The document as nodes; None where YAML does not read what JSON does."""
+    """The document as nodes; None for JSON that is not YAML."""
     loader = _LOADER(text)
     try:
         node: yaml.Node | None = loader.get_node() if loader.check_node() else None

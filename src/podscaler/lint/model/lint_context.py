@@ -1,9 +1,9 @@
-"""Everything that is linted together: the objects by name, the autoscalers with their targets, what a cluster serves.
+"""The input of rules: objects by name, autoscalers with their targets, and what a cluster serves.
 
-Made by `linter` once for a run; rules only look.
+Made by `linter` once for a run.
 
-Invariants: every look-up is by index, so that rules stay linear in the objects. What nobody gave is not known:
-`Material.cluster` is None for files alone, and rules that need it say nothing.
+Invariants: every look-up is by index, so that rules are linear in the number of objects. `LintContext.cluster` is None
+for files alone; rules that need it then yield nothing.
 """
 
 import re
@@ -29,7 +29,7 @@ _SOURCES = {
 
 @dataclass(frozen=True, slots=True)
 class LintedMetric:
-    """One metric of an autoscaler: its type, what stands under it, and the path of that."""
+    """One metric of an autoscaler: its type, the source of that type, and the path of the source."""
 
     type: str
     source: Object
@@ -62,12 +62,12 @@ class LintedMetric:
 
 @dataclass(frozen=True, slots=True)
 class LintedAutoscaler:
-    """An autoscaler of either kind that can be decoded; `item.faults` says what the API server would refuse in it.
+    """An autoscaler of either kind that can be decoded; `item.faults` has its API errors.
 
     Attributes:
         item: the object.
         reference: its scaleTargetRef.
-        target_key: what names its target.
+        target_key: the identity of its target.
         target: the target, None where it is not among the objects.
         metrics: in order; the default one where it has none.
     """
@@ -96,21 +96,21 @@ class LintedAutoscaler:
         return found
 
     def is_disabled(self, direction: str) -> bool:
-        """Whether that direction is switched off."""
+        """Whether the selectPolicy of the direction is Disabled."""
         return self.rules(direction).get("selectPolicy") == "Disabled"
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterMaterial:
-    """What is known of a cluster besides the objects.
+class LintedCluster:
+    """What discovery shows of a cluster.
 
     Attributes:
         listed: the groups and kinds (lower case) of which all objects are among the items.
-        scalable: whether a group and kind (lower case) is served with a scale; kinds that are not served at all are
-            missing, those that could not be asked for too.
+        scalable: whether a group and kind (lower case) is served with a scale; kinds that are not served, or whose
+            discovery failed, are missing.
         unserved: the groups and kinds that the cluster does not serve.
-        metrics: of each group of metrics APIs the metrics that discovery lists; None where the group is not served;
-            groups that could not be asked for are missing.
+        metrics: for each group of the metrics APIs the metrics that discovery lists, None where it is not served;
+            groups whose discovery failed are missing.
     """
 
     listed: frozenset[tuple[str, str]] = frozenset()
@@ -119,15 +119,15 @@ class ClusterMaterial:
     metrics: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
 
 
-class Material:
+class LintContext:
     """See the module.
 
     Args:
-        items: all objects; of several with one name the first counts.
+        items: all objects; of several with the same identity the first is found.
         cluster: None for files alone.
     """
 
-    def __init__(self, items: Iterable[Item], cluster: ClusterMaterial | None = None) -> None:
+    def __init__(self, items: Iterable[Item], cluster: LintedCluster | None = None) -> None:
         self.items: Sequence[Item] = tuple(items)
         self.cluster = cluster
         self._by_key: dict[Key, Item] = {}
@@ -142,17 +142,17 @@ class Material:
         )
 
     def find(self, key: Key) -> Item | None:
-        """The object of that name, None where it is not given."""
+        """The object with that identity, None where it is not among the items."""
         return self._by_key.get(key)
 
     def of_kind(self, group: str, kind: str, namespace: str | None = None) -> Sequence[Item]:
-        """All objects of a kind, of one namespace where that is given."""
+        """All objects of a kind (in any case), of one namespace where that is given."""
         if namespace is None:
             return self._by_kind.get((group, kind.lower()), ())
         return self._by_place.get((group, kind.lower(), namespace), ())
 
     def _autoscaler(self, item: Item) -> LintedAutoscaler:
-        item = _without_refused(item)
+        item = _without_rejected(item)
         reference = item.spec.get("scaleTargetRef") or {}
         key = Key(
             group_of(reference.get("apiVersion", "")),
@@ -166,22 +166,22 @@ class Material:
 def _metrics(written: Iterable[Object]) -> Iterable[LintedMetric]:
     for index, metric in enumerate(written):
         name = _SOURCES.get(metric.get("type", ""), "")
-        if metric.get(name):  # a cluster may serve types that are newer than this
+        if metric.get(name):  # a cluster may serve newer types
             yield LintedMetric(metric["type"], metric[name], f"spec.metrics[{index}].{name}")
 
 
 _PART = re.compile(r"spec\.(\w+)(?:\[(\d+)\])?")
 
 
-def _without_refused(item: Item) -> Item:
-    """The autoscaler without the parts of its spec that the API server refuses, so that rules find what they expect."""
+def _without_rejected(item: Item) -> Item:
+    """The autoscaler without the parts of its spec that the API server rejects, so that rules read valid values."""
     parts = [match.groups() for fault in item.faults if (match := _PART.match(fault.field))]
     if not parts:
         return item
     spec = dict(item.spec)
-    refused_indexes = {int(index) for name, index in parts if name == "metrics" and index is not None}
+    rejected_indexes = {int(index) for name, index in parts if name == "metrics" and index is not None}
     written = enumerate(spec.get("metrics") or ())
-    spec["metrics"] = [{} if index in refused_indexes else each for index, each in written]
+    spec["metrics"] = [{} if index in rejected_indexes else each for index, each in written]
     for name, index in parts:
         if index is None or name != "metrics":
             spec.pop(name, None)
@@ -189,5 +189,5 @@ def _without_refused(item: Item) -> Item:
 
 
 def is_autoscaler(item: Item) -> bool:
-    """Whether the object is a HorizontalPodAutoscaler or a PodAutoscaler, of whatever version."""
+    """Whether the object is a HorizontalPodAutoscaler or a PodAutoscaler, of any version."""
     return (item.kind == AUTOSCALER and item.group in GROUPS) or (item.group, item.kind) == POD_AUTOSCALER

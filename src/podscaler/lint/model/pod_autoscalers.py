@@ -1,8 +1,8 @@
-"""What the API server and the controller make of a PodAutoscaler (podscaler.dev/v1alpha1).
+"""Decodes and validates a PodAutoscaler (podscaler.dev/v1alpha1), as an API server and the controller do.
 
-Called by `reading`. Such an object is read by its definition, and by the rules of a HorizontalPodAutoscaler, whose spec
-it has. The definition holds them as CEL, too, which is left out here: a HorizontalPodAutoscaler's own say more exactly
-where the fault is.
+Called by `reading`. The object is decoded by its CustomResourceDefinition, then validated as a HorizontalPodAutoscaler,
+whose spec it has. The CEL rules of the definition are left out: the validation of a HorizontalPodAutoscaler names the
+field of a fault more exactly.
 
 Source: `podscaler crd`; docs/spec/api.md 2 (Validation).
 """
@@ -24,12 +24,12 @@ GROUP = pod_autoscaler.GROUP
 KIND = pod_autoscaler.KIND
 API_VERSION = f"{GROUP}/{pod_autoscaler.VERSION}"
 _NO_FIELD = "<nil>"
-"""How API servers name the place of a fault that repeats another one in other words."""
+"""The field of an error that an API server adds to another one about the same value."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedPodAutoscaler:
-    """One that was read by its definition: as written, with the definition's defaults, and what is odd about it."""
+    """A decoded object: as written, with the definition's defaults, and the strict decoding errors."""
 
     given: Object
     stored: Object
@@ -38,7 +38,7 @@ class DecodedPodAutoscaler:
 
 @cache
 def record() -> Resource:
-    """As an API server serves it that has the definition, but for the rules."""
+    """The record of the kind, without CEL rules."""
     return records.of(_without_rules(pod_autoscaler.definition())).stored
 
 
@@ -49,7 +49,7 @@ def _without_rules(part: Any) -> Any:
 
 
 def decoded(value: Object) -> DecodedPodAutoscaler:
-    """As an API server reads it that has the definition. Raises DecodeError."""
+    """A PodAutoscaler decoded from plain data. Raises DecodeError."""
     version = record().versions[0]
     assert version.decode is not None, "the schema of a custom resource is its definition's"
     found = version.decode(value)
@@ -59,12 +59,12 @@ def decoded(value: Object) -> DecodedPodAutoscaler:
 
 
 def in_v2(stored: Object) -> Object:
-    """As an autoscaler of autoscaling/v2, quantities as texts. Raises DecodeError where it cannot be read as one."""
+    """The object as autoscaling/v2, with quantities as texts. Raises DecodeError where it cannot be decoded as that."""
     return hpa.complete(decoding.decode_value(stored, "autoscaling/v2.HorizontalPodAutoscaler").obj)
 
 
-def refused(found: Iterable[FieldError]) -> Iterator[APIFinding]:
-    """What a server says by the definition, each field once: a wrong quantity is refused in four ways at a time."""
+def first_errors(found: Iterable[FieldError]) -> Iterator[APIFinding]:
+    """The first error of each field: a wrong quantity has four."""
     seen: set[str] = set()
     for error in found:
         if error.field != _NO_FIELD and error.field not in seen:
@@ -72,7 +72,7 @@ def refused(found: Iterable[FieldError]) -> Iterator[APIFinding]:
             yield APIFinding(error.field, error.text)
 
 
-def refused_by_controller(autoscaler: Object) -> Iterator[APIFinding]:
-    """What is wrong with the spec of an autoscaler of autoscaling/v2."""
-    for error in hpa_validation.faults(autoscaler, None):
+def controller_errors(autoscaler: Object) -> Iterator[APIFinding]:
+    """The errors of the controller's validation of an autoscaler of autoscaling/v2."""
+    for error in hpa_validation.validate(autoscaler, None):
         yield APIFinding(error.field, error.text)

@@ -1,10 +1,10 @@
-"""Parsed documents become items, with what the API server would say to them.
+"""Makes items of parsed documents, with the API errors with which an API server would reject them.
 
-Called by the command line for the documents of files, and for the objects of a cluster's lists.
+Called by `podscaler lint` for the documents of files, and for the objects of a cluster's lists.
 
 Source: docs/spec/api.md 2 (Validation) and 2.9 (Other errors).
-Differs: of objects of a cluster nothing is validated again, since the server has accepted them; but a PodAutoscaler is,
-because its controller refuses what servers without CEL accept.
+Differs: objects of a cluster are not validated again, because the server has accepted them, except PodAutoscalers:
+their controller rejects what servers without CEL accept.
 """
 
 from collections.abc import Iterator
@@ -46,14 +46,14 @@ _UNNAMESPACED = frozenset(
 
 
 def items(value: Any, origin: DocumentOrigin, namespace: str = DEFAULT_NAMESPACE) -> Iterator[Item]:
-    """The objects of one parsed document; those of Lists each.
+    """The objects of one parsed document, with the elements of Lists one by one.
 
-    A value that does not say what it is gives one item without a kind, with the fault.
+    A value without kind or apiVersion gives one item without a kind, with that API error.
 
     Args:
         value: as `json_text.parse` or `yaml_text.parse` return it.
-        origin: where it stands.
-        namespace: for objects that name none.
+        origin: its place.
+        namespace: of objects that name none.
     """
     try:
         meta = decoding.read_type_meta(value)
@@ -74,7 +74,7 @@ def _unreadable(origin: DocumentOrigin, fault: str) -> Item:
 
 
 def _of_list(value: Object, kind: str, origin: DocumentOrigin, namespace: str) -> Iterator[Item]:
-    """The elements of a list; those of a list of one kind need not say what they are."""
+    """The elements of a list; in a list of one kind they need no apiVersion and kind."""
     own = {} if kind == "List" else {"apiVersion": value["apiVersion"], "kind": kind.removesuffix("List")}
     prefix = f"{origin.path}." if origin.path else ""
     for index, element in enumerate(value["items"]):
@@ -104,13 +104,13 @@ def _item(value: Object, origin: DocumentOrigin, namespace: str) -> Item:
 
 
 def _unknown(item: Item, value: Object) -> Item:
-    """An item of a kind that there is no record of, as it stands. Raises DecodeError for numbers beyond a float64."""
+    """An item of an unknown kind, as written. Raises DecodeError for numbers beyond a float64."""
     plain = json_text.plain(value)
     return replace(item, given=plain, obj=plain, faults=_faults_of_version(item.api_version, item.kind))
 
 
 def _faults_of_version(api_version: str, kind: str) -> tuple[APIFinding, ...]:
-    """What is wrong with an autoscaler of a version that there never was; nothing with what is of other kinds."""
+    """The error of an autoscaler whose version does not exist; none for other kinds."""
     if (api_version.rpartition("/")[0], kind) not in _AUTOSCALERS:
         return ()
     return (APIFinding("apiVersion", f'no kind "{kind}" is registered for version "{api_version}"'),)
@@ -123,7 +123,7 @@ def _is_namespaced(api_version: str, kind: str, known: tuple[Resource, Version] 
 
 
 def _known(api_version: str, kind: str) -> tuple[Resource, Version] | None:
-    """The record of a kind in that version."""
+    """The record of a kind in that version, None for an unknown one."""
     return _records().get((api_version, kind))
 
 
@@ -138,7 +138,7 @@ def _records() -> dict[tuple[str, str], tuple[Resource, Version]]:
 
 
 def _decoded(item: Item, value: Object, resource: Resource, version: Version) -> Item:
-    """An item of a kind that is known. Raises DecodeError for what the server could not read."""
+    """An item of a known kind. Raises DecodeError for what the server could not decode."""
     decoded = decoding.decode_value(value, version.message)
     stored = semantics.copied(decoded.obj)
     version.default(stored)
@@ -148,33 +148,33 @@ def _decoded(item: Item, value: Object, resource: Resource, version: Version) ->
     found = replace(item, given=decoded.obj, obj=stored)
     if item.origin.is_live:
         return found
-    return replace(found, faults=(*(APIFinding("", each) for each in decoded.problems), *_refusals(resource, stored)))
+    return replace(found, faults=(*(APIFinding("", each) for each in decoded.problems), *_api_errors(resource, stored)))
 
 
 def _pod_autoscaler(item: Item, value: Object) -> Item:
-    """One whose spec is judged as a HorizontalPodAutoscaler's, where its definition has nothing against it.
+    """A PodAutoscaler, validated as a HorizontalPodAutoscaler where it conforms to its definition.
 
-    Raises DecodeError for what neither can read.
+    Raises DecodeError for what cannot be decoded.
     """
     record = pod_autoscalers.record()
     decoded = pod_autoscalers.decoded(value)
-    said: tuple[APIFinding, ...] = ()
+    decoding_errors: tuple[APIFinding, ...] = ()
     if not item.origin.is_live:
-        said = tuple(APIFinding("", each) for each in decoded.problems)
-        if refused := tuple(pod_autoscalers.refused(_errors(record, decoded.stored))):
-            return replace(item, given=decoded.given, faults=said + refused)
+        decoding_errors = tuple(APIFinding("", each) for each in decoded.problems)
+        if errors := tuple(pod_autoscalers.first_errors(_errors(record, decoded.stored))):
+            return replace(item, given=decoded.given, faults=decoding_errors + errors)
     autoscaler = pod_autoscalers.in_v2(decoded.stored)
-    faults = (*said, *pod_autoscalers.refused_by_controller(autoscaler))
+    faults = (*decoding_errors, *pod_autoscalers.controller_errors(autoscaler))
     return replace(item, given=decoded.given, obj=autoscaler, faults=faults)
 
 
-def _refusals(resource: Resource, stored: Object) -> Iterator[APIFinding]:
+def _api_errors(resource: Resource, stored: Object) -> Iterator[APIFinding]:
     for error in dict.fromkeys(_errors(resource, stored)):
         yield APIFinding(error.field, error.text)
 
 
 def _errors(resource: Resource, stored: Object) -> list[FieldError]:
-    """What the API server would refuse in a new object, in its order."""
+    """The API errors of a new object, in the order of the API server."""
     named = semantics.copied(stored)
     meta = named.setdefault("metadata", {})
     if not meta.get("name") and meta.get("generateName"):

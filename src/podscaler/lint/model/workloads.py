@@ -1,8 +1,7 @@
-"""What rules ask of a workload: its pods' labels, selector, containers, and what they request.
+"""Workloads as rules read them: labels of their pods, selector, containers with requests and limits.
 
-The kinds of apps, ReplicationController, and every other kind that has its pods under `spec.template` as those do.
-
-Invariant: what cannot be told is None, never a guess; a workload that the API server would refuse tells nothing.
+The kinds of the group apps with a pod template, and ReplicationController. A workload that the API server would reject
+is not read: the functions return None.
 
 Source: docs/spec/decision.md 6.2 (Requests): which containers count; the LimitRanger's defaults.
 """
@@ -22,7 +21,7 @@ from podscaler.api.typed import pods
 from podscaler.core.model import intake
 from podscaler.core.model.model import Pod
 from podscaler.lint.model.items import Item
-from podscaler.lint.model.lint_context import LintedAutoscaler, Material
+from podscaler.lint.model.lint_context import LintContext, LintedAutoscaler
 
 KNOWN = frozenset(
     {
@@ -40,29 +39,29 @@ _TEMPLATE = "spec.template.spec"
 
 @dataclass(frozen=True, slots=True)
 class MeasuredContainer:
-    """A container that counts: its name, its path in the workload, and itself with all defaults."""
+    """A container whose usage counts: its name, its path in the workload, and itself with all defaults."""
 
     name: str
     path: str
     value: Object
 
     def amount_milli(self, kind: str, resource: str) -> int | None:
-        """Thousandths of a resource in its `requests` or `limits`, None where it says nothing."""
+        """Thousandths of a resource in its `requests` or `limits`, None where it has none."""
         amount = ((self.value.get("resources") or {}).get(kind) or {}).get(resource)
         return None if amount is None else quantity.parse(str(amount)).milli_value()
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A workload whose template can be read.
+    """A workload with its pod template.
 
     Attributes:
         item: the object.
         labels: of its pods.
-        selector: which pods are its own.
+        selector: of its pods.
         containers: regular ones in order, then sidecars; each with the defaults of the namespace's LimitRanges.
-        pod: the facts of a pod of it.
-        has_pod_resources: whether requests or limits stand at the pod itself.
+        pod: a pod of the template, as facts of a decision.
+        has_pod_resources: whether the template has pod-level requests or limits.
     """
 
     item: Item
@@ -73,18 +72,18 @@ class Workload:
     has_pod_resources: bool
 
 
-def target_of(autoscaler: LintedAutoscaler, material: Material) -> Workload | None:
-    """The target of an autoscaler; None where it is not given, or cannot be read."""
-    return read(autoscaler.target, material) if autoscaler.target else None
+def target_of(autoscaler: LintedAutoscaler, context: LintContext) -> Workload | None:
+    """The target of an autoscaler; None where it is not among the items, or cannot be read."""
+    return read(autoscaler.target, context) if autoscaler.target else None
 
 
-def read(item: Item, material: Material) -> Workload | None:
-    """The workload, None where it cannot be read."""
+def read(item: Item, context: LintContext) -> Workload | None:
+    """The workload; None where it is of another kind, has API errors, or is newer than these rules."""
     if item.faults or (item.group, item.kind.lower()) not in KNOWN:
         return None
     try:
-        return _read(item, _limit_ranges(item.namespace, material))
-    except ValueError:  # a cluster may hold what this version of the rules would refuse: nothing is known of it then
+        return _read(item, _limit_ranges(item.namespace, context))
+    except ValueError:  # a cluster may hold values that this version cannot read
         return None
 
 
@@ -120,9 +119,9 @@ def _counting(spec: Object) -> Iterator[MeasuredContainer]:
             yield MeasuredContainer(container.get("name", ""), f"{_TEMPLATE}.initContainers[{index}]", container)
 
 
-def _limit_ranges(namespace: str, material: Material) -> Iterator[Object]:
+def _limit_ranges(namespace: str, context: LintContext) -> Iterator[Object]:
     """The LimitRanges of a namespace, as the API server would store them."""
-    for item in material.of_kind("", "LimitRange", namespace):
+    for item in context.of_kind("", "LimitRange", namespace):
         if not item.faults:
             stored = {"spec": semantics.copied(item.spec)}
             limitrange.fill(stored)

@@ -1,4 +1,4 @@
-"""Behaviors that do nothing, or not what they say: PSL009, PSL010, PSL021, PSL024.
+"""Behaviors without effect, or with another effect than they state: PSL009, PSL010, PSL021, PSL024.
 
 Source: docs/spec/decision.md 9 (Normalisation with behavior); the defaults of a behavior are docs/spec/api.md 1
 (Types).
@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from podscaler.api.resource.resources import Object
 from podscaler.lint.model import pod_autoscalers
-from podscaler.lint.model.findings import Rule, RuleFinding, Severity
+from podscaler.lint.model.findings import RuleFinding, Severity, about, rule
 from podscaler.lint.model.items import mapping
-from podscaler.lint.model.lint_context import LintedAutoscaler, Material
+from podscaler.lint.model.lint_context import LintContext, LintedAutoscaler
 
 METRIC_WINDOW_S = 30
 """The span over which resource metrics are usually averaged: two samples of metrics-server's 15 s."""
@@ -22,15 +22,15 @@ DIRECTIONS = ("scaleUp", "scaleDown")
 _WITH_BEHAVIOR = frozenset({"autoscaling/v2", "autoscaling/v2beta2", pod_autoscalers.API_VERSION})
 
 
-def _without_effect(material: Material) -> Iterator[RuleFinding]:
-    for autoscaler in material.autoscalers:
+@rule("PSL009", "behavior-without-effect", Severity.WARNING, "A part of the behavior can never act.")
+def behavior_without_effect(context: LintContext) -> Iterator[RuleFinding]:
+    for autoscaler in context.autoscalers:
         if all(autoscaler.is_disabled(direction) for direction in DIRECTIONS):
-            yield RuleFinding(
-                autoscaler.item,
+            yield about(
+                autoscaler,
                 "spec.behavior",
                 "selectPolicy is Disabled in both directions: no metric ever changes the replicas",
                 "enable one direction, or delete the autoscaler and set the replicas",
-                other=autoscaler.target,
             )
             continue
         for direction in DIRECTIONS:
@@ -39,7 +39,7 @@ def _without_effect(material: Material) -> Iterator[RuleFinding]:
 
 
 def _unused(autoscaler: LintedAutoscaler, direction: str) -> Iterator[RuleFinding]:
-    """What is written for a direction that is switched off. A cluster's objects show defaults, so nothing is known."""
+    """Fields of a direction that is disabled. Objects of a cluster are left out: they contain defaults."""
     item = autoscaler.item
     if not autoscaler.is_disabled(direction) or item.origin.is_live or item.api_version not in _WITH_BEHAVIOR:
         return
@@ -56,26 +56,25 @@ def _unused(autoscaler: LintedAutoscaler, direction: str) -> Iterator[RuleFindin
 
 
 def _shadowed(autoscaler: LintedAutoscaler, direction: str) -> Iterator[RuleFinding]:
-    """Policies that another one of the same type always outdoes."""
+    """Policies that never decide, because of another one of the same type."""
     rules = autoscaler.rules(direction)
     select = rules.get("selectPolicy", "Max")
     policies = rules.get("policies") or []
     for index, policy in enumerate(policies if select != "Disabled" else ()):
         for place, other in enumerate(policies):
             if place != index and _outdoes(other, policy, select=select, is_first=place < index):
-                yield RuleFinding(
-                    autoscaler.item,
+                yield about(
+                    autoscaler,
                     f"spec.behavior.{direction}.policies[{index}]",
                     f"{_shown(policy)} never decides: with selectPolicy {select}, {_shown(other)} "
                     f"always allows {'at least as much' if select == 'Max' else 'no more'}",
                     "remove one of them, or change selectPolicy",
-                    other=autoscaler.target,
                 )
                 break
 
 
 def _outdoes(other: Object, policy: Object, *, select: str, is_first: bool) -> bool:
-    """Whether `other` decides whenever both are asked; of equal ones the first does."""
+    """Whether `other` decides wherever both apply; of equal ones the first does."""
     if other["type"] != policy["type"]:
         return False
     mine, its = (policy["value"], -policy["periodSeconds"]), (other["value"], -other["periodSeconds"])
@@ -91,18 +90,23 @@ def _shown(policy: Object) -> str:
     return f"{policy['value']} {unit} each {policy['periodSeconds']} s"
 
 
-def _below_rounding(material: Material) -> Iterator[RuleFinding]:
-    for autoscaler in material.autoscalers:
+@rule(
+    "PSL010",
+    "policy-below-rounding",
+    Severity.WARNING,
+    "A policy in percent is less than one pod at any count of replicas.",
+)
+def policy_below_rounding(context: LintContext) -> Iterator[RuleFinding]:
+    for autoscaler in context.autoscalers:
         for direction in DIRECTIONS:
             for index, policy in enumerate(autoscaler.rules(direction).get("policies") or ()):
                 if _is_always_one(autoscaler, direction, policy):
-                    yield RuleFinding(
-                        autoscaler.item,
+                    yield about(
+                        autoscaler,
                         f"spec.behavior.{direction}.policies[{index}].value",
                         f"{policy['value']} % of at most {autoscaler.most} replicas is less than one pod, and is "
                         f"rounded up to one: the policy is 1 pod each {policy['periodSeconds']} s",
                         "write it as type Pods with value 1, or raise the percentage",
-                        other=autoscaler.target,
                     )
 
 
@@ -112,57 +116,41 @@ def _is_always_one(autoscaler: LintedAutoscaler, direction: str, policy: Object)
     return bool(policy["value"] * autoscaler.most < 100)
 
 
-def _short_window(material: Material) -> Iterator[RuleFinding]:
-    for autoscaler in material.autoscalers:
-        window_s = autoscaler.rules("scaleDown").get("stabilizationWindowSeconds")
-        if window_s is None or window_s >= METRIC_WINDOW_S or autoscaler.is_disabled("scaleDown"):
-            continue
-        if any(metric.resource for metric in autoscaler.metrics):
-            yield RuleFinding(
-                autoscaler.item,
-                "spec.behavior.scaleDown.stabilizationWindowSeconds",
-                f"scaling down is held back for {window_s} s, less than the {METRIC_WINDOW_S} s or so over which "
-                "resource metrics are averaged: one low sample removes pods",
-                f"set {METRIC_WINDOW_S} s or more (the default is 300)",
-                other=autoscaler.target,
-            )
-
-
-def _long_window(material: Material) -> Iterator[RuleFinding]:
-    for autoscaler in material.autoscalers:
-        window_s = autoscaler.rules("scaleUp").get("stabilizationWindowSeconds", 0)
-        if window_s > LONG_WINDOW_S and not autoscaler.is_disabled("scaleUp"):
-            yield RuleFinding(
-                autoscaler.item,
-                "spec.behavior.scaleUp.stabilizationWindowSeconds",
-                f"scaling up takes the lowest recommendation of {window_s} s: load that pauses once in that time "
-                "never scales anything up",
-                f"set it to {LONG_WINDOW_S} s or less (the default is 0)",
-                other=autoscaler.target,
-            )
-
-
-EFFECT = Rule(
-    "PSL009", "behavior-without-effect", Severity.WARNING, "A part of the behavior can never act.", _without_effect
-)
-ROUNDING = Rule(
-    "PSL010",
-    "policy-below-rounding",
-    Severity.WARNING,
-    "A policy in percent is less than one pod at any count of replicas.",
-    _below_rounding,
-)
-SHORT = Rule(
+@rule(
     "PSL021",
     "window-shorter-than-metric",
     Severity.INFO,
     "The scale-down window is shorter than the window of resource metrics.",
-    _short_window,
 )
-LONG = Rule(
+def window_shorter_than_metric(context: LintContext) -> Iterator[RuleFinding]:
+    for autoscaler in context.autoscalers:
+        window_s = autoscaler.rules("scaleDown").get("stabilizationWindowSeconds")
+        if window_s is None or window_s >= METRIC_WINDOW_S or autoscaler.is_disabled("scaleDown"):
+            continue
+        if any(metric.resource for metric in autoscaler.metrics):
+            yield about(
+                autoscaler,
+                "spec.behavior.scaleDown.stabilizationWindowSeconds",
+                f"scaling down is held back for {window_s} s, less than the {METRIC_WINDOW_S} s or so over which "
+                "resource metrics are averaged: one low sample removes pods",
+                f"set {METRIC_WINDOW_S} s or more (the default is 300)",
+            )
+
+
+@rule(
     "PSL024",
     "scale-up-window-too-long",
     Severity.WARNING,
     "The scale-up window is longer than load usually lasts without a pause.",
-    _long_window,
 )
+def scale_up_window_too_long(context: LintContext) -> Iterator[RuleFinding]:
+    for autoscaler in context.autoscalers:
+        window_s = autoscaler.rules("scaleUp").get("stabilizationWindowSeconds", 0)
+        if window_s > LONG_WINDOW_S and not autoscaler.is_disabled("scaleUp"):
+            yield about(
+                autoscaler,
+                "spec.behavior.scaleUp.stabilizationWindowSeconds",
+                f"scaling up takes the lowest recommendation of {window_s} s: load that pauses once in that time "
+                "never scales anything up",
+                f"set it to {LONG_WINDOW_S} s or less (the default is 0)",
+            )

@@ -1,4 +1,4 @@
-"""Bounds that leave nothing to decide (PSL014), or nothing to the rate limits (PSL015).
+"""Bounds that leave no decision to the metrics (PSL014), or have no effective rate limit (PSL015).
 
 Source: docs/spec/decision.md 8 (Normalisation without behavior) and 9.3 (Rates and bounds), as `podscaler.core`
 computes them.
@@ -14,27 +14,28 @@ from podscaler.core.limits import bounds, policies
 from podscaler.core.limits.policies import PolicyFacts
 from podscaler.core.model import emulation, history
 from podscaler.core.model import spec as specs
-from podscaler.lint.model.findings import Rule, RuleFinding, Severity
-from podscaler.lint.model.lint_context import LintedAutoscaler, Material
+from podscaler.lint.model.findings import RuleFinding, Severity, about, rule
+from podscaler.lint.model.lint_context import LintContext, LintedAutoscaler
 
 MANY_PODS = 20
-"""More pods than this at once are worth a word even where no limit was written."""
+"""A step of this many pods is reported even where the manifest has no policy."""
 
 
-def _equal(material: Material) -> Iterator[RuleFinding]:
-    for autoscaler in material.autoscalers:
+@rule("PSL014", "min-equals-max", Severity.WARNING, "minReplicas and maxReplicas are equal.")
+def min_equals_max(context: LintContext) -> Iterator[RuleFinding]:
+    for autoscaler in context.autoscalers:
         if autoscaler.least == autoscaler.most:
-            yield RuleFinding(
-                autoscaler.item,
+            yield about(
+                autoscaler,
                 "spec.maxReplicas",
                 f"minReplicas and maxReplicas are both {autoscaler.most}: the metrics decide nothing",
                 "raise maxReplicas, or delete the autoscaler and set the replicas",
-                other=autoscaler.target,
             )
 
 
-def _one_step(material: Material) -> Iterator[RuleFinding]:
-    for autoscaler in material.autoscalers:
+@rule("PSL015", "maximum-in-one-step", Severity.INFO, "One step may go from minReplicas to maxReplicas.")
+def maximum_in_one_step(context: LintContext) -> Iterator[RuleFinding]:
+    for autoscaler in context.autoscalers:
         start = max(autoscaler.least, 1)
         added = autoscaler.most - start
         is_limited = _has_policies(autoscaler)
@@ -42,18 +43,17 @@ def _one_step(material: Material) -> Iterator[RuleFinding]:
             continue
         if _highest_after_one_step(autoscaler, start) >= autoscaler.most:
             what = "the policies of scaleUp allow" if is_limited else "without policies of its own, scaleUp allows"
-            yield RuleFinding(
-                autoscaler.item,
+            yield about(
+                autoscaler,
                 "spec.behavior.scaleUp" if is_limited else "spec.maxReplicas",
                 f"{what} to go from {start} to maxReplicas ({autoscaler.most}) in one step: one wrong sample "
                 f"can start {added} pods",
                 "add a scaleUp policy that takes several steps, with selectPolicy Min where others allow more",
-                other=autoscaler.target,
             )
 
 
 def _has_policies(autoscaler: LintedAutoscaler) -> bool:
-    """Whether scaleUp has policies that somebody chose."""
+    """Whether scaleUp has policies other than the defaults."""
     default: dict[str, object] = {"spec": {"metrics": [{}], "behavior": {}}}
     hpa_defaults.fill_v2(default)
     usual = default["spec"]["behavior"]["scaleUp"]["policies"]  # type: ignore[index]  # plain data, filled a line above
@@ -67,14 +67,4 @@ def _highest_after_one_step(autoscaler: LintedAutoscaler, start: int) -> int:
     if spec.behavior is None:
         return bounds.without_behavior(spec, autoscaler.most, start).result
     rates = PolicyFacts(spec.behavior, history.EMPTY, 0, emulation.V1_37)
-    return policies.scale_up_allowance(rates, start).limit
-
-
-EQUAL = Rule("PSL014", "min-equals-max", Severity.WARNING, "minReplicas and maxReplicas are equal.", _equal)
-ONE_STEP = Rule(
-    "PSL015",
-    "maximum-in-one-step",
-    Severity.INFO,
-    "One step may go from minReplicas to maxReplicas.",
-    _one_step,
-)
+    return policies.scale_up_limit(rates, start).limit

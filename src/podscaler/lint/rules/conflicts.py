@@ -1,16 +1,16 @@
-"""Objects that work against each other: PSL007 selectors, PSL008 autoscalers, PSL012 a VerticalPodAutoscaler.
+"""Objects that conflict: PSL007 selectors, PSL008 autoscalers, PSL012 a VerticalPodAutoscaler.
 
-Source: docs/spec/decision.md 3.1 (Selector checks): pods that several autoscalers select make all of them stop; the
-README of the vertical autoscaler; KEDA's ScaledObject, which makes an autoscaler of its own.
+Source: docs/spec/decision.md 3.1 (Selector checks): autoscalers that select the same pods all stop; the README of
+the vertical autoscaler; KEDA's ScaledObject, which creates an autoscaler.
 """
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from podscaler.lint.model import workloads
-from podscaler.lint.model.findings import Rule, RuleFinding, Severity
+from podscaler.lint.model.findings import RuleFinding, Severity, rule
 from podscaler.lint.model.items import Item, Key, group_of, mapping, mappings, text
-from podscaler.lint.model.lint_context import LintedAutoscaler, Material
+from podscaler.lint.model.lint_context import LintContext, LintedAutoscaler
 from podscaler.lint.model.workloads import Workload
 
 SHOWN = 3
@@ -18,10 +18,13 @@ _RESOURCES = ("cpu", "memory")
 _Label = tuple[str, str, str]
 
 
-def _overlapping(material: Material) -> Iterator[RuleFinding]:
+@rule(
+    "PSL007", "overlapping-selectors", Severity.ERROR, "The selector of one autoscaled workload picks pods of another."
+)
+def overlapping_selectors(context: LintContext) -> Iterator[RuleFinding]:
     scaled: dict[Key, tuple[LintedAutoscaler, Workload]] = {}
-    for autoscaler in material.autoscalers:
-        workload = workloads.target_of(autoscaler, material)
+    for autoscaler in context.autoscalers:
+        workload = workloads.target_of(autoscaler, context)
         if workload:
             scaled.setdefault(workload.item.key, (autoscaler, workload))
     by_label = _by_label([workload for _, workload in scaled.values()])
@@ -41,7 +44,7 @@ def _by_label(scaled: Sequence[Workload]) -> dict[_Label, list[Workload]]:
 
 
 def _candidates(workload: Workload, by_label: dict[_Label, list[Workload]]) -> Sequence[Workload]:
-    """Those that a selector may pick: the fewest that one of its equalities leaves."""
+    """The workloads that a selector may pick: those with its least common label."""
     pairs = workload.selector.equalities or (("", ""),)
     return min((by_label.get((workload.item.namespace, *pair), []) for pair in pairs), key=len)
 
@@ -64,34 +67,35 @@ def _overlap(
     )
 
 
-def _several(material: Material) -> Iterator[RuleFinding]:
+@rule("PSL008", "two-autoscalers", Severity.ERROR, "A target has several autoscalers.")
+def two_autoscalers(context: LintContext) -> Iterator[RuleFinding]:
     owners: dict[Key, list[Item]] = defaultdict(list)
-    for autoscaler in material.autoscalers:
+    for autoscaler in context.autoscalers:
         owners[autoscaler.target_key].append(autoscaler.item)
-    scaled_objects = _scaled_objects(material)
-    for autoscaler in material.autoscalers:
+    scaled_objects = _scaled_objects(context)
+    for autoscaler in context.autoscalers:
         item = autoscaler.item
-        rivals = [each for each in owners[autoscaler.target_key] if each is not item]
-        rivals += [each for each in scaled_objects.get(autoscaler.target_key, ()) if not _is_owned(item, each)]
-        if rivals:
-            yield _rival(autoscaler, rivals)
+        conflicting = [each for each in owners[autoscaler.target_key] if each is not item]
+        conflicting += [each for each in scaled_objects.get(autoscaler.target_key, ()) if not _is_owned(item, each)]
+        if conflicting:
+            yield _conflict(autoscaler, conflicting)
 
 
-def _rival(autoscaler: LintedAutoscaler, rivals: Sequence[Item]) -> RuleFinding:
+def _conflict(autoscaler: LintedAutoscaler, conflicting: Sequence[Item]) -> RuleFinding:
     reference = autoscaler.reference
     return RuleFinding(
         autoscaler.item,
         "spec.scaleTargetRef",
         f"{reference.get('kind', '')} {autoscaler.item.namespace}/{reference.get('name', '')} is scaled by "
-        f"{_listed(rivals)} too: each undoes what the other does",
+        f"{_listed(conflicting)} too: each undoes what the other does",
         "keep one autoscaler for a target, with all its metrics: the highest proposal counts",
-        other=rivals[0],
+        other=conflicting[0],
     )
 
 
-def _scaled_objects(material: Material) -> dict[Key, list[Item]]:
+def _scaled_objects(context: LintContext) -> dict[Key, list[Item]]:
     found: dict[Key, list[Item]] = defaultdict(list)
-    for item in material.of_kind("keda.sh", "ScaledObject"):
+    for item in context.of_kind("keda.sh", "ScaledObject"):
         reference = mapping(item.spec.get("scaleTargetRef"))
         group = group_of(text(reference.get("apiVersion")) or "apps/v1")
         kind = text(reference.get("kind")) or "Deployment"
@@ -104,13 +108,19 @@ def _is_owned(item: Item, owner: Item) -> bool:
     return any((each.get("kind"), each.get("name")) == (owner.kind, owner.name) for each in owners)
 
 
-def _vertical(material: Material) -> Iterator[RuleFinding]:
+@rule(
+    "PSL012",
+    "vertical-autoscaler",
+    Severity.WARNING,
+    "A VerticalPodAutoscaler changes the requests that the autoscaler scales by.",
+)
+def vertical_autoscaler(context: LintContext) -> Iterator[RuleFinding]:
     targets: dict[Key, list[Item]] = defaultdict(list)
-    for item in material.of_kind("autoscaling.k8s.io", "VerticalPodAutoscaler"):
+    for item in context.of_kind("autoscaling.k8s.io", "VerticalPodAutoscaler"):
         reference = mapping(item.spec.get("targetRef"))
         group, kind = group_of(text(reference.get("apiVersion"))), text(reference.get("kind")).lower()
         targets[Key(group, kind, item.namespace, text(reference.get("name")))].append(item)
-    for autoscaler in material.autoscalers:
+    for autoscaler in context.autoscalers:
         for vertical in targets.get(autoscaler.target_key, ()):
             shared = sorted(_controlled(vertical) & {metric.resource for metric in autoscaler.metrics})
             if shared:
@@ -146,20 +156,3 @@ def _both(autoscaler: LintedAutoscaler, vertical: Item, shared: Sequence[str]) -
 def _listed(items: Sequence[Item]) -> str:
     shown = ", ".join(item.shown for item in items[:SHOWN])
     return shown if len(items) <= SHOWN else f"{shown} and {len(items) - SHOWN} more"
-
-
-SELECTORS = Rule(
-    "PSL007",
-    "overlapping-selectors",
-    Severity.ERROR,
-    "The selector of one autoscaled workload picks pods of another.",
-    _overlapping,
-)
-AUTOSCALERS = Rule("PSL008", "two-autoscalers", Severity.ERROR, "A target has several autoscalers.", _several)
-VERTICAL = Rule(
-    "PSL012",
-    "vertical-autoscaler",
-    Severity.WARNING,
-    "A VerticalPodAutoscaler changes the requests that the autoscaler scales by.",
-    _vertical,
-)

@@ -1,4 +1,4 @@
-"""Metrics that mean something else than their author may think: PSL006 totals, PSL020 memory alone, PSL025 resources.
+"""Metrics whose effect differs from the likely intention: PSL006 totals, PSL020 memory alone, PSL025 resources.
 
 Source: docs/spec/decision.md 6.5 (Object, Value target) to 6.8 (External, AverageValue target): a Value is compared as
 it is and multiplies the current replicas, an AverageValue is divided by them first.
@@ -8,8 +8,8 @@ import difflib
 import re
 from collections.abc import Iterator
 
-from podscaler.lint.model.findings import Rule, RuleFinding, Severity
-from podscaler.lint.model.lint_context import LintedAutoscaler, LintedMetric, Material
+from podscaler.lint.model.findings import RuleFinding, Severity, about, rule
+from podscaler.lint.model.lint_context import LintContext, LintedAutoscaler, LintedMetric
 
 _TOTALS = """
 total count qps rps rate queue queued messages jobs tasks backlog lag depth pending waiting connections sessions
@@ -20,14 +20,15 @@ ratio percent pct percentage utilization usage seconds milliseconds ms latency d
 avg average mean per age errors error oldest
 """
 MEASURED_RESOURCES = ("cpu", "memory")
-"""What metrics-server, and every other server of metrics.k8s.io that keeps to its documentation, reports."""
+"""The resources that metrics-server, and any other server of metrics.k8s.io by its documentation, reports."""
 _OTHER_NAMES = {"ram": "memory", "mem": "memory", "cores": "cpu", "processor": "cpu"}
 _RATE = re.compile(r"per_(second|minute)")
 _WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 
 
-def _totals(material: Material) -> Iterator[RuleFinding]:
-    for autoscaler in material.autoscalers:
+@rule("PSL006", "value-of-a-total", Severity.WARNING, "A metric that looks like a total has a target of type Value.")
+def value_of_a_total(context: LintContext) -> Iterator[RuleFinding]:
+    for autoscaler in context.autoscalers:
         for metric in autoscaler.metrics:
             if (
                 metric.type in ("Object", "External")
@@ -38,47 +39,51 @@ def _totals(material: Material) -> Iterator[RuleFinding]:
 
 
 def _is_total(name: str) -> bool:
-    """Whether a name says that it counts something for all pods together, and nothing else."""
+    """Whether the words of a name mean a count over all pods, and none of them a ratio, a duration or an average."""
     words = {word.lower() for word in _WORD.findall(_RATE.sub("rate", name))}
     return bool(words & set(_TOTALS.split())) and not words & set(_OTHERS.split())
 
 
 def _total(autoscaler: LintedAutoscaler, metric: LintedMetric) -> RuleFinding:
     value = metric.target.get("value", "")
-    return RuleFinding(
-        autoscaler.item,
+    return about(
+        autoscaler,
         f"{metric.path}.target.type",
         f"{metric.name} looks like a total over all pods, and target type Value compares it as it is: while it is "
         f"above {value}, every sync multiplies the replicas again, up to maxReplicas",
         "use target type AverageValue with what one pod can take, if it is a total",
-        other=autoscaler.target,
     )
 
 
-def _memory_only(material: Material) -> Iterator[RuleFinding]:
-    for autoscaler in material.autoscalers:
+@rule("PSL020", "memory-only", Severity.INFO, "Memory is the only metric.")
+def memory_only(context: LintContext) -> Iterator[RuleFinding]:
+    for autoscaler in context.autoscalers:
         if autoscaler.metrics and all(metric.resource == "memory" for metric in autoscaler.metrics):
-            yield RuleFinding(
-                autoscaler.item,
+            yield about(
+                autoscaler,
                 "spec.metrics",
                 "memory is the only metric: many programs keep memory that they once had, so that nothing is ever "
                 "scaled down, and more pods do not make the others smaller",
                 "add cpu or a metric of the load, or make sure that the program returns memory",
-                other=autoscaler.target,
             )
 
 
-def _unmeasured(material: Material) -> Iterator[RuleFinding]:
-    for autoscaler in material.autoscalers:
+@rule(
+    "PSL025",
+    "unknown-resource",
+    Severity.ERROR,
+    "A resource metric names a resource that the resource metrics API does not measure.",
+)
+def unknown_resource(context: LintContext) -> Iterator[RuleFinding]:
+    for autoscaler in context.autoscalers:
         for metric in autoscaler.metrics:
             if metric.resource and metric.resource not in MEASURED_RESOURCES:
-                yield RuleFinding(
-                    autoscaler.item,
+                yield about(
+                    autoscaler,
                     f"{metric.path}.name",
                     f"the resource metrics API measures {' and '.join(MEASURED_RESOURCES)}, and no {metric.resource}: "
                     "the metric fails at every sync",
                     _measured_instead(metric.resource),
-                    other=autoscaler.target,
                 )
 
 
@@ -86,20 +91,3 @@ def _measured_instead(resource: str) -> str:
     known = {name: name for name in MEASURED_RESOURCES} | _OTHER_NAMES
     close = difflib.get_close_matches(resource.lower(), known, n=1)
     return f"write {known[close[0]]}" if close else "use a metric of type Pods, Object or External for anything else"
-
-
-TOTALS = Rule(
-    "PSL006",
-    "value-of-a-total",
-    Severity.WARNING,
-    "A metric that looks like a total has a target of type Value.",
-    _totals,
-)
-MEMORY = Rule("PSL020", "memory-only", Severity.INFO, "Memory is the only metric.", _memory_only)
-UNMEASURED = Rule(
-    "PSL025",
-    "unknown-resource",
-    Severity.ERROR,
-    "A resource metric names a resource that the resource metrics API does not measure.",
-    _unmeasured,
-)

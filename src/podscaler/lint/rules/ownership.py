@@ -1,7 +1,7 @@
 """Manifests that set the replicas which an autoscaler owns (PSL005).
 
-Every apply of such a manifest puts the count back. In a cluster kubectl's last-applied annotation tells, and the
-managers of server-side apply.
+Every apply of such a manifest resets the replicas. In a cluster the rule reads kubectl's last-applied annotation and
+the managedFields of server-side apply.
 
 Source: the documentation of HorizontalPodAutoscaler, on migrating workloads to horizontal autoscaling.
 """
@@ -10,16 +10,17 @@ from collections.abc import Iterator
 
 from podscaler.api.schema import decoding
 from podscaler.api.text.json_text import DecodeError
-from podscaler.lint.model.findings import Rule, RuleFinding, Severity
+from podscaler.lint.model.findings import RuleFinding, Severity, rule
 from podscaler.lint.model.items import Item, mapping, mappings, text
-from podscaler.lint.model.lint_context import LintedAutoscaler, Material
+from podscaler.lint.model.lint_context import LintContext, LintedAutoscaler
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _FIELD = "spec.replicas"
 
 
-def _owned(material: Material) -> Iterator[RuleFinding]:
-    for autoscaler in material.autoscalers:
+@rule("PSL005", "replicas-in-manifest", Severity.WARNING, "A manifest sets the replicas that an autoscaler owns.")
+def replicas_in_manifest(context: LintContext) -> Iterator[RuleFinding]:
+    for autoscaler in context.autoscalers:
         target = autoscaler.target
         by = _set_by(target) if target and not target.faults else ""
         if target and by:
@@ -37,7 +38,7 @@ def _found(autoscaler: LintedAutoscaler, target: Item, by: str) -> RuleFinding:
 
 
 def _set_by(target: Item) -> str:
-    """Who sets the replicas of an object, empty where nobody does."""
+    """By what the replicas of an object are set, in words for the message; empty where they are not."""
     if not target.origin.is_live:
         return "the manifest" if "replicas" in mapping(target.given.get("spec")) else ""
     meta = mapping(target.given.get("metadata"))
@@ -51,18 +52,9 @@ def _set_by(target: Item) -> str:
 
 
 def _last_applied(meta: dict[str, object]) -> dict[str, object]:
-    """What kubectl applied last; empty where nothing can be read."""
+    """The object that kubectl applied last; empty without a readable annotation."""
     written = text(mapping(meta.get("annotations")).get(LAST_APPLIED))
     try:
         return mapping(decoding.parse_json(written.encode())) if written else {}
     except DecodeError:
         return {}
-
-
-REPLICAS = Rule(
-    "PSL005",
-    "replicas-in-manifest",
-    Severity.WARNING,
-    "A manifest sets the replicas that an autoscaler owns.",
-    _owned,
-)

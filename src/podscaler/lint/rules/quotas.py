@@ -1,18 +1,21 @@
 """Replicas that the namespace's ResourceQuotas do not allow: PSL004 minReplicas, PSL023 maxReplicas.
 
-What other pods of the namespace use comes on top and is not counted; nor are quotas with scopes. So what is said is
-certain, and not all that could be said.
+The usage of other pods of the namespace, and quotas with scopes, are not counted: each finding is certain, but not
+every conflict is found.
 
 Source: the documentation of ResourceQuota.
 """
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from podscaler.lint.model import amounts, workloads
-from podscaler.lint.model.findings import Rule, RuleFinding, Severity
+from podscaler.api.machinery import quantity
+from podscaler.lint.model import workloads
+from podscaler.lint.model.findings import RuleFinding, Severity, rule
 from podscaler.lint.model.items import Item, mapping
-from podscaler.lint.model.lint_context import LintedAutoscaler, Material
+from podscaler.lint.model.lint_context import LintContext, LintedAutoscaler
 from podscaler.lint.model.workloads import Workload
 
 POD_MILLI = 1000
@@ -21,21 +24,23 @@ _PODS = frozenset({"pods", "count/pods"})
 
 @dataclass(frozen=True, slots=True)
 class _Limit:
-    """What one entry of a quota allows of the target: so many replicas at most."""
+    """The replicas of the target that one entry of a quota allows."""
 
     quota: Item
     entry: str
     replicas: int
 
 
-def _below_minimum(material: Material) -> Iterator[RuleFinding]:
-    for autoscaler, limit in _limits(material):
+@rule("PSL004", "quota-below-minimum", Severity.ERROR, "A ResourceQuota allows fewer pods than minReplicas.")
+def quota_below_minimum(context: LintContext) -> Iterator[RuleFinding]:
+    for autoscaler, limit in _limits(context):
         if limit.replicas < autoscaler.least:
             yield _found(autoscaler, limit, "minReplicas", autoscaler.least, "the least that is asked for never runs")
 
 
-def _below_maximum(material: Material) -> Iterator[RuleFinding]:
-    for autoscaler, limit in _limits(material):
+@rule("PSL023", "quota-below-maximum", Severity.WARNING, "A ResourceQuota allows fewer pods than maxReplicas.")
+def quota_below_maximum(context: LintContext) -> Iterator[RuleFinding]:
+    for autoscaler, limit in _limits(context):
         if autoscaler.least <= limit.replicas < autoscaler.most:
             yield _found(autoscaler, limit, "maxReplicas", autoscaler.most, "the rest stays without pods")
 
@@ -51,11 +56,11 @@ def _found(autoscaler: LintedAutoscaler, limit: _Limit, field: str, replicas: in
     )
 
 
-def _limits(material: Material) -> Iterator[tuple[LintedAutoscaler, _Limit]]:
+def _limits(context: LintContext) -> Iterator[tuple[LintedAutoscaler, _Limit]]:
     """The strictest limit of each autoscaler that has one."""
-    for autoscaler in material.autoscalers:
-        workload = workloads.target_of(autoscaler, material)
-        quotas = material.of_kind("", "ResourceQuota", autoscaler.item.namespace) if workload else ()
+    for autoscaler in context.autoscalers:
+        workload = workloads.target_of(autoscaler, context)
+        quotas = context.of_kind("", "ResourceQuota", autoscaler.item.namespace) if workload else ()
         found = [limit for quota in quotas if workload for limit in _limits_of(quota, workload)]
         if found:
             yield autoscaler, min(found, key=lambda limit: limit.replicas)
@@ -65,14 +70,14 @@ def _limits_of(quota: Item, workload: Workload) -> Iterator[_Limit]:
     spec = mapping(quota.obj.get("spec"))
     if quota.faults or spec.get("scopes") or spec.get("scopeSelector"):
         return
-    for entry, hard_milli in amounts.milli(spec.get("hard")).items():
+    for entry, hard_milli in _amounts_milli(spec.get("hard")).items():
         one_milli = _of_one_pod(entry, workload)
         if one_milli:
             yield _Limit(quota, entry, max(hard_milli, 0) // one_milli)
 
 
 def _of_one_pod(entry: str, workload: Workload) -> int | None:
-    """What one pod takes of an entry, in thousandths, at the least; None where that is not known."""
+    """The least that one pod uses of an entry, in thousandths; None where it is not known."""
     if entry in _PODS:
         return POD_MILLI
     kind, _, resource = entry.rpartition(".")
@@ -82,17 +87,11 @@ def _of_one_pod(entry: str, workload: Workload) -> int | None:
     return sum(amount or 0 for amount in each)
 
 
-MINIMUM = Rule(
-    "PSL004",
-    "quota-below-minimum",
-    Severity.ERROR,
-    "A ResourceQuota allows fewer pods than minReplicas.",
-    _below_minimum,
-)
-MAXIMUM = Rule(
-    "PSL023",
-    "quota-below-maximum",
-    Severity.WARNING,
-    "A ResourceQuota allows fewer pods than maxReplicas.",
-    _below_maximum,
-)
+def _amounts_milli(hard: Any) -> dict[str, int]:
+    """The entries of a quota's `hard` in thousandths; entries that are not quantities are left out."""
+    found = {}
+    for name, amount in mapping(hard).items():
+        if isinstance(amount, str | int) and not isinstance(amount, bool):
+            with contextlib.suppress(quantity.QuantityError):
+                found[name] = quantity.parse(str(amount)).milli_value()
+    return found

@@ -1,4 +1,4 @@
-"""Targets that what is measured never leaves: PSL011 by the tolerance, PSL016 by the containers' limits.
+"""Targets that usage cannot exceed: PSL011 because of the tolerance, PSL016 because of the containers' limits.
 
 Source: docs/spec/decision.md 6.3 (Utilisation target): nothing happens while the ratio of usage to target is within the
 tolerance of 1.
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from podscaler.api.machinery import quantity
 from podscaler.core.model import settings
 from podscaler.lint.model import workloads
-from podscaler.lint.model.findings import Rule, RuleFinding, Severity
-from podscaler.lint.model.lint_context import LintedAutoscaler, LintedMetric, Material
+from podscaler.lint.model.findings import RuleFinding, Severity, about, rule
+from podscaler.lint.model.lint_context import LintContext, LintedAutoscaler, LintedMetric
 from podscaler.lint.model.workloads import Workload
 
 WIDE_RATIO = 0.5
@@ -19,7 +19,7 @@ WIDE_RATIO = 0.5
 
 @dataclass(frozen=True, slots=True)
 class _Reach:
-    """A utilization target beside the highest utilization that the limits allow, both in percent of requests."""
+    """A utilization target, and the highest utilization that the limits allow, both in percent of requests."""
 
     autoscaler: LintedAutoscaler
     metric: LintedMetric
@@ -29,11 +29,17 @@ class _Reach:
     limits: str
 
 
-def _hidden(material: Material) -> Iterator[RuleFinding]:
-    for autoscaler in material.autoscalers:
+@rule(
+    "PSL011",
+    "tolerance-hides-target",
+    Severity.WARNING,
+    "The tolerance is so wide that the metric hardly ever, or never, leaves it.",
+)
+def tolerance_hides_target(context: LintContext) -> Iterator[RuleFinding]:
+    for autoscaler in context.autoscalers:
         for direction in ("scaleUp", "scaleDown"):
             yield from _wide(autoscaler, direction)
-    for reach in _reaches(material):
+    for reach in _reaches(context):
         if reach.target_pct < reach.highest_pct <= reach.target_pct * (1 + reach.tolerance_ratio):
             stated = "" if _is_stated(reach.autoscaler) else " (the controller's default)"
             yield _found(
@@ -42,8 +48,14 @@ def _hidden(material: Material) -> Iterator[RuleFinding]:
             )
 
 
-def _beyond(material: Material) -> Iterator[RuleFinding]:
-    for reach in _reaches(material):
+@rule(
+    "PSL016",
+    "utilization-unreachable",
+    Severity.ERROR,
+    "The utilization target is more than the containers' limits allow.",
+)
+def utilization_unreachable(context: LintContext) -> Iterator[RuleFinding]:
+    for reach in _reaches(context):
         if reach.target_pct >= reach.highest_pct:
             yield _found(reach, f"the target is {reach.target_pct} %")
 
@@ -60,7 +72,7 @@ def _found(reach: _Reach, reason: str) -> RuleFinding:
 
 
 def _wide(autoscaler: LintedAutoscaler, direction: str) -> Iterator[RuleFinding]:
-    """Tolerances that leave little to react to, whatever the metric is."""
+    """Tolerances so wide that the direction hardly ever scales, whatever the metric is."""
     written = autoscaler.rules(direction).get("tolerance")
     ratio = _ratio(written)
     if ratio is None or ratio < WIDE_RATIO or autoscaler.is_disabled(direction):
@@ -71,19 +83,18 @@ def _wide(autoscaler: LintedAutoscaler, direction: str) -> Iterator[RuleFinding]
         effect = f"nothing is scaled down before the metric is {100 * (1 - ratio):g} % of its target"
     else:
         effect = "nothing is ever scaled down, not even at no load at all"
-    yield RuleFinding(
-        autoscaler.item,
+    yield about(
+        autoscaler,
         f"spec.behavior.{direction}.tolerance",
         f"tolerance is a ratio, and {written} means {100 * ratio:g} %: {effect}",
         "write 0.1 for ten percent, and change the target itself where it is not meant",
-        other=autoscaler.target,
     )
 
 
-def _reaches(material: Material) -> Iterator[_Reach]:
+def _reaches(context: LintContext) -> Iterator[_Reach]:
     """The utilization targets whose highest value is known."""
-    for autoscaler in material.autoscalers:
-        workload = None if autoscaler.is_disabled("scaleUp") else workloads.target_of(autoscaler, material)
+    for autoscaler in context.autoscalers:
+        workload = None if autoscaler.is_disabled("scaleUp") else workloads.target_of(autoscaler, context)
         for metric in autoscaler.metrics if workload else ():
             target_pct = metric.target.get("averageUtilization")
             highest_pct = _highest_pct(workload, metric) if workload and metric.resource and target_pct else None
@@ -113,19 +124,3 @@ def _is_stated(autoscaler: LintedAutoscaler) -> bool:
 
 def _ratio(tolerance: str | None) -> float | None:
     return None if tolerance is None else quantity.parse(tolerance).approximate_float()
-
-
-TOLERANCE = Rule(
-    "PSL011",
-    "tolerance-hides-target",
-    Severity.WARNING,
-    "The tolerance is so wide that the metric hardly ever, or never, leaves it.",
-    _hidden,
-)
-UTILIZATION = Rule(
-    "PSL016",
-    "utilization-unreachable",
-    Severity.ERROR,
-    "The utilization target is more than the containers' limits allow.",
-    _beyond,
-)

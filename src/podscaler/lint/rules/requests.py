@@ -1,4 +1,4 @@
-"""Targets of utilization that need what the pod template does not have: PSL001 requests, PSL019 the container.
+"""Utilization targets without what they need in the pod template: PSL001 requests, PSL019 the container.
 
 Source: docs/spec/decision.md 6.2 (Requests): one container without a request fails the metric for all pods.
 """
@@ -6,17 +6,23 @@ Source: docs/spec/decision.md 6.2 (Requests): one container without a request fa
 from collections.abc import Iterator
 
 from podscaler.lint.model import workloads
-from podscaler.lint.model.findings import Rule, RuleFinding, Severity
-from podscaler.lint.model.lint_context import LintedAutoscaler, LintedMetric, Material
+from podscaler.lint.model.findings import RuleFinding, Severity, about, rule
+from podscaler.lint.model.lint_context import LintContext, LintedAutoscaler, LintedMetric
 from podscaler.lint.model.workloads import MeasuredContainer, Workload
 from podscaler.lint.rules.metrics import MEASURED_RESOURCES
 
 _POD_REQUESTS = "spec.template.spec.resources.requests"
 
 
-def _missing_requests(material: Material) -> Iterator[RuleFinding]:
-    for autoscaler in material.autoscalers:
-        workload = workloads.target_of(autoscaler, material)
+@rule(
+    "PSL001",
+    "missing-request",
+    Severity.ERROR,
+    "A utilization target needs a request that a container of the pod template does not have.",
+)
+def missing_request(context: LintContext) -> Iterator[RuleFinding]:
+    for autoscaler in context.autoscalers:
+        workload = workloads.target_of(autoscaler, context)
         for metric in autoscaler.metrics if workload else ():
             is_measured = metric.resource in MEASURED_RESOURCES
             if workload and is_measured and metric.target.get("type") == "Utilization":
@@ -60,33 +66,22 @@ def _missing_for_pod(autoscaler: LintedAutoscaler, metric: LintedMetric, workloa
     )
 
 
-def _missing_containers(material: Material) -> Iterator[RuleFinding]:
-    for autoscaler in material.autoscalers:
-        workload = workloads.target_of(autoscaler, material)
-        names = [container.name for container in workload.containers] if workload else []
-        for metric in autoscaler.metrics if workload else ():
-            if metric.container and metric.container not in names:
-                yield RuleFinding(
-                    autoscaler.item,
-                    f"{metric.path}.container",
-                    f"{autoscaler.target.shown if autoscaler.target else ''} has no container {metric.container} whose "
-                    f"use could be measured; it has {', '.join(names)}",
-                    "name one of its containers or sidecars",
-                    other=autoscaler.target,
-                )
-
-
-REQUESTS = Rule(
-    "PSL001",
-    "missing-request",
-    Severity.ERROR,
-    "A utilization target needs a request that a container of the pod template does not have.",
-    _missing_requests,
-)
-CONTAINERS = Rule(
+@rule(
     "PSL019",
     "container-not-found",
     Severity.ERROR,
     "A ContainerResource metric names a container that the pod template does not have.",
-    _missing_containers,
 )
+def container_not_found(context: LintContext) -> Iterator[RuleFinding]:
+    for autoscaler in context.autoscalers:
+        workload = workloads.target_of(autoscaler, context)
+        names = [container.name for container in workload.containers] if workload else []
+        for metric in autoscaler.metrics if workload else ():
+            if metric.container and metric.container not in names:
+                yield about(
+                    autoscaler,
+                    f"{metric.path}.container",
+                    f"{autoscaler.target.shown if autoscaler.target else ''} has no container {metric.container} whose "
+                    f"use could be measured; it has {', '.join(names)}",
+                    "name one of its containers or sidecars",
+                )

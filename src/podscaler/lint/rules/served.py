@@ -1,4 +1,4 @@
-"""Metrics that no adapter of the cluster serves (PSL013). Says nothing about files alone.
+"""Metrics that no adapter of the cluster serves (PSL013). Yields nothing for files alone.
 
 Source: docs/spec/decision.md 7 (Metrics client): which API serves which type; the discovery documents of metrics
 adapters.
@@ -6,8 +6,8 @@ adapters.
 
 from collections.abc import Iterator, Mapping
 
-from podscaler.lint.model.findings import Rule, RuleFinding, Severity
-from podscaler.lint.model.lint_context import LintedAutoscaler, LintedMetric, Material
+from podscaler.lint.model.findings import RuleFinding, Severity, about, rule
+from podscaler.lint.model.lint_context import LintContext, LintedAutoscaler, LintedMetric
 
 RESOURCE, CUSTOM, EXTERNAL = "metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"
 GROUPS: Mapping[str, str] = {
@@ -20,12 +20,13 @@ GROUPS: Mapping[str, str] = {
 """The group that serves each type of metric."""
 
 _UNLISTED = frozenset({"externalmetrics"})
-"""What adapters list that do not list their metrics."""
+"""Resources in the discovery of adapters that do not list their metrics."""
 
 
-def _unserved(material: Material) -> Iterator[RuleFinding]:
-    served = material.cluster.metrics if material.cluster else {}
-    for autoscaler in material.autoscalers:
+@rule("PSL013", "metric-not-served", Severity.ERROR, "No adapter of the cluster serves the metric.")
+def metric_not_served(context: LintContext) -> Iterator[RuleFinding]:
+    served = context.cluster.metrics if context.cluster else {}
+    for autoscaler in context.autoscalers:
         for metric in autoscaler.metrics:
             group = GROUPS[metric.type]
             if group in served:
@@ -36,20 +37,18 @@ def _checked(
     autoscaler: LintedAutoscaler, metric: LintedMetric, group: str, listed: frozenset[str] | None
 ) -> Iterator[RuleFinding]:
     if listed is None:
-        yield RuleFinding(
-            autoscaler.item,
+        yield about(
+            autoscaler,
             metric.path,
             f"the cluster does not serve {group}, which metrics of type {metric.type} come from",
             "install metrics-server" if group == RESOURCE else "install an adapter that serves it",
-            other=autoscaler.target,
         )
     elif group != RESOURCE and listed - _UNLISTED and not _is_listed(metric, listed):
-        yield RuleFinding(
-            autoscaler.item,
+        yield about(
+            autoscaler,
             f"{metric.path}.metric.name",
             f"{metric.name} is not among the {len(listed)} metrics that {group} lists{_for(metric)}",
             f"see `kubectl get --raw /apis/{group}` for the versions and their metrics, and the adapter's rules",
-            other=autoscaler.target,
         )
 
 
@@ -73,6 +72,3 @@ def _for(metric: LintedMetric) -> str:
 def _described(metric: LintedMetric) -> str:
     kind: str = (metric.source.get("describedObject") or {}).get("kind", "")
     return kind
-
-
-METRICS = Rule("PSL013", "metric-not-served", Severity.ERROR, "No adapter of the cluster serves the metric.", _unserved)

@@ -1,4 +1,4 @@
-"""Targets that cannot be scaled (PSL002), or are not there (PSL003).
+"""Targets that cannot be scaled (PSL002), or do not exist (PSL003).
 
 Source: docs/spec/decision.md 2 (Reconcile in order): the target is found by group and kind, whatever version the
 reference names.
@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from functools import cache
 
 from podscaler.api.kinds import catalog
-from podscaler.lint.model.findings import Rule, RuleFinding, Severity
+from podscaler.lint.model.findings import RuleFinding, Severity, about, rule
 from podscaler.lint.model.items import mapping, mappings, text
-from podscaler.lint.model.lint_context import LintedAutoscaler, Material
+from podscaler.lint.model.lint_context import LintContext, LintedAutoscaler
 
 _REFERENCE = "spec.scaleTargetRef"
 _CRD = ("apiextensions.k8s.io", "CustomResourceDefinition")
@@ -19,40 +19,40 @@ _NEVER_SCALED = frozenset({("batch", "job"), ("batch", "cronjob"), ("", "pod"), 
 _MOVED = frozenset({"deployment", "replicaset", "daemonset"})
 
 
-def _unscalable(material: Material) -> Iterator[RuleFinding]:
-    defined = _defined(material)
-    for autoscaler in material.autoscalers:
-        reason = _reason(autoscaler, material, defined)
+@rule("PSL002", "target-without-scale", Severity.ERROR, "The target is of a kind that cannot be scaled.")
+def target_without_scale(context: LintContext) -> Iterator[RuleFinding]:
+    defined = _defined(context)
+    for autoscaler in context.autoscalers:
+        reason = _reason(autoscaler, context, defined)
         if reason:
-            yield RuleFinding(
-                autoscaler.item,
+            yield about(
+                autoscaler,
                 f"{_REFERENCE}.kind",
                 f"the target {_shown(autoscaler)} {reason}: the autoscaler never scales anything",
                 f"name {_SCALED}",
-                other=autoscaler.target,
             )
 
 
-def _reason(autoscaler: LintedAutoscaler, material: Material, defined: dict[tuple[str, str], bool]) -> str:
-    """Why the target cannot be scaled, empty where it can be or that is not known."""
+def _reason(autoscaler: LintedAutoscaler, context: LintContext, defined: dict[tuple[str, str], bool]) -> str:
+    """Why the target cannot be scaled; empty where it can be, or where that is not known."""
     kind = (autoscaler.target_key.group, autoscaler.target_key.kind)
     if kind[0] == "extensions" and kind[1] in _MOVED:
         return "is named in the group extensions, which no longer has it (write apps/v1)"
-    is_scalable = _scalable(kind, material, defined)
+    is_scalable = _scalable(kind, context, defined)
     if is_scalable is False:
         return "has no scale subresource"
-    if is_scalable is None and material.cluster and kind in material.cluster.unserved:
+    if is_scalable is None and context.cluster and kind in context.cluster.unserved:
         return "is of a kind that the cluster does not serve"
     if is_scalable is None and kind[0] == "apps":
         return "is of a kind that the group apps does not have"
     return ""
 
 
-def _scalable(kind: tuple[str, str], material: Material, defined: dict[tuple[str, str], bool]) -> bool | None:
+def _scalable(kind: tuple[str, str], context: LintContext, defined: dict[tuple[str, str], bool]) -> bool | None:
     """Whether a kind has a scale; None where that is not known."""
     if kind in _NEVER_SCALED:
         return False
-    served = material.cluster.scalable if material.cluster else {}
+    served = context.cluster.scalable if context.cluster else {}
     for known in (_built_in(), defined, served):
         if kind in known:
             return known[kind]
@@ -64,10 +64,10 @@ def _built_in() -> dict[tuple[str, str], bool]:
     return {(each.group, each.kind.lower()): each.scale is not None for each in catalog.RESOURCES}
 
 
-def _defined(material: Material) -> dict[tuple[str, str], bool]:
+def _defined(context: LintContext) -> dict[tuple[str, str], bool]:
     """Whether the kinds of CustomResourceDefinitions among the objects have a scale in any version."""
     found = {}
-    for item in material.of_kind(*_CRD):
+    for item in context.of_kind(*_CRD):
         spec = mapping(item.obj.get("spec"))
         kind = (text(spec.get("group")), text(mapping(spec.get("names")).get("kind")).lower())
         versions = mappings(spec.get("versions"))
@@ -75,37 +75,38 @@ def _defined(material: Material) -> dict[tuple[str, str], bool]:
     return found
 
 
-def _missing(material: Material) -> Iterator[RuleFinding]:
-    for autoscaler in material.autoscalers:
-        if autoscaler.target is None and _should_be_there(autoscaler, material):
-            place = "in the cluster" if material.cluster else "among the files"
+@rule("PSL003", "target-not-found", Severity.ERROR, "The target is not there.")
+def target_not_found(context: LintContext) -> Iterator[RuleFinding]:
+    for autoscaler in context.autoscalers:
+        if autoscaler.target is None and _should_be_there(autoscaler, context):
+            place = "in the cluster" if context.cluster else "among the files"
             yield RuleFinding(
                 autoscaler.item,
                 f"{_REFERENCE}.name",
-                f"the target {_shown(autoscaler)} is not {place}{_similar(autoscaler, material)}",
+                f"the target {_shown(autoscaler)} is not {place}{_similar(autoscaler, context)}",
                 "name an object of the autoscaler's own namespace that is there",
             )
 
 
-def _should_be_there(autoscaler: LintedAutoscaler, material: Material) -> bool:
-    """Whether enough is given to say that a target is missing: its namespace has workloads, or a cluster was asked."""
+def _should_be_there(autoscaler: LintedAutoscaler, context: LintContext) -> bool:
+    """Whether a missing target is an error: its kind is listed from the cluster, or its namespace has workloads."""
     key = autoscaler.target_key
-    if material.cluster and (key.group, key.kind) in material.cluster.listed:
+    if context.cluster and (key.group, key.kind) in context.cluster.listed:
         return True
-    if material.of_kind(key.group, key.kind, key.namespace):
+    if context.of_kind(key.group, key.kind, key.namespace):
         return True
     is_known = _built_in().get((key.group, key.kind), False)
-    return is_known and any(material.of_kind(*kind, key.namespace) for kind, scales in _built_in().items() if scales)
+    return is_known and any(context.of_kind(*kind, key.namespace) for kind, scales in _built_in().items() if scales)
 
 
-def _similar(autoscaler: LintedAutoscaler, material: Material) -> str:
-    """A hint at what may have been meant, empty without one."""
+def _similar(autoscaler: LintedAutoscaler, context: LintContext) -> str:
+    """A hint at an object of the same name, empty without one."""
     key = autoscaler.target_key
-    for item in material.of_kind(key.group, key.kind):
+    for item in context.of_kind(key.group, key.kind):
         if item.name == key.name:
             return f"; there is {item.shown}, but an autoscaler only scales within its own namespace"
     for kind, scales in _built_in().items():
-        for item in material.of_kind(*kind, key.namespace) if scales else ():
+        for item in context.of_kind(*kind, key.namespace) if scales else ():
             if item.name == key.name:
                 return f"; there is {item.shown}"
     return ""
@@ -114,13 +115,3 @@ def _similar(autoscaler: LintedAutoscaler, material: Material) -> str:
 def _shown(autoscaler: LintedAutoscaler) -> str:
     reference = autoscaler.reference
     return f"{reference.get('kind', '')} {autoscaler.target_key.namespace}/{reference.get('name', '')}"
-
-
-UNSCALABLE = Rule(
-    "PSL002",
-    "target-without-scale",
-    Severity.ERROR,
-    "The target is of a kind that cannot be scaled.",
-    _unscalable,
-)
-MISSING = Rule("PSL003", "target-not-found", Severity.ERROR, "The target is not there.", _missing)

@@ -1,22 +1,24 @@
-"""Objects that the API server would refuse: PSL000 for every fault, PSL017 for the one that zero replicas make.
+"""Objects that an API server rejects: PSL000 every API error, PSL017 zero replicas, PSL018 versions no longer served.
 
-Source: docs/spec/api.md 2 (Validation).
+Source: docs/spec/api.md 2 (Validation), 6 (Older versions); the deprecation guide of Kubernetes.
 """
 
 import difflib
 import re
 from collections.abc import Iterator
 
+from podscaler.api.kinds.autoscaling import conversion
 from podscaler.api.schema import schema
-from podscaler.lint.model.findings import Rule, RuleFinding, Severity
+from podscaler.lint.model.findings import RuleFinding, Severity, rule
 from podscaler.lint.model.items import APIFinding, Item
-from podscaler.lint.model.lint_context import Material, is_autoscaler
+from podscaler.lint.model.lint_context import LintContext, is_autoscaler
 
 _ZERO = "to support scaling to zero replicas"
 
 
-def _refused(material: Material) -> Iterator[RuleFinding]:
-    for item in material.items:
+@rule("PSL000", "refused", Severity.ERROR, "The API server would refuse the object.")
+def refused(context: LintContext) -> Iterator[RuleFinding]:
+    for item in context.items:
         for fault in item.faults:
             if not _is_about_zero(item, fault):
                 message = f"{fault.field}: {fault.text}" if fault.field else fault.text
@@ -36,7 +38,7 @@ _NO_OBJECT = "write one Kubernetes object in each document, with apiVersion and 
 
 
 def _fix(item: Item, fault: APIFinding) -> str:
-    """What to write instead, as far as the words of the API server tell."""
+    """How to correct the fault, derived from the text of the API error."""
     if unknown := _UNKNOWN.search(fault.text):
         return _fix_of_unknown(item, unknown["path"])
     if repeated := _REPEATED.search(fault.text):
@@ -59,7 +61,7 @@ def _without_indexes(path: str) -> str:
 
 
 def _fix_of_unknown(item: Item, path: str) -> str:
-    """The name that was probably meant, else that the field goes."""
+    """The most similar name of a field, else the advice to remove it."""
     parent, _, name = path.rpartition(".")
     close = difflib.get_close_matches(name, _fields(item, _without_indexes(parent)), n=1)
     return f"write {close[0]} in place of {name}" if close else f"remove {path}"
@@ -75,8 +77,14 @@ def _fields(item: Item, parent: str) -> list[str]:
     return [each.name for each in message.json_fields()] if message else []
 
 
-def _without_waking_metric(material: Material) -> Iterator[RuleFinding]:
-    for item in material.items:
+@rule(
+    "PSL017",
+    "zero-without-waking-metric",
+    Severity.ERROR,
+    "minReplicas is 0 without a metric of type Object or External.",
+)
+def zero_without_waking_metric(context: LintContext) -> Iterator[RuleFinding]:
+    for item in context.items:
         if any(_is_about_zero(item, fault) for fault in item.faults):
             yield RuleFinding(
                 item,
@@ -90,11 +98,25 @@ def _is_about_zero(item: Item, fault: APIFinding) -> bool:
     return is_autoscaler(item) and fault.field == "spec.metrics" and fault.text.endswith(_ZERO)
 
 
-REFUSED = Rule("PSL000", "refused", Severity.ERROR, "The API server would refuse the object.", _refused)
-ZERO = Rule(
-    "PSL017",
-    "zero-without-waking-metric",
-    Severity.ERROR,
-    "minReplicas is 0 without a metric of type Object or External.",
-    _without_waking_metric,
-)
+_WORKLOADS = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"})
+_WORKLOADS_GONE = "1.16"
+_WORKLOAD_VERSIONS = frozenset({"extensions/v1beta1", "apps/v1beta1", "apps/v1beta2"})
+
+
+@rule("PSL018", "removed-api-version", Severity.ERROR, "The object is of a version that Kubernetes no longer serves.")
+def removed_api_version(context: LintContext) -> Iterator[RuleFinding]:
+    for item in context.items:
+        warning, fix = _autoscaler(item) if is_autoscaler(item) else _workload(item)
+        if warning:
+            yield RuleFinding(item, "apiVersion", warning, fix)
+
+
+def _autoscaler(item: Item) -> tuple[str, str]:
+    version = conversion.VERSIONS.get(item.api_version)
+    return version.deprecation if version else "", "podscaler convert FILE --to autoscaling/v2"
+
+
+def _workload(item: Item) -> tuple[str, str]:
+    if item.kind not in _WORKLOADS or item.api_version not in _WORKLOAD_VERSIONS:
+        return "", ""
+    return f"{item.api_version} {item.kind} is unavailable in v{_WORKLOADS_GONE}+", "write apps/v1, with a selector"

@@ -92,7 +92,7 @@ def test_a_complete_pod_stays_as_it_is() -> None:
 )
 def test_faults(item: dict[str, Any], requests: dict[str, str], limits: dict[str, str], expected: list[str]) -> None:
     """Bounds and ratios are judged in upstream's words."""
-    assert pod_limits.faults(_pod(requests, limits), _range(**item)) == expected
+    assert pod_limits.violations(_pod(requests, limits), _range(**item)) == expected
 
 
 def test_a_pod_is_the_sum_of_its_containers() -> None:
@@ -101,6 +101,6 @@ def test_a_pod_is_the_sum_of_its_containers() -> None:
     large = {"name": "l", "resources": {"limits": {"cpu": "5"}}}
     pod = _pod({}, {"cpu": "1"}, initContainers=[sidecar])
     limit_range = _range(type="Pod", max={"cpu": "1"})
-    assert pod_limits.faults(pod, limit_range) == ["maximum cpu usage per Pod is 1, but limit is 2"]
+    assert pod_limits.violations(pod, limit_range) == ["maximum cpu usage per Pod is 1, but limit is 2"]
     pod["spec"]["initContainers"].append(large)
-    assert pod_limits.faults(pod, limit_range) == ["maximum cpu usage per Pod is 1, but limit is 5"]
+    assert pod_limits.violations(pod, limit_range) == ["maximum cpu usage per Pod is 1, but limit is 5"]

@@ -28,7 +28,7 @@ def _pod(status: dict[str, Any], *, init: list[dict[str, Any]] | None = None, **
 
 
 def _shown(pod: dict[str, Any]) -> tuple[str, str, str]:
-    cells = pod_table.row(pod, _NOW_NS)
+    cells = pod_table.PRINTER.row(pod, _NOW_NS)
     return cells[1], cells[2], cells[3]
 
 
@@ -147,5 +147,5 @@ def test_wide_cells() -> None:
     """Address, node, nominated node and readiness gates, `<none>` where there are none."""
     pod = _pod({"podIPs": [{"ip": "127.9.0.2"}], "conditions": [{"type": "g/a", "status": "True"}]})
     pod["spec"] |= {"nodeName": "n", "readinessGates": [{"conditionType": "g/a"}, {"conditionType": "g/b"}]}
-    assert pod_table.row(pod, _NOW_NS)[5:] == ["127.9.0.2", "n", "<none>", "1/2"]
-    assert pod_table.row(_pod({}), _NOW_NS)[5:] == ["<none>"] * 4
+    assert pod_table.PRINTER.row(pod, _NOW_NS)[5:] == ["127.9.0.2", "n", "<none>", "1/2"]
+    assert pod_table.PRINTER.row(_pod({}), _NOW_NS)[5:] == ["<none>"] * 4

@@ -2,7 +2,7 @@
 
 import pytest
 
-from podscaler.api.kinds.networking import service_traffic_validation
+from podscaler.api.kinds.networking import service_validation
 from podscaler.api.resource.resources import Object
 
 PLAIN: Object = {"type": "ClusterIP", "clusterIP": "10.0.0.7", "clusterIPs": ["10.0.0.7"], "selector": {"a": "b"}}
@@ -27,7 +27,7 @@ PLAIN: Object = {"type": "ClusterIP", "clusterIP": "10.0.0.7", "clusterIPs": ["1
 )
 def test_policies(fields: Object, faults: list[str]) -> None:
     """They are of the known ones, and fit how the Service is reached."""
-    assert [str(fault) for fault in service_traffic_validation.faults({**PLAIN, **fields})] == faults
+    assert [str(fault) for fault in service_validation.traffic_errors({**PLAIN, **fields})] == faults
 
 
 @pytest.mark.parametrize(
@@ -37,15 +37,15 @@ def test_policies(fields: Object, faults: list[str]) -> None:
 def test_node_ports_are_of_a_range(number: int, is_taken: bool) -> None:
     """Both ends belong to it; a port that the Service has already is not judged again."""
     spec = {**PLAIN, "type": "NodePort", "ports": [{"port": 80, "nodePort": number}]}
-    assert (service_traffic_validation.allocation_faults(spec, None) == []) is is_taken
-    assert service_traffic_validation.allocation_faults(spec, spec) == []
+    assert (service_validation.allocation_errors(spec, None) == []) is is_taken
+    assert service_validation.allocation_errors(spec, spec) == []
 
 
 def test_only_services_without_address_and_selector_name_the_other_family() -> None:
     """The cluster has IPv4."""
     both = {**PLAIN, "ipFamilies": ["IPv4", "IPv6"]}
     headless = {"type": "ClusterIP", "clusterIP": "None", "clusterIPs": ["None"], "ipFamilies": ["IPv4", "IPv6"]}
-    assert [str(fault) for fault in service_traffic_validation.allocation_faults(both, None)] == [
+    assert [str(fault) for fault in service_validation.allocation_errors(both, None)] == [
         'spec.ipFamilies[1]: Invalid value: "IPv6": not configured on this cluster'
     ]
-    assert service_traffic_validation.allocation_faults(headless, None) == []
+    assert service_validation.allocation_errors(headless, None) == []

@@ -19,7 +19,7 @@ OLD: dict[str, Any] = {
 def updated(**changes: Any) -> dict[str, Any]:
     """The changed fields as they are after an update of OLD."""
     new = {**OLD, "ports": [{**port} for port in OLD["ports"]], **changes}
-    service_update.settle(new, OLD)
+    service_update.reconcile(new, OLD)
     return new
 
 

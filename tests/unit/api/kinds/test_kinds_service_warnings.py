@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.api.kinds.networking import service_warnings
+from podscaler.api.kinds.networking import service
 
 
 @pytest.mark.parametrize(
@@ -44,4 +44,4 @@ from podscaler.api.kinds.networking import service_warnings
 def test_warnings(spec: dict[str, Any], warnings: list[str]) -> None:
     """What is ignored or deprecated is told, what is heeded is not."""
     given = {"sessionAffinity": "None", **spec}
-    assert service_warnings.warnings({"metadata": {}, "spec": given}, None) == warnings
+    assert service.warnings({"metadata": {}, "spec": given}, None) == warnings

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from podscaler.api.kinds.core import namespace
-from podscaler.api.kinds.networking import service_status_validation
-from podscaler.api.resource import conditions_validation
+from podscaler.api.kinds.networking import service_validation
+from podscaler.api.resource import status_subresource
 
 GOOD = {"type": "A", "status": "True", "reason": "Ok", "lastTransitionTime": "2026-01-01T00:00:00Z"}
 
@@ -46,7 +46,7 @@ GOOD = {"type": "A", "status": "True", "reason": "Ok", "lastTransitionTime": "20
 )
 def test_conditions(conditions: list[dict[str, Any]], expected: list[str]) -> None:
     """Conditions say what they are of, since when and why."""
-    assert [str(each) for each in conditions_validation.faults(conditions, "c")] == expected
+    assert [str(each) for each in status_subresource.validate_conditions(conditions, "c")] == expected
 
 
 L = "status.loadBalancer.ingress"
@@ -89,7 +89,7 @@ L = "status.loadBalancer.ingress"
 def test_load_balancers(kind: str, listed: list[dict[str, Any]], expected: list[str]) -> None:
     """Only Services of one type have a load balancer, at addresses that can be."""
     service = {"spec": {"type": kind}, "status": {"loadBalancer": {"ingress": listed}}}
-    assert [str(each) for each in service_status_validation.faults(service, None)] == expected
+    assert [str(each) for each in service_validation.validate_status(service, None)] == expected
 
 
 @pytest.mark.parametrize(
@@ -115,4 +115,4 @@ def test_phases_of_namespaces(*, phase: str, going: bool, expected: list[str]) -
     """A namespace goes when it is deleted, and not before."""
     metadata = {"name": "n"} | ({"deletionTimestamp": "2026-01-01T00:00:00Z"} if going else {})
     new = {"metadata": metadata, "status": {"phase": phase}}
-    assert [str(each) for each in namespace.status_faults(new, {"metadata": metadata})] == expected
+    assert [str(each) for each in namespace.validate_status(new, {"metadata": metadata})] == expected

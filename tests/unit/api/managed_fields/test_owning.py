@@ -6,13 +6,13 @@ import pytest
 
 from podscaler.api.managed_fields import (
     applying,
-    capping,
     conflicts,
     kinds,
     last_applied,
     managers,
     message_types,
     structural_types,
+    updating,
 )
 from podscaler.api.managed_fields.kinds import Application, ManagedKind
 from podscaler.api.managed_fields.managers import Entries
@@ -221,7 +221,7 @@ def test_many_updaters_become_one() -> None:
         managers.updater(f"m{number:02}", "v1", ""): managers.Managed({f"f:{number}": {}}, "v1", f"{number:02}")
         for number in range(12)
     }
-    capped = capping.capped(found)
+    capped = updating.capped(found)
     ancient = capped[managers.updater("ancient-changes", "v1", "")]
     assert (len(capped), ancient.time, sorted(ancient.fields)) == (10, "02", ["f:0", "f:1", "f:2"])
 

@@ -10,7 +10,7 @@ from podscaler.api.managed_fields import (
     extracting,
     merging,
     message_types,
-    removing,
+    pruning,
     structural_types,
     types,
 )
@@ -208,7 +208,7 @@ def test_removal_leaves_null_where_nothing_is_left() -> None:
             "f:items": {'k:{"name":"x","zone":"a"}': {"f:count": {}}},
         }
     }
-    assert removing.without(obj, gone, WIDGET) == spec(size=1, labels=None, set=["b"], items=[{"name": "x"}])
+    assert pruning.without(obj, gone, WIDGET) == spec(size=1, labels=None, set=["b"], items=[{"name": "x"}])
 
 
 def test_declared_fields_are_members_for_removal() -> None:
@@ -253,7 +253,7 @@ def test_declared_fields_are_members_for_removal() -> None:
 )
 def test_what_does_not_fit(value: Object, faults: list[str]) -> None:
     """A configuration must fit its type, and is told where it does not."""
-    assert checking.faults(value, WIDGET) == faults
+    assert checking.errors(value, WIDGET) == faults
 
 
 def test_several_faults_are_listed() -> None:

@@ -1,5 +1,6 @@
-"""From the text of an expression to a checked program that can be evaluated.
+"""Compiles the text of an expression to a type-checked program.
 
-Reading order: `programs` is the entry point; lexing, parsing, checking and planning follow each other.
+Entry point: `programs.compiled`.
+Reading order: `programs`, then the phases: `lexing`, `parsing` with `macros`, `checking`, `literals`, `planning`.
 May import: `api.cel.library` and below.
 """

@@ -1,8 +1,8 @@
-"""Whether the types of an expression fit together, and what type it has.
+"""Type-checks expressions.
 
-Called by `programs` for every new expression. All faults are collected; upstream's sentences, upstream's places.
+Called by `programs` for every new expression. All errors are collected, in upstream's words and at upstream's places.
 
-Source: the CEL specification, "Type checking"; cel-go's checker (documented behaviour): overloads are tried in their
+Source: the CEL specification, "Type checking"; cel-go's checker (documented behaviour): overloads are tried in
 order, the elements of a list or map literal must be of one type.
 """
 
@@ -28,7 +28,7 @@ from podscaler.api.cel.values.types import DYN, ERROR, INT, STRING, Bindings, Ty
 _LOGIC = frozenset({"_&&_", "_||_"})
 _WORDS = ("as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package")
 KEYWORDS = {word: f"__{word}__" for word in (*_WORDS, "namespace", "return", "var", "void", "while")}
-"""Names that are reserved as variables; as members they may stand as they are."""
+"""Reserved words, with their escaped form; they are valid as names of members, not of variables."""
 
 _LITERALS: dict[type, Type] = {
     bool: types.BOOL,
@@ -45,7 +45,7 @@ class Checker:
     """One check of one expression.
 
     Args:
-        functions: what may be called.
+        functions: the overloads.
         idents: the types of variables, and of the names of types.
     """
 
@@ -61,8 +61,8 @@ class Checker:
     def type_of(self, tree: Node) -> Type:
         """The type of a whole expression.
 
-        Faults are in `issues`, the variables that it names in `used`; `elements` has the types in list and map
-        literals: the literal, a number that elements which should be alike share, the element, its type.
+        Sets `issues` to the errors, `used` to the variables that it names, and `elements` to the types in list and map
+        literals: the literal, a slot (0 elements, 1 keys, 2 values of maps), the element, its type.
         """
         found = types.resolved(self._bindings, self._check(tree), free_is_dynamic=True)
         self.elements = [(node, slot, part, self._final(one)) for node, slot, part, one in self.elements]
@@ -154,7 +154,7 @@ class Checker:
         return self._resolve(node, node.function, given, is_method=True)
 
     def _logic(self, node: Call, given: list[Type]) -> Type:
-        """`&&` and `||`, whose sides are told one by one."""
+        """`&&` and `||`, with an error for each operand."""
         for arg, one in zip(node.args, given, strict=True):
             bindings = types.assigned(self._bindings, types.BOOL, one)
             if bindings is None:
@@ -177,7 +177,7 @@ class Checker:
         return self._report(node.offset, f"found no matching overload for '{name}' applied to '{signature}'")
 
     def _tried(self, overload: Overload, given: tuple[Type, ...], result: Type | None) -> Type | None:
-        """The result with this overload if it fits: what all agree on, dyn where they differ."""
+        """The type of the call including this overload: dyn if the overloads that fit have different results."""
         fresh: Bindings = {}
         wanted = tuple(self._instance(param, fresh) for param in overload.params)
         bindings = types.assigned_all(self._bindings, given, wanted)

@@ -1,6 +1,6 @@
-"""The words of an expression.
+"""Splits an expression into tokens.
 
-Called by `parsing`. Characters that begin no word become issues in ANTLR's sentence and are skipped, as upstream does.
+Called by `parsing`. Characters that begin no token are skipped and reported in ANTLR's sentence, as upstream does.
 
 Source: the lexical grammar of the CEL specification.
 """
@@ -17,12 +17,12 @@ EOF = "<EOF>"
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One word.
+    """One token.
 
     Attributes:
-        kind: IDENT, LITERAL, or the word itself for operators and keywords, EOF at the end.
-        text: as it stands.
-        offset: where it begins.
+        kind: IDENT, QUOTED, LITERAL, or the text itself for operators and `in`; EOF at the end.
+        text: as written.
+        offset: of its first character.
         value: of a literal.
     """
 
@@ -36,7 +36,7 @@ _ESCAPED = r"""\\(?:[abfnrtv\\?"'`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA
 _LONG = "|".join(f"{quote}(?:{_ESCAPED}|[^\\\\])*?{quote}" for quote in ("'{3}", '"{3}'))
 _SHORT = "|".join(f"{quote}(?:{_ESCAPED}|[^\\\\\n\r{quote}])*{quote}" for quote in "'\"")
 _NUMBER = r"\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?|0x[0-9a-fA-F]+[uU]?|\d+[uU]?"
-_WORDS = re.compile(
+_TOKENS = re.compile(
     r"(?P<space>[\t\n\f\r ]+|//[^\n]*)"
     rf"|(?P<string>[bB]?(?:{_LONG}|{_SHORT}))"
     rf"|(?P<number>{_NUMBER})"
@@ -57,20 +57,20 @@ _ESCAPE = re.compile(
 _SIMPLE = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
 _SELF = frozenset("\\?\"'`")
 INT64_TOO_LARGE = 2**63
-"""The one number that is an int only behind a minus sign."""
+"""The one number that is an int only after a minus sign."""
 
 _UINT64_MAX = 2**64
 
 
 def tokens(source: str) -> tuple[list[Token], list[Issue]]:
-    """The words of an expression, the last of which is EOF, and what was no word."""
+    """The tokens of an expression, the last of which is EOF, and the lexical errors."""
     found: list[Token] = []
     issues: list[Issue] = []
     offset = 0
     while offset < len(source):
-        match = _RAW.match(source, offset) or _WORDS.match(source, offset)
+        match = _RAW.match(source, offset) or _TOKENS.match(source, offset)
         if match is None:
-            end = _end_of_fault(source, offset)
+            end = _end_of_error(source, offset)
             shown = _one_line(source[offset:end])
             issues.append(Issue(offset, f"Syntax error: token recognition error at: '{shown}'"))
             offset = end
@@ -81,8 +81,8 @@ def tokens(source: str) -> tuple[list[Token], list[Issue]]:
     return [*found, Token(EOF, EOF, len(source))], issues
 
 
-def _end_of_fault(source: str, offset: int) -> int:
-    """A text that does not end is wrong up to where it cannot go on, half an operator with what follows it."""
+def _end_of_error(source: str, offset: int) -> int:
+    """The end of an invalid token: an unterminated text is one up to its first invalid character."""
     text = _OPEN.match(source, offset)
     if text is not None:
         return min(text.end() + (2 if source[text.end() : text.end() + 1] == "\\" else 0), len(source))

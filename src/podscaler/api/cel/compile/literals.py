@@ -1,26 +1,45 @@
-"""Literals that make no sense: patterns, durations and instants that are none, formats that do not fit, mixed lists.
+"""Validates literals: patterns, durations, timestamps, arguments of `format`, lists and maps of mixed types.
 
-Called by `programs` for an expression whose types fit.
+Called by `programs` for type-checked expressions.
 
 Source: cel-go's validators of literals, which Kubernetes asks for.
 """
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 
 from podscaler.api.cel.compile import planning
-from podscaler.api.cel.library import format_literals, regex
 from podscaler.api.cel.values.budget import Budget
-from podscaler.api.cel.values.faults import EvaluationError
+from podscaler.api.cel.values.errors import EvaluationError
 from podscaler.api.cel.values.issues import Issue
 from podscaler.api.cel.values.syntax import Call, Comprehension, ListLiteral, Literal, MapLiteral, Node, Select
 from podscaler.api.cel.values.types import Type
-from podscaler.api.machinery import duration, instants
+from podscaler.api.machinery import duration, instants, patterns
+
+_FORMAT_CLAUSE = re.compile(r"%(?:(%)|(?:\.\d+)?(.))", re.DOTALL)
+_STRINGS = "strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
+_ANYWHERE = frozenset({"dyn", "!error!", "null"})
+_STRING = frozenset(
+    {"string", "bool", "bytes", "int", "uint", "double", "map", "list", "type", "duration", "timestamp"}
+)
+_FORMAT_TYPES: dict[str, tuple[frozenset[str], str]] = {
+    "s": (_STRING, f"string clause can only be used on {_STRINGS}"),
+    "d": (frozenset({"int", "uint"}), "decimal clause can only be used on integers"),
+    "f": (frozenset({"double"}), "fixed-point clause can only be used on doubles"),
+    "e": (frozenset({"double"}), "scientific clause can only be used on doubles"),
+    "b": (frozenset({"int", "uint", "bool"}), "only integers and bools can be formatted as binary"),
+    "x": (
+        frozenset({"int", "uint", "string", "bytes"}),
+        "only integers, byte buffers, and strings can be formatted as hex",
+    ),
+    "o": (frozenset({"int", "uint"}), "octal clause can only be used on integers"),
+}
 
 _CONVERSIONS = frozenset({"bool", "bytes", "double", "duration", "int", "string", "timestamp", "uint"})
 
 
-def constant_fault(tree: Node) -> str:
-    """What fails in converting a constant, empty if nothing does: upstream converts constants beforehand."""
+def constant_error(tree: Node) -> str:
+    """The error of a conversion of a constant, empty if none fails: upstream converts constants at compile time."""
     for node in _walked(tree):
         is_conversion = isinstance(node, Call) and node.target is None and node.function in _CONVERSIONS
         if is_conversion and isinstance(node, Call) and all(isinstance(arg, Literal) for arg in node.args):
@@ -32,29 +51,29 @@ def constant_fault(tree: Node) -> str:
 
 
 Elements = list[tuple[Node, int, Node, Type]]
-"""The parts of list and map literals with their types, as the checker found them."""
+"""The parts of list and map literals with their types: `Checker.elements`."""
 
 
 def issues(tree: Node, elements: Elements) -> list[Issue]:
-    """All literals of the tree that cannot be used where they stand."""
+    """The issues of all literals of a tree."""
     formats = [node for node in _walked(tree) if isinstance(node, Call) and node.function == "format"]
     exempt = {id(below) for node in formats for below in _walked(node)}
     types_of = {id(part): one for _, _, part, one in elements}
     found = [issue for node in _walked(tree) if isinstance(node, Call) for issue in _of_call(node)]
-    found += [issue for node in formats for issue in format_literals.issues(node, types_of)]
+    found += [issue for node in formats for issue in _format_issues(node, types_of)]
     return found + _mixed(elements, exempt)
 
 
 def _mixed(elements: Elements, exempt: set[int]) -> list[Issue]:
-    """Elements that are not of the type of the first; those of arguments of `format` may be."""
+    """Elements whose type is not that of the first, except in arguments of `format`."""
     first: dict[tuple[int, int], Type] = {}
-    told: set[tuple[int, int]] = set()
+    reported: set[tuple[int, int]] = set()
     found = []
     for literal, slot, part, one in elements:
         wanted = first.setdefault((id(literal), slot), one)
-        is_told = slot == 0 and (id(literal), slot) in told
-        if id(literal) not in exempt and not _is_alike(wanted, one) and not is_told:
-            told.add((id(literal), slot))
+        is_reported = slot == 0 and (id(literal), slot) in reported
+        if id(literal) not in exempt and not _is_alike(wanted, one) and not is_reported:
+            reported.add((id(literal), slot))
             found.append(Issue(part.offset, f"expected type '{wanted}' but found '{one}'"))
     return found
 
@@ -90,7 +109,7 @@ def _is_read(read: Callable[[str], object]) -> Callable[[str], bool]:
 _CHECKS: dict[str, Callable[[str], bool]] = {
     "duration": _is_read(duration.parse),
     "timestamp": _is_read(instants.parse),
-    "matches": lambda text: not regex.fault(text),
+    "matches": lambda text: not patterns.find_error(text),
 }
 
 
@@ -115,3 +134,42 @@ def _below(node: Node) -> list[Node]:
         case Comprehension():
             return [node.source, node.start, node.step, node.outcome]
     return []
+
+
+def _format_issues(node: Call, types_of: Mapping[int, Type]) -> Iterator[Issue]:
+    """The first error of a call of `format` on a literal; `types_of` has the types of list elements, by identity."""
+    if len(node.args) != 1 or not isinstance(node.target, Literal) or not isinstance(node.args[0], ListLiteral):
+        return
+    pattern, args = node.target.value, node.args[0]
+    if not isinstance(pattern, str):
+        return
+    waiting = list(args.elements)
+    for match in _FORMAT_CLAUSE.finditer(pattern):
+        if match.group(1):
+            continue
+        issue = _argument_issue(match.group(2), waiting, node, types_of)
+        if issue is not None:
+            yield issue
+            return
+    if (len(pattern) - len(pattern.rstrip("%"))) % 2:
+        yield Issue(node.offset, "unexpected end of string")
+    elif waiting:
+        used = len(args.elements) - len(waiting)
+        text = f"too many arguments supplied to string.format (expected {used}, got {len(args.elements)})"
+        yield Issue(node.offset, text)
+
+
+def _argument_issue(clause: str, waiting: list[Node], node: Call, types_of: Mapping[int, Type]) -> Issue | None:
+    if not waiting:
+        args = node.args[0]
+        count = len(args.elements) if isinstance(args, ListLiteral) else 0
+        return Issue(node.offset, f"index {count} out of range")
+    taken = _FORMAT_TYPES.get(clause.lower() if clause == "X" else clause)
+    if taken is None:
+        text = f'could not parse formatting clause: unrecognized formatting clause "{clause}"'
+        return Issue(node.offset, text)
+    arg = waiting.pop(0)
+    given = types_of[id(arg)]
+    if given.is_param or given.name in _ANYWHERE or given.name in taken[0]:
+        return None
+    return Issue(arg.offset, f"error during formatting: {taken[1]}, was given {given}")

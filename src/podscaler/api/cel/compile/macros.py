@@ -1,6 +1,6 @@
-"""Macros: calls whose arguments are not values but names and expressions, replaced while parsing.
+"""Expands macros (`has`, `all`, `map`, ...) while parsing: calls whose arguments are names and expressions.
 
-Called by `parsing` for every call; what is no macro stays a call.
+Called by `parsing` for every call.
 
 Source: the CEL specification, "Macros"; the documentation of cel-go's two-variable comprehensions, optional values and
 lists.
@@ -27,7 +27,7 @@ _UNUSED = "#unused"
 
 
 class MacroError(ValueError):
-    """The arguments of a macro are not what it needs."""
+    """The arguments of a macro are invalid."""
 
     def __init__(self, offset: int, text: str) -> None:
         super().__init__(text)
@@ -35,18 +35,18 @@ class MacroError(ValueError):
 
 
 def expanded(offset: int, name: str, target: Node | None, args: Args) -> Node | None:
-    """What a call becomes, None where it is no macro. Raises MacroError.
+    """The expansion of a call, None where it is not a macro. Raises MacroError.
 
     Args:
         offset: of the call's parenthesis.
         name: of the function.
-        target: what it is called on, None for a plain call.
+        target: of a method, None for a function.
         args: as they were parsed.
     """
     if target is None:
         return _has(offset, args[0]) if name == "has" and len(args) == 1 else None
-    make = _MACROS.get((name, len(args)))
-    return make(offset, target, args) if make is not None else None
+    make, counts = _MAKERS.get(name, (None, ()))
+    return make(offset, target, args) if make is not None and len(args) in counts else None
 
 
 def _has(offset: int, arg: Node) -> Node:
@@ -55,20 +55,15 @@ def _has(offset: int, arg: Node) -> Node:
     return Select(offset, arg.operand, arg.field, is_test=True)
 
 
-def _simple_name(node: Node) -> str:
+def _name(node: Node, error: str = "argument is not an identifier") -> str:
+    """The name of a variable. Raises MacroError with `error` for any other expression."""
     if isinstance(node, Ident) and not node.name.startswith("."):
         return node.name
-    raise MacroError(node.offset, "argument must be a simple name")
-
-
-def _identifier(node: Node) -> str:
-    if isinstance(node, Ident) and not node.name.startswith("."):
-        return node.name
-    raise MacroError(node.offset, "argument is not an identifier")
+    raise MacroError(node.offset, error)
 
 
 def _names(args: Args) -> tuple[str, ...]:
-    names = tuple(_identifier(arg) for arg in args)
+    names = tuple(_name(arg) for arg in args)
     if names[0] == names[1]:
         raise MacroError(args[1].offset, f"duplicate variable name: {names[0]}")
     return names
@@ -88,7 +83,7 @@ def _fold(offset: int, kind: str, target: Node, names: tuple[str, ...], test: No
 
 def _quantifier(kind: str) -> Callable[[int, Node, Args], Node]:
     def make(offset: int, target: Node, args: Args) -> Node:
-        names = (_simple_name(args[0]),) if len(args) == 2 else _names(args[:2])
+        names = (_name(args[0], "argument must be a simple name"),) if len(args) == 2 else _names(args[:2])
         return _fold(offset, kind, target, names, args[-1])
 
     return make
@@ -103,12 +98,12 @@ def _list_of(offset: int, target: Node, names: tuple[str, ...], test: Node | Non
 
 
 def _map(offset: int, target: Node, args: Args) -> Node:
-    name = _identifier(args[0])
+    name = _name(args[0])
     return _list_of(offset, target, (name,), args[1] if len(args) == 3 else None, args[-1])
 
 
 def _filter(offset: int, target: Node, args: Args) -> Node:
-    name = _identifier(args[0])
+    name = _name(args[0])
     return _list_of(offset, target, (name,), args[1], Ident(args[0].offset, name))
 
 
@@ -126,7 +121,7 @@ def _map_of(offset: int, target: Node, args: Args, made: Args, kind: str) -> Nod
 
 
 def _transform_map(offset: int, target: Node, args: Args) -> Node:
-    key = Ident(args[0].offset, _identifier(args[0]))
+    key = Ident(args[0].offset, _name(args[0]))
     return _map_of(offset, target, args, (key, args[-1]), "map")
 
 
@@ -135,28 +130,22 @@ def _transform_entries(offset: int, target: Node, args: Args) -> Node:
 
 
 def _bound(offset: int, name: str, value: Node, body: Node) -> Node:
-    """`body` with a name for a value that is evaluated once."""
+    """`body` with `name` bound to a value, which is evaluated once."""
     nothing = ListLiteral(offset, ())
     return Comprehension(offset, "bind", nothing, (_UNUSED, name), value, Ident(offset, name), body)
 
 
 def _opt_map(offset: int, target: Node, args: Args) -> Node:
-    name = _variable(args[0], "optMap")
+    name = _name(args[0], "optMap() variable name must be a simple identifier")
     value = Call(offset, "value", (), target)
     some = Call(offset, "optional.of", (_bound(offset, name, value, args[1]),))
     return _if_present(offset, target, some)
 
 
 def _opt_flat_map(offset: int, target: Node, args: Args) -> Node:
-    name = _variable(args[0], "optFlatMap")
+    name = _name(args[0], "optFlatMap() variable name must be a simple identifier")
     value = Call(offset, "value", (), target)
     return _if_present(offset, target, _bound(offset, name, value, args[1]))
-
-
-def _variable(node: Node, macro: str) -> str:
-    if isinstance(node, Ident) and not node.name.startswith("."):
-        return node.name
-    raise MacroError(node.offset, f"{macro}() variable name must be a simple identifier")
 
 
 def _if_present(offset: int, target: Node, some: Node) -> Node:
@@ -173,25 +162,18 @@ def _sort_by(offset: int, target: Node, args: Args) -> Node:
     return _bound(offset, _SORTED, target, Call(offset, "@sortByAssociatedKeys", (keys,), items))
 
 
-_MACROS: dict[tuple[str, int], Callable[[int, Node, Args], Node]] = {
-    ("all", 2): _quantifier("all"),
-    ("all", 3): _quantifier("all"),
-    ("exists", 2): _quantifier("exists"),
-    ("exists", 3): _quantifier("exists"),
-    ("exists_one", 2): _quantifier("exists_one"),
-    ("exists_one", 3): _quantifier("exists_one"),
-    ("existsOne", 2): _quantifier("exists_one"),
-    ("existsOne", 3): _quantifier("exists_one"),
-    ("map", 2): _map,
-    ("map", 3): _map,
-    ("filter", 2): _filter,
-    ("transformList", 3): _transform_list,
-    ("transformList", 4): _transform_list,
-    ("transformMap", 3): _transform_map,
-    ("transformMap", 4): _transform_map,
-    ("transformMapEntry", 3): _transform_entries,
-    ("transformMapEntry", 4): _transform_entries,
-    ("optMap", 2): _opt_map,
-    ("optFlatMap", 2): _opt_flat_map,
-    ("sortBy", 2): _sort_by,
+_MAKERS: dict[str, tuple[Callable[[int, Node, Args], Node], tuple[int, ...]]] = {
+    "all": (_quantifier("all"), (2, 3)),
+    "exists": (_quantifier("exists"), (2, 3)),
+    "exists_one": (_quantifier("exists_one"), (2, 3)),
+    "existsOne": (_quantifier("exists_one"), (2, 3)),
+    "map": (_map, (2, 3)),
+    "filter": (_filter, (2,)),
+    "transformList": (_transform_list, (3, 4)),
+    "transformMap": (_transform_map, (3, 4)),
+    "transformMapEntry": (_transform_entries, (3, 4)),
+    "optMap": (_opt_map, (2,)),
+    "optFlatMap": (_opt_flat_map, (2,)),
+    "sortBy": (_sort_by, (2,)),
 }
+"""By name, the function that expands a macro, and the numbers of arguments with which it is one."""

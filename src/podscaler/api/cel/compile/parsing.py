@@ -1,11 +1,13 @@
-"""From the text of an expression to its tree.
+"""Parses an expression into its syntax tree.
 
-Called by `programs`. A word too much or too few is told, and parsing goes on; any other syntax error ends it.
+Called by `programs`. Parsing goes on after a missing or extraneous token; any other syntax error ends it.
 
 Source: the grammar of the CEL specification, with optional fields and elements; ANTLR's sentences as cel-go shows them.
-Differs: upstream goes on after every syntax error and may tell more; nesting ends at DEPTH_MAX, upstream's at 250.
+Differs: upstream goes on after every syntax error and may report more; expressions nest at most DEPTH_MAX deep,
+upstream's 250.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from podscaler.api.cel.compile import lexing, macros
@@ -15,7 +17,7 @@ from podscaler.api.cel.values.issues import NOWHERE, CompileError, Issue, render
 from podscaler.api.cel.values.syntax import Call, Ident, ListLiteral, Literal, MapEntry, MapLiteral, Node, Select
 
 DEPTH_MAX = 60
-"""How deep parentheses and operators may nest: everything that walks the tree does so on Python's stack."""
+"""The deepest nesting of parentheses and operators: trees are walked recursively, on Python's stack."""
 
 CHARACTERS_MAX = 100_000
 TOO_DEEP = "expression recursion limit exceeded: 250"
@@ -69,7 +71,7 @@ class _Parser:
         return tree
 
     def expression(self, *instead: str) -> Node:
-        """An expression; `instead` is what else might have stood there, for the message."""
+        """An expression; `instead` are the other tokens that are valid here, for the error message."""
         self._enter()
         if self.token.kind not in _BEGIN:
             fault = self._fail(self._no_beginning(instead))
@@ -92,43 +94,38 @@ class _Parser:
             raise _SyntaxError
 
     def _any_of(self) -> Node:
-        terms, marks = [self._all_of()], []
-        while self.token.kind == "||":
-            marks.append(self._take().offset)
-            terms.append(self._all_of())
-        return _balanced("_||_", terms, marks)
+        return self._chain("||", self._all_of)
 
     def _all_of(self) -> Node:
-        terms, marks = [self._relation()], []
-        while self.token.kind == "&&":
+        return self._chain("&&", self._relation)
+
+    def _chain(self, operator: str, operand: Callable[[], Node]) -> Node:
+        terms, marks = [operand()], []
+        while self.token.kind == operator:
             marks.append(self._take().offset)
-            terms.append(self._relation())
-        return _balanced("_&&_", terms, marks)
+            terms.append(operand())
+        return _balanced(f"_{operator}_", terms, marks)
 
     def _relation(self) -> Node:
-        left = self._sum()
-        while self.token.kind in _RELATIONS:
-            mark = self._take()
-            name = "@in" if mark.kind == "in" else f"_{mark.kind}_"
-            left = self._higher(Call(mark.offset, name, (left, self._sum())), left)
-        return left
+        return self._binary(_RELATIONS, self._sum)
 
     def _sum(self) -> Node:
-        left = self._product()
-        while self.token.kind in _SUMS:
-            mark = self._take()
-            left = self._higher(Call(mark.offset, f"_{mark.kind}_", (left, self._product())), left)
-        return left
+        return self._binary(_SUMS, self._product)
 
     def _product(self) -> Node:
-        left = self._unary()
-        while self.token.kind in _PRODUCTS:
+        return self._binary(_PRODUCTS, self._unary)
+
+    def _binary(self, operators: frozenset[str], operand: Callable[[], Node]) -> Node:
+        """Operands with left-associative operators between them."""
+        left = operand()
+        while self.token.kind in operators:
             mark = self._take()
-            left = self._higher(Call(mark.offset, f"_{mark.kind}_", (left, self._unary())), left)
+            name = "@in" if mark.kind == "in" else f"_{mark.kind}_"
+            left = self._higher(Call(mark.offset, name, (left, operand())), left)
         return left
 
     def _higher(self, node: Node, below: Node) -> Node:
-        """`node`, which stands on `below`: chains of operators and members are as deep as they are long."""
+        """`node`, whose first operand is `below`; refused where a chain of operators or members is too long."""
         self.heights[id(node)] = height = self.heights.pop(id(below), 0) + 1
         if height > 2 * DEPTH_MAX:
             self.issues.append(Issue(NOWHERE, TOO_DEEP))
@@ -219,7 +216,7 @@ class _Parser:
         raise self._fail(self._no_beginning(()))
 
     def _no_beginning(self, instead: tuple[str, ...]) -> str:
-        """ANTLR's sentence: it would leave a word out if the next one fitted."""
+        """ANTLR's sentence: a token is extraneous if the next one is valid here."""
         words = [f"'{word}'" for word in _BRACKETS if word in _BEGIN or word in instead]
         after = self.tokens[min(self.position + 1, len(self.tokens) - 1)].kind
         is_extra = self.token.kind != EOF and (after in _BEGIN or after in instead)
@@ -240,7 +237,7 @@ class _Parser:
         return dotted if dotted is not None else Ident(name.offset, text)
 
     def _message_name(self, text: str) -> Node | None:
-        """A message like `a.B{}`, None where the name goes on as members."""
+        """A message like `a.B{}`, None where member selections follow."""
         ahead = self.position
         while self.tokens[ahead].kind == "." and self.tokens[ahead + 1].kind == "IDENT":
             text += f".{self.tokens[ahead + 1].text}"
@@ -283,7 +280,7 @@ class _Parser:
         return Literal(name.offset, name.text)
 
     def _take(self) -> Token:
-        """The word at hand; the end stays where it is."""
+        """The current token, which is consumed unless it is EOF."""
         token = self.token
         self.position += token.kind != EOF
         return token
@@ -299,7 +296,7 @@ class _Parser:
             raise self._fail(f"mismatched input '{self.token.text}' expecting {{'{end}', ','}}")
 
     def _expect(self, kind: str) -> Token:
-        """The word wanted; ANTLR would leave one out or put one in if that helped, and says so."""
+        """The token `kind`; as ANTLR does, an extraneous token is skipped and a missing one inserted, with an issue."""
         token = self.token
         if token.kind == kind:
             return self._take()
@@ -334,7 +331,7 @@ def _is_number(token: Token) -> bool:
 
 
 def _balanced(name: str, terms: list[Node], marks: list[int]) -> Node:
-    """A chain of `&&` or `||` as a flat tree, with the operators where upstream has them."""
+    """A chain of `&&` or `||` as a balanced tree, with upstream's places of the operators."""
     if not marks:
         return terms[0]
     middle = len(marks) // 2

@@ -1,8 +1,8 @@
-"""From a tree to a closure that evaluates it.
+"""Compiles syntax trees to closures.
 
 Called by `programs`. Each node becomes a function of a scope; every step is charged to the scope's budget.
 
-Rules: an error of one side of `&&`, `||` or of one element of a quantifier does not matter where the rest decides; all
+Rules: an error of one operand of `&&`, `||` or of one element of a quantifier is ignored where the others decide; all
 other errors end the evaluation.
 
 Source: the CEL specification, "Evaluation"; cel-go's messages.
@@ -15,13 +15,13 @@ from podscaler.api.cel.compile.checking import KEYWORDS, dotted_name
 from podscaler.api.cel.library import library, operators
 from podscaler.api.cel.library.functions import Overload
 from podscaler.api.cel.values.budget import Budget
-from podscaler.api.cel.values.faults import EvaluationError, no_such_overload
+from podscaler.api.cel.values.errors import EvaluationError, no_such_overload
 from podscaler.api.cel.values.syntax import Call, Comprehension, Ident, ListLiteral, Literal, MapLiteral, Node, Select
 from podscaler.api.cel.values.values import NONE, Optional, kind
 
 
 class Scope:
-    """The variables of one evaluation, and what it may still cost."""
+    """The variables and the budget of one evaluation."""
 
     __slots__ = ("budget", "values")
 
@@ -347,7 +347,7 @@ def _bind(name: str, value: Step, body: Step) -> Step:
 
 
 def _rounds(source: Any, names: tuple[str, ...], scope: Scope) -> Iterator[None]:
-    """Give the variables the values of each round, one after the other."""
+    """Set the variables to each element in turn; yields after each."""
     values, budget = scope.values, scope.budget
     if isinstance(source, dict):
         pairs: Iterator[tuple[Any, Any]] = iter(list(source.items()))

@@ -1,6 +1,6 @@
-"""Expressions ready to run.
+"""Compiled expressions: the entry point of the package.
 
-The one way in: `compiled` for new expressions, whose faults are told; the program then judges any number of values.
+`compiled` parses, checks and plans an expression; the program evaluates any number of values.
 
 Invariants: a program has no state, so it may be kept and shared; running it costs no more than its budget.
 
@@ -14,7 +14,7 @@ from typing import Any
 from podscaler.api.cel.compile import checking, literals, parsing, planning
 from podscaler.api.cel.library import library
 from podscaler.api.cel.values.budget import Budget
-from podscaler.api.cel.values.faults import BudgetError
+from podscaler.api.cel.values.errors import BudgetError
 from podscaler.api.cel.values.issues import NOWHERE, CompileError, Issue, rendered
 from podscaler.api.cel.values.types import Type
 
@@ -27,8 +27,8 @@ class Program:
         source: its text.
         result: the type of what it returns.
         uses: the variables that it names.
-        step: what evaluates it.
-        fault: why it would never have a value, empty if it may.
+        step: the closure that evaluates it.
+        fault: the error of a constant conversion, with which every evaluation ends; empty without.
     """
 
     source: str
@@ -46,7 +46,7 @@ class Program:
 
 
 def compiled(source: str, variables: Mapping[str, Type]) -> Program:
-    """The program of an expression over variables of these types. Raises CompileError with all that is wrong."""
+    """The program of an expression over variables of these types. Raises CompileError with all errors."""
     try:
         return _compiled(source, variables)
     except RecursionError:
@@ -61,4 +61,4 @@ def _compiled(source: str, variables: Mapping[str, Type]) -> Program:
     if issues:
         raise CompileError(rendered(source, issues))
     used = frozenset(checker.used & variables.keys())
-    return Program(source, result, used, planning.planned(tree), literals.constant_fault(tree))
+    return Program(source, result, used, planning.planned(tree), literals.constant_error(tree))

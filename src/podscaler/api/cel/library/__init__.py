@@ -1,5 +1,6 @@
-"""The functions that expressions may call.
+"""The functions that expressions can call.
 
-Reading order: `library` lists them all; `functions` has their signatures.
+Entry point: `library.FUNCTIONS`, all functions by name.
+Reading order: `functions` (signatures), `library`, then the libraries: `standard`, `strings`, `lists`, ...
 May import: `api.cel.values` and below.
 """

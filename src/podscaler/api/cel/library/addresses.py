@@ -1,13 +1,12 @@
-"""IP addresses and networks in rules.
+"""IP addresses and networks (CIDR) in CEL.
 
 A table for `library`. Source: the documentation of Kubernetes' IP and CIDR libraries; Go's net/netip sentences.
 """
 
 import ipaddress
-from typing import Any
 
-from podscaler.api.cel.library.functions import Function, table
-from podscaler.api.cel.values.faults import EvaluationError
+from podscaler.api.cel.library.functions import is_valid, table
+from podscaler.api.cel.values.errors import EvaluationError
 from podscaler.api.cel.values.values import Opaque
 from podscaler.api.text import quoting
 
@@ -35,7 +34,7 @@ def _address(text: str) -> Address:
 
 
 def _address_fault(text: str) -> str:
-    """Go's reason, for the usual mistakes."""
+    """The reason in Go's words, for common errors."""
     if ":" in text:
         return "each colon-separated field must have at least one digit"
     fields = text.split(".")
@@ -83,17 +82,6 @@ def _prefix_fault(address: str) -> str:
     return "prefix length out of range"
 
 
-def _is_valid(read: Any) -> Function:
-    def call(text: str) -> bool:
-        try:
-            read(text)
-        except EvaluationError:
-            return False
-        return True
-
-    return call
-
-
 def _contains_ip(cidr: Opaque, ip: Opaque | str) -> bool:
     address = _address(ip) if isinstance(ip, str) else ip.value
     return address.version == cidr.value.version and address in cidr.value.network
@@ -124,7 +112,7 @@ def _is_link_local_multicast(ip: Opaque) -> bool:
 FUNCTIONS = table(
     {
         "ip(string) -> IP": _ip,
-        "isIP(string) -> bool": _is_valid(_address),
+        "isIP(string) -> bool": is_valid(_address),
         ":ip.isCanonical(string) -> bool": lambda text: str(_address(text)) == text,
         "IP.family() -> int": lambda ip: ip.value.version,
         "IP.isUnspecified() -> bool": lambda ip: ip.value.is_unspecified,
@@ -134,7 +122,7 @@ FUNCTIONS = table(
         "IP.isGlobalUnicast() -> bool": _is_global_unicast,
         "string(IP) -> string": lambda ip: str(ip.value),
         "cidr(string) -> CIDR": _cidr,
-        "isCIDR(string) -> bool": _is_valid(_cidr),
+        "isCIDR(string) -> bool": is_valid(_cidr),
         "CIDR.containsIP(string) -> bool": _contains_ip,
         "CIDR.containsIP(IP) -> bool": _contains_ip,
         "CIDR.containsCIDR(string) -> bool": _contains_cidr,

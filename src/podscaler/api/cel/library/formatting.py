@@ -1,4 +1,4 @@
-"""`'%s has %d'.format([...])`.
+"""The method `format` of texts: `'%s has %d'.format([...])`.
 
 Called by `strings`. Source: the documentation of cel-go's strings extension, "Format"; its messages.
 """
@@ -11,7 +11,7 @@ from typing import Any
 from podscaler.api.cel.library import standard
 from podscaler.api.cel.values import numbers
 from podscaler.api.cel.values.budget import Budget
-from podscaler.api.cel.values.faults import EvaluationError
+from podscaler.api.cel.values.errors import EvaluationError
 from podscaler.api.cel.values.values import Duration, Timestamp, TypeValue, kind
 from podscaler.api.text import quoting
 
@@ -23,7 +23,7 @@ _STRINGS = "strings, bools, bytes, ints, doubles, maps, lists, types, durations,
 
 
 def formatted(pattern: str, args: list[Any], budget: Budget) -> str:
-    """The pattern with its clauses replaced by the arguments. Raises EvaluationError."""
+    """The pattern with its clauses replaced by the arguments. Raises EvaluationError, BudgetError."""
     waiting = iter(enumerate(args))
     used = 0
 
@@ -71,7 +71,7 @@ def _string(value: Any) -> str:
 
 
 def _literal(value: Any) -> str:
-    """An element as an expression would have it."""
+    """An element of a list or map as CEL literal."""
     if isinstance(value, str):
         return quoting.quoted(value)
     if isinstance(value, bytes):
@@ -111,7 +111,7 @@ def _fixed(value: Any, precision: int) -> str:
 
 
 def _scientific(value: Any, precision: int) -> str:
-    """Upstream writes six digits here, whatever was asked for."""
+    """Upstream writes six digits here, whatever the precision."""
     del precision
     number = _number(value, "scientific")
     if not math.isfinite(number):

@@ -1,14 +1,14 @@
-"""Functions of expressions: their signatures, and what they do.
+"""Overloads of functions: their signatures and implementations.
 
-The libraries (`standard`, `strings`, `lists`, ...) make a table each with `table`; `checking` reads the signatures,
-`planning` calls what fits the values at hand.
+Each library (`standard`, `strings`, `lists`, ...) makes a table with `table`; `checking` reads the signatures,
+`planning` calls the overload that fits the values.
 
 A signature is `name(int, list<T>) -> bool` for a function and `string.name(int) -> bool` for a method; single capital
-letters are type parameters. Functions with a dot in their name stand behind a colon:
+letters are type parameters. Functions with a dot in their name follow a colon:
 `:sets.contains(list<T>, list<T>) -> bool`.
 
-Invariants: a function gets as many values as it has parameters, of their kinds; it raises EvaluationError and nothing
-else; work that grows faster than its arguments is charged to the budget that `Budget` arguments get.
+Invariants: a function gets as many values as it has parameters, of their kinds; it raises only EvaluationError and
+BudgetError; functions whose cost is not linear in their arguments are `charged` and spend from the budget.
 """
 
 import re
@@ -17,26 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from podscaler.api.cel.values import types
+from podscaler.api.cel.values.errors import EvaluationError
 from podscaler.api.cel.values.types import Type
 
 Function = Callable[..., Any]
 
 _SIGNATURE = re.compile(r"(:?)([^(]*)\((.*)\) -> (.+)")
-_NAMED = {
-    each.name: each
-    for each in (
-        types.BOOL,
-        types.INT,
-        types.UINT,
-        types.DOUBLE,
-        types.STRING,
-        types.BYTES,
-        types.NULL,
-        types.DYN,
-        types.TIMESTAMP,
-        types.DURATION,
-    )
-}
 _OPAQUE = {
     "Quantity": "kubernetes.Quantity",
     "URL": "kubernetes.URL",
@@ -50,20 +36,20 @@ KINDS = {
     "duration": "google.protobuf.Duration",
     "null": "null_type",
 }
-"""What values call the types that the type checker names differently."""
+"""The names of the types of values where the type checker has other names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """One signature with what it does.
+    """One signature with its implementation.
 
     Attributes:
         name: of the function.
         is_method: whether the first parameter is the target.
         params: types of the arguments.
-        result: type of what it returns.
+        result: type of the returned value.
         kinds: the kinds of values that `params` take; empty for any.
-        call: what it does.
+        call: the implementation.
     """
 
     name: str
@@ -79,7 +65,7 @@ Table = Mapping[str, tuple[Overload, ...]]
 
 
 def table(signatures: Mapping[str, Function]) -> dict[str, tuple[Overload, ...]]:
-    """The functions of a library by name; the same function may stand under several signatures."""
+    """The overloads of a library by function name. Raises ValueError for a malformed signature."""
     found: dict[str, tuple[Overload, ...]] = {}
     for signature, call in signatures.items():
         one = _overload(signature, call)
@@ -88,12 +74,25 @@ def table(signatures: Mapping[str, Function]) -> dict[str, tuple[Overload, ...]]
 
 
 def joined(*tables: Table) -> dict[str, tuple[Overload, ...]]:
-    """Several libraries as one: overloads of the same name add up."""
+    """The overloads of several libraries by function name."""
     found: dict[str, tuple[Overload, ...]] = {}
     for each in tables:
         for name, overloads in each.items():
             found[name] = (*found.get(name, ()), *overloads)
     return found
+
+
+def is_valid(parse: Function) -> Function:
+    """The function that returns whether `parse` accepts its arguments: False where it raises EvaluationError."""
+
+    def call(*args: Any) -> bool:
+        try:
+            parse(*args)
+        except EvaluationError:
+            return False
+        return True
+
+    return call
 
 
 def _overload(signature: str, call: Function) -> Overload:
@@ -125,7 +124,7 @@ def _type(text: str) -> Type:
         return Type(types.OPTIONAL if name == "optional" else name, params)
     if len(name) == 1:
         return Type(name, is_param=True)
-    return _NAMED[name] if name in _NAMED else Type(_OPAQUE[name])
+    return Type(_OPAQUE.get(name, name))
 
 
 def _kind(one: Type) -> str:

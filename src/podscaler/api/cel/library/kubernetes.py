@@ -1,4 +1,4 @@
-"""Kubernetes' own values: quantities, versions, URLs and named formats.
+"""Kubernetes' own types in CEL: quantities, semantic versions, URLs and named formats.
 
 A table for `library`. Source: the documentation of Kubernetes' CEL libraries.
 """
@@ -9,9 +9,9 @@ from functools import total_ordering
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
-from podscaler.api.cel.library.functions import Function, table
+from podscaler.api.cel.library.functions import Function, is_valid, table
 from podscaler.api.cel.values import numbers
-from podscaler.api.cel.values.faults import EvaluationError
+from podscaler.api.cel.values.errors import EvaluationError
 from podscaler.api.cel.values.values import NONE, Opaque, Optional
 from podscaler.api.machinery import formats, names, quantity
 from podscaler.api.machinery.quantity import Quantity, QuantityError
@@ -37,19 +37,8 @@ def _quantity(text: str) -> Quantity:
         raise EvaluationError(str(error)) from None
 
 
-def _is_valid(read: Callable[..., Any]) -> Function:
-    def call(*args: Any) -> bool:
-        try:
-            read(*args)
-        except EvaluationError:
-            return False
-        return True
-
-    return call
-
-
 def _whole(value: Quantity) -> int | None:
-    """The number if it is held as a whole one; upstream holds `1.0` as tenths."""
+    """The integer, None for other numbers and for `1.0`, which upstream stores in tenths."""
     if value.is_big or value.scale < 0:
         return None
     scaled = value.unscaled * 10**value.scale
@@ -67,17 +56,13 @@ def _minus(value: Quantity, other: Quantity) -> Quantity:
     return value + Quantity(-other.unscaled, other.scale, other.format, other.is_big)
 
 
-def _of_int(value: int) -> Quantity:
-    return Quantity(value)
-
-
 def _compared(one: Any, other: Any) -> int:
     return -1 if one < other else int(other < one)
 
 
 @total_ordering
 class SemanticVersion:
-    """A semantic version; those that differ in their build alone are equal."""
+    """A semantic version without build metadata, which is not compared."""
 
     __slots__ = ("numbers", "release")
 
@@ -212,7 +197,7 @@ def _uri_faults(value: str) -> list[str]:
 
 
 def _of_prefix(judge: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    """A name of which more is to come may end with a dash, whatever stands before it."""
+    """The check of a name prefix, which may end with a dash."""
     return lambda value: judge(f"{value[:-2]}a" if len(value) > 1 and value.endswith("-") else value)
 
 
@@ -233,12 +218,8 @@ FORMATS: dict[str, Callable[[str], list[str]]] = {
 }
 
 
-def _format(name: str) -> Opaque:
-    return Opaque("kubernetes.NamedFormat", name)
-
-
 def _named(name: str) -> Optional:
-    return Optional(_format(name)) if name in FORMATS else NONE
+    return Optional(Opaque("kubernetes.NamedFormat", name)) if name in FORMATS else NONE
 
 
 def _validated(form: Opaque, text: str) -> Optional:
@@ -247,7 +228,7 @@ def _validated(form: Opaque, text: str) -> Optional:
 
 
 def _bound_format(name: str) -> Function:
-    return lambda: _format(name)
+    return lambda: Opaque("kubernetes.NamedFormat", name)
 
 
 _FORMATS: dict[str, Function] = {f":format.{name}() -> Format": _bound_format(name) for name in FORMATS}
@@ -256,7 +237,7 @@ FUNCTIONS = table(
     _FORMATS
     | {
         "quantity(string) -> Quantity": _quantity,
-        "isQuantity(string) -> bool": _is_valid(_quantity),
+        "isQuantity(string) -> bool": is_valid(_quantity),
         "sign(Quantity) -> int": lambda value: value.sign(),
         "Quantity.isGreaterThan(Quantity) -> bool": lambda one, other: other < one,
         "Quantity.isLessThan(Quantity) -> bool": lambda one, other: one < other,
@@ -265,13 +246,13 @@ FUNCTIONS = table(
         "Quantity.asInteger() -> int": _as_integer,
         "Quantity.isInteger() -> bool": lambda value: _whole(value) is not None,
         "Quantity.add(Quantity) -> Quantity": lambda one, other: one + other,
-        "Quantity.add(int) -> Quantity": lambda one, other: one + _of_int(other),
+        "Quantity.add(int) -> Quantity": lambda one, other: one + Quantity(other),
         "Quantity.sub(Quantity) -> Quantity": _minus,
-        "Quantity.sub(int) -> Quantity": lambda one, other: _minus(one, _of_int(other)),
+        "Quantity.sub(int) -> Quantity": lambda one, other: _minus(one, Quantity(other)),
         "semver(string) -> Semver": _semver,
         "semver(string, bool) -> Semver": _semver,
-        "isSemver(string) -> bool": _is_valid(_semver),
-        "isSemver(string, bool) -> bool": _is_valid(_semver),
+        "isSemver(string) -> bool": is_valid(_semver),
+        "isSemver(string, bool) -> bool": is_valid(_semver),
         "Semver.isGreaterThan(Semver) -> bool": lambda one, other: other.value < one.value,
         "Semver.isLessThan(Semver) -> bool": lambda one, other: one.value < other.value,
         "Semver.compareTo(Semver) -> int": lambda one, other: _compared(one.value, other.value),
@@ -279,7 +260,7 @@ FUNCTIONS = table(
         "Semver.minor() -> int": lambda one: one.value.numbers[1],
         "Semver.patch() -> int": lambda one: one.value.numbers[2],
         "url(string) -> URL": _url,
-        "isURL(string) -> bool": _is_valid(_url),
+        "isURL(string) -> bool": is_valid(_url),
         "URL.getScheme() -> string": _of_url(lambda parts: parts.scheme),
         "URL.getHost() -> string": _of_url(_host),
         "URL.getHostname() -> string": _of_url(_hostname),

@@ -1,6 +1,6 @@
-"""Everything that an expression of Kubernetes v1.37 may call, and the names of its types.
+"""The environment of expressions: all functions of Kubernetes v1.37, and the names of types.
 
-Called by `planning` and `programs`. What upstream does not register (math, encoders, `cel.bind`) is not there either.
+Called by `planning` and `programs`. Functions that upstream does not register (math, encoders, `cel.bind`) are missing.
 
 Source: Kubernetes' CEL environment for new expressions.
 """
@@ -34,7 +34,7 @@ _NAMES: dict[str, Type] = {
 }
 
 TYPE_IDENTS = {name: type_of(one) for name, one in _NAMES.items()}
-"""The types of the names of types, as the checker needs them."""
+"""The types of the names of types, for the checker."""
 
 TYPE_VALUES = {name: TypeValue(KINDS.get(name, name)) for name in _NAMES}
-"""What the names of types evaluate to."""
+"""The values of the names of types."""

@@ -1,9 +1,10 @@
-"""Lists, sets of values, and values that may be absent.
+"""Lists, sets and optional values in CEL.
 
 A table for `library`. Source: Kubernetes' list library; the documentation of cel-go's lists extension (version 3), sets
 extension and optional values.
 """
 
+from collections.abc import Callable
 from functools import cmp_to_key
 from itertools import pairwise
 from typing import Any
@@ -12,11 +13,11 @@ from podscaler.api.cel.library import operators
 from podscaler.api.cel.library.functions import Function, table
 from podscaler.api.cel.values import numbers
 from podscaler.api.cel.values.budget import Budget, charged
-from podscaler.api.cel.values.faults import EvaluationError
+from podscaler.api.cel.values.errors import EvaluationError
 from podscaler.api.cel.values.values import NONE, Duration, Optional, kind
 
 _RANGE_MAX = 1_000_000
-_ORDERED = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
+_COMPARABLE = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
 
 
 def _is_sorted(items: list[Any]) -> bool:
@@ -125,26 +126,13 @@ def _distinct(budget: Budget, items: list[Any]) -> list[Any]:
     return list({operators.identity(item): item for item in reversed(items)}.values())[::-1]
 
 
-@charged
-def _contains_all(budget: Budget, items: list[Any], wanted: list[Any]) -> bool:
-    budget.spend(len(items) + len(wanted))
-    return _identities(wanted) <= _identities(items)
+def _set_function(compare: Callable[[set[Any], set[Any]], Any]) -> Function:
+    @charged
+    def call(budget: Budget, items: list[Any], others: list[Any]) -> bool:
+        budget.spend(len(items) + len(others))
+        return bool(compare(set(map(operators.identity, items)), set(map(operators.identity, others))))
 
-
-@charged
-def _intersects(budget: Budget, items: list[Any], others: list[Any]) -> bool:
-    budget.spend(len(items) + len(others))
-    return bool(_identities(items) & _identities(others))
-
-
-@charged
-def _equivalent(budget: Budget, items: list[Any], others: list[Any]) -> bool:
-    budget.spend(len(items) + len(others))
-    return _identities(items) == _identities(others)
-
-
-def _identities(items: list[Any]) -> set[Any]:
-    return {operators.identity(item) for item in items}
+    return call
 
 
 def _is_zero(value: Any) -> bool:
@@ -168,7 +156,7 @@ def _unwrapped(items: list[Any]) -> list[Any]:
 
 def _kubernetes() -> dict[str, Function]:
     found: dict[str, Function] = {}
-    for one in _ORDERED:
+    for one in _COMPARABLE:
         found[f"list<{one}>.isSorted() -> bool"] = _is_sorted
         found[f"list<{one}>.min() -> {one}"] = lambda items: _least(items, "min", is_max=False)
         found[f"list<{one}>.max() -> {one}"] = lambda items: _least(items, "max", is_max=True)
@@ -198,7 +186,7 @@ def _extended() -> dict[str, Function]:
         "list<T>.indexOf(T) -> int": _index_of,
         "list<T>.lastIndexOf(T) -> int": _last_index_of,
     }
-    for one in ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes"):
+    for one in _COMPARABLE:
         found[f"list<{one}>.sort() -> list<{one}>"] = _sort
         found[f"list<T>.@sortByAssociatedKeys(list<{one}>) -> list<T>"] = _sort_by
     return found
@@ -208,9 +196,9 @@ FUNCTIONS = table(
     _kubernetes()
     | _extended()
     | {
-        ":sets.contains(list<T>, list<T>) -> bool": _contains_all,
-        ":sets.intersects(list<T>, list<T>) -> bool": _intersects,
-        ":sets.equivalent(list<T>, list<T>) -> bool": _equivalent,
+        ":sets.contains(list<T>, list<T>) -> bool": _set_function(set.issuperset),
+        ":sets.intersects(list<T>, list<T>) -> bool": _set_function(set.intersection),
+        ":sets.equivalent(list<T>, list<T>) -> bool": _set_function(set.__eq__),
         ":optional.of(V) -> optional<V>": Optional,
         ":optional.ofNonZeroValue(V) -> optional<V>": lambda value: NONE if _is_zero(value) else Optional(value),
         ":optional.none() -> optional<V>": lambda: NONE,

@@ -14,9 +14,10 @@ from typing import Any
 
 from podscaler.api.cel.values import numbers
 from podscaler.api.cel.values.budget import Budget
-from podscaler.api.cel.values.faults import EvaluationError, no_such_overload
+from podscaler.api.cel.values.errors import EvaluationError, no_such_overload
 from podscaler.api.cel.values.numbers import Uint
 from podscaler.api.cel.values.values import Duration, MapList, Optional, SetList, Timestamp, kind
+from podscaler.api.machinery import numbers as machinery_numbers
 from podscaler.api.machinery.quantity import Quantity
 
 _NUMBERS = (int, Uint, float)
@@ -25,7 +26,7 @@ _ORDERED = frozenset({bool, int, Uint, float, str, bytes, Timestamp, Duration, Q
 
 
 def equal(one: Any, other: Any, budget: Budget) -> bool:
-    """Whether two values are equal, all the way down."""
+    """Whether two values are deeply equal. Raises BudgetError."""
     budget.spend(1)
     if isinstance(one, list) and isinstance(other, list):
         return _equal_lists(one, other, budget)
@@ -59,7 +60,7 @@ _NOTHING = object()
 
 
 def identity(value: Any) -> Any:
-    """A hashable stand-in by which equal values are found; numbers of all types by value."""
+    """A hashable key that is the same for equal values; numbers of all types by value."""
     if isinstance(value, list):
         return ("list", tuple(identity(item) for item in value))
     if isinstance(value, dict):
@@ -72,7 +73,7 @@ def _key(item: Any, keys: tuple[str, ...]) -> Any:
 
 
 def is_less(one: Any, other: Any) -> bool:
-    """Whether `one` comes before. Raises EvaluationError where there is no order."""
+    """Whether `one` sorts before `other`. Raises EvaluationError for values without an order."""
     if type(one) in _NUMBERS and type(other) in _NUMBERS:
         if any(isinstance(each, float) and math.isnan(each) for each in (one, other)):
             raise EvaluationError("NaN values cannot be ordered")
@@ -138,7 +139,7 @@ def _shifted(value: Any, by_ns: int) -> Any:
 
 
 def timestamp(at_ns: int) -> Timestamp:
-    """An instant between the years 1 and 9999. Raises EvaluationError for others."""
+    """The timestamp of an instant. Raises EvaluationError outside the years 1 to 9999."""
     if _MIN_NS <= at_ns <= _MAX_NS:
         return Timestamp(at_ns)
     raise EvaluationError("timestamp overflow")
@@ -158,7 +159,7 @@ def multiply(one: Any, other: Any) -> Any:
 def divide(one: Any, other: Any) -> Any:
     """`one / other`."""
     if isinstance(one, float) and isinstance(other, float):
-        return numbers.divided(one, other)
+        return machinery_numbers.divide(one, other)
     return _arithmetic(one, other, numbers.quotient)
 
 

@@ -1,130 +1,53 @@
-"""Regular expressions of rules: in time that is linear in the text, as upstream's are.
+"""Regular expressions in CEL: `matches`, `find` and `findAll`.
 
-A table for `library`; `standard` has `matches`. `find` and `findAll` go through Python's matcher, which tries one way
-after the other: they take patterns whose repetitions neither nest nor follow each other in ways that multiply.
+A table for `library`; `matches` belongs to the standard functions and is called by `standard`.
 
-Source: Kubernetes' regex library; RE2's syntax. Differs: patterns that Python cannot read, and those for `find` that
-could take long, are errors.
+Source: the documentation of Kubernetes' CEL regex library.
 """
-
-import re
-from functools import lru_cache
-from re import _constants as ops  # type: ignore[attr-defined]  # typeshed has no stub of the parser's opcodes
-from re import _parser as parser  # type: ignore[attr-defined]  # nor of the parser
-from typing import Any
 
 from podscaler.api.cel.library.functions import table
 from podscaler.api.cel.values.budget import Budget, charged
-from podscaler.api.cel.values.faults import EvaluationError
-from podscaler.api.machinery import linear_patterns, patterns
-
-_WAYS_MAX = 5_000_000
-_CLASSES = {
-    "alnum": "0-9A-Za-z",
-    "alpha": "A-Za-z",
-    "ascii": r"\x00-\x7F",
-    "blank": r"\t ",
-    "digit": "0-9",
-    "lower": "a-z",
-    "punct": r"!-/:-@\[-`{-~",
-    "space": r"\t\n\v\f\r ",
-    "upper": "A-Z",
-    "word": "0-9A-Za-z_",
-    "xdigit": "0-9A-Fa-f",
-}
-_CLASS = re.compile(rf"\[:({'|'.join(_CLASSES)}):\]")
+from podscaler.api.cel.values.errors import EvaluationError
+from podscaler.api.machinery import patterns
+from podscaler.api.machinery.patterns import Pattern
 
 
 @charged
 def matches(budget: Budget, text: str, pattern: str) -> bool:
-    """Whether the pattern is found anywhere in the text. Raises EvaluationError for a pattern that is none."""
-    pattern = _with_classes(pattern)
+    """Whether the pattern matches anywhere in the text. Raises EvaluationError for an invalid pattern, BudgetError."""
     expression = _compiled(pattern)
-    budget.spend(len(text) // 4)
-    matcher = linear_patterns.matcher(pattern)
-    if matcher is not None:
-        return matcher(text)
-    _check_ways(expression, text)
-    return expression.search(text) is not None
+    _spend(budget, expression, text)
+    return expression.matches(text)
 
 
-def _with_classes(pattern: str) -> str:
-    """The pattern with the classes of POSIX spelled out, which Python does not know."""
-    return _CLASS.sub(lambda match: _CLASSES[match.group(1)], pattern) if "[:" in pattern else pattern
+@charged
+def _find(budget: Budget, text: str, pattern: str) -> str:
+    return "".join(_find_all(budget, text, pattern, 1))
 
 
-def fault(pattern: str) -> str:
-    """What is wrong with a pattern in upstream's words, empty if nothing is."""
-    pattern = _with_classes(pattern)
-    if patterns.compiled(pattern) is not None or patterns.is_foreign(pattern):
-        return ""
-    return patterns.pattern_fault(pattern)
+@charged
+def _find_all(budget: Budget, text: str, pattern: str, count: int = -1) -> list[str]:
+    expression = _compiled(pattern, "Illegal regex: ")
+    _spend(budget, expression, text)
+    found: list[str] = []
+    for match in expression.find_all(text) if count else ():
+        found.append(match)
+        if len(found) == count:
+            break
+        budget.spend(1 + len(text) // 1000)  # the next search may read the rest of the text
+    return found
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
-    expression = patterns.compiled(pattern)
-    if expression is None:
-        raise EvaluationError(patterns.pattern_fault(pattern))
-    return expression
+def _compiled(pattern: str, prefix: str = "") -> Pattern:
+    try:
+        return patterns.compiled(pattern)
+    except patterns.PatternError as error:
+        raise EvaluationError(f"{prefix}{error}") from None
 
 
-def _find(text: str, pattern: str) -> str:
-    expression = _for_finding(pattern, text)
-    found = expression.search(text)
-    return found.group() if found else ""
-
-
-def _find_all(text: str, pattern: str, count: int = -1) -> list[str]:
-    expression = _for_finding(pattern, text)
-    found = [match.group() for match in expression.finditer(text)]
-    return found if count < 0 else found[:count]
-
-
-def _for_finding(pattern: str, text: str) -> re.Pattern[str]:
-    expression = patterns.compiled(_with_classes(pattern))
-    if expression is None:
-        raise EvaluationError(f"Illegal regex: {patterns.pattern_fault(pattern)}")
-    _check_ways(expression, text)
-    return expression
-
-
-def _check_ways(expression: re.Pattern[str], text: str) -> None:
-    """Raise EvaluationError where the matcher might try too many ways."""
-    repeats = _repeats(expression.pattern)
-    if repeats is None or (len(text) + 1) ** (repeats + 1) > _WAYS_MAX:
-        raise EvaluationError("this server cannot bound the time of this regular expression on this text")
-
-
-@lru_cache(maxsize=256)
-def _repeats(pattern: str) -> int | None:
-    """How many unbounded repetitions a pattern has, None if they nest."""
-    return _count(parser.parse(pattern), is_inside=False)
-
-
-def _count(nodes: Any, *, is_inside: bool) -> int | None:
-    total = 0
-    for operation, argument in nodes:
-        found = _count_node(operation, argument, is_inside=is_inside)
-        if found is None:
-            return None
-        total += found
-    return total
-
-
-def _count_node(operation: Any, argument: Any, *, is_inside: bool) -> int | None:
-    if operation in (ops.MAX_REPEAT, ops.MIN_REPEAT):
-        if is_inside and argument[1] > 1:
-            return None
-        below = _count(argument[2], is_inside=argument[1] > 1)
-        return None if below is None else below + (argument[1] > 1)
-    if operation is ops.SUBPATTERN:
-        return _count(argument[3], is_inside=is_inside)
-    if operation is ops.BRANCH:
-        below_each = [_count(choice, is_inside=is_inside) for choice in argument[1]]
-        if is_inside or any(one is None for one in below_each):
-            return None
-        return sum(one or 0 for one in below_each)
-    return 0
+def _spend(budget: Budget, expression: Pattern, text: str) -> None:
+    """Charge one search: the time of a slow one is proportional to the product of program and text."""
+    budget.spend(len(text) // 4 + len(text) * expression.program_size // 1000)
 
 
 FUNCTIONS = table(

@@ -1,4 +1,4 @@
-"""The functions that every dialect of the language has: sizes, conversions, parts of texts and times.
+"""Standard functions of CEL: sizes, conversions, tests of texts, parts of times; signatures of the operators.
 
 A table for `library`. Source: the CEL specification, "List of standard definitions"; cel-go's messages.
 """
@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from podscaler.api.cel.library import operators, regex
 from podscaler.api.cel.library.functions import Function, table
 from podscaler.api.cel.values import numbers
-from podscaler.api.cel.values.faults import EvaluationError
+from podscaler.api.cel.values.errors import EvaluationError
 from podscaler.api.cel.values.numbers import Uint
 from podscaler.api.cel.values.values import Duration, Timestamp, TypeValue, kind
 from podscaler.api.machinery import duration, instants
@@ -74,7 +74,7 @@ def _to_bool(value: Any) -> bool:
 
 
 def text(value: Any) -> str:
-    """A value of a plain type as string() writes it. Raises EvaluationError for bytes that are no text."""
+    """A value of a plain type as string() writes it. Raises EvaluationError for bytes that are not UTF-8."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
@@ -107,7 +107,7 @@ def instant_text(value: Timestamp) -> str:
 
 
 def span_text(value: Duration) -> str:
-    """Seconds, with a fraction where there is one."""
+    """Seconds, with a fraction where it is not zero."""
     whole, rest_ns = divmod(abs(value.span_ns), _SECOND_NS)
     fraction = f".{rest_ns:09}".rstrip("0") if rest_ns else ""
     return f"{'-' if value.span_ns < 0 else ''}{whole}{fraction}s"
@@ -125,7 +125,7 @@ def _to_timestamp(value: Any) -> Timestamp:
 
 
 def instant(text: str) -> Timestamp:
-    """The instant that an RFC 3339 text says. Raises ValueError, and EvaluationError outside the years 1 to 9999."""
+    """The instant of an RFC 3339 text. Raises ValueError, and EvaluationError outside the years 1 to 9999."""
     at_ns = operators.timestamp(instants.parse(text)).at_ns
     return Timestamp(at_ns, "Z" if text[-1] in "zZ" else text[-6:])
 
@@ -254,7 +254,7 @@ _NUMERIC = tuple(f"{one}, {one}) -> {one}" for one in ("double", "int", "uint"))
 
 
 def _by_operator(*args: Any) -> Any:
-    """Operators are planned by themselves; here are only their signatures."""
+    """The implementation of operators, which is never called: `planning` implements them."""
     raise EvaluationError(f"operator called with {len(args)} values")
 
 

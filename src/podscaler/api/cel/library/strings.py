@@ -1,4 +1,4 @@
-"""Texts: parts, places, case, splitting and joining.
+"""Functions on texts: substrings, search, case, splitting, joining, formatting.
 
 A table for `library`. Source: the documentation of cel-go's strings extension, version 2.
 """
@@ -8,7 +8,7 @@ import re
 from podscaler.api.cel.library import formatting
 from podscaler.api.cel.library.functions import table
 from podscaler.api.cel.values.budget import Budget, charged
-from podscaler.api.cel.values.faults import EvaluationError
+from podscaler.api.cel.values.errors import EvaluationError
 
 _UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
 _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}

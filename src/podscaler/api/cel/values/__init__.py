@@ -1,5 +1,5 @@
-"""Values, types and syntax trees of expressions, with the cost budget of an evaluation.
+"""Values, types and syntax trees of expressions, and the cost budget of an evaluation.
 
-Reading order: Begin with `types` and `syntax`.
+Reading order: `types`, `syntax` and `values`; `errors`, `issues`, `budget` and `numbers` stand alone.
 May import: `api.machinery` and below.
 """

@@ -1,7 +1,7 @@
-"""How much work an evaluation may still do.
+"""The cost budget of an evaluation, which bounds its time: a step takes about a microsecond.
 
-Made by who runs programs, one for each request; spent by `planning` for every step and by operators and functions for
-what they walk over. Time is bounded by it: a step takes about a microsecond.
+The caller of a program makes one for each request. `planning` charges every step of the evaluation; operators and
+functions charge the elements and characters that they read.
 
 Source: Kubernetes' runtime cost budget. Differs: steps are counted, not cel-go's cost units.
 """
@@ -9,11 +9,11 @@ Source: Kubernetes' runtime cost budget. Differs: steps are counted, not cel-go'
 from collections.abc import Callable
 from typing import Any
 
-from podscaler.api.cel.values.faults import BudgetError
+from podscaler.api.cel.values.errors import BudgetError
 
 SPENT_BY_DEFAULT = 500_000
 TEXT_MAX_CHARACTERS = 16 * 1024 * 1024
-"""The longest text that an expression may make."""
+"""The longest text that an expression may produce."""
 
 
 class Budget:
@@ -25,19 +25,19 @@ class Budget:
         self.left = steps
 
     def spend(self, steps: int) -> None:
-        """Take steps off. Raises BudgetError when there are none left."""
+        """Charge steps. Raises BudgetError when none are left."""
         self.left -= steps
         if self.left < 0:
             raise BudgetError
 
     def spend_on_text(self, characters: int) -> None:
-        """Take off what making a text of this length costs. Raises BudgetError."""
+        """Charge the production of a text of this length. Raises BudgetError, also for one that is too long."""
         if characters > TEXT_MAX_CHARACTERS:
             raise BudgetError
         self.spend(1 + characters // 10)
 
 
 def charged(call: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of the language that wants the budget as its first argument."""
+    """Mark a function of the language that takes the budget as its first argument."""
     call.is_charged = True  # type: ignore[attr-defined]  # a mark that `planning` reads
     return call

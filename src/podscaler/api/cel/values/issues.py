@@ -1,4 +1,4 @@
-"""What is wrong with an expression, shown at its place as upstream's compiler shows it.
+"""Compile errors, rendered with the line of the source as upstream's compiler does.
 
 Called by `parsing` and `checking`, which collect issues, and by `programs`, which raises them all at once.
 
@@ -13,18 +13,18 @@ NOWHERE = -1
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One fault; `offset` counts characters from the beginning of the expression, and is NOWHERE for all of it."""
+    """One error at `offset`, in characters from the beginning; NOWHERE for the whole expression."""
 
     offset: int
     text: str
 
 
 class CompileError(ValueError):
-    """An expression cannot be used; str() is the whole text that upstream shows after `compilation failed: `."""
+    """An expression is invalid; str() is the whole text that upstream shows after `compilation failed: `."""
 
 
 def rendered(source: str, issues: Iterable[Issue]) -> str:
-    """All issues, the first in the text first, each with its line of the source and a caret."""
+    """All distinct issues in the order of the source, each with its line and a caret below its column."""
     placed = sorted((_place(source, issue.offset), issue.text) for issue in dict.fromkeys(issues))
     lines = source.split("\n")
     return "\n".join(_shown(lines, place, text) for place, text in placed)

@@ -1,4 +1,4 @@
-"""Numbers of expressions: int64, uint64 and double, with overflow that is an error.
+"""Numbers of expressions: int64, uint64 and double; overflow is an error.
 
 Called by `lexing`, `operators` and the libraries.
 
@@ -8,12 +8,13 @@ Source: the CEL specification, "Numeric values"; cel-go's messages.
 import math
 from decimal import Decimal
 
-from podscaler.api.cel.values.faults import EvaluationError
+from podscaler.api.cel.values.errors import EvaluationError
+from podscaler.api.machinery import numbers
 
-INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+INT_MIN, INT_MAX = numbers.INT64_MIN, numbers.INT64_MAX
 UINT_MAX = 2**64 - 1
 _PLAIN_BEFORE = 6
-"""From this power of ten on doubles are written with an exponent, as Go does in its shortest form."""
+"""Doubles are written with an exponent from this power of ten on, as in Go's shortest form."""
 
 
 class Uint(int):
@@ -37,31 +38,21 @@ def checked_uint(value: int) -> Uint:
 
 
 def quotient(dividend: int, divisor: int) -> int:
-    """Division that cuts toward zero. Raises EvaluationError for zero."""
+    """Division that truncates toward zero. Raises EvaluationError for a zero divisor."""
     if not divisor:
         raise EvaluationError("division by zero")
-    whole = abs(dividend) // abs(divisor)
-    return whole if (dividend < 0) == (divisor < 0) else -whole
+    return numbers.divide_toward_zero(dividend, divisor)
 
 
 def remainder(dividend: int, divisor: int) -> int:
-    """What is left, with the sign of the dividend. Raises EvaluationError for zero."""
+    """The remainder with the sign of the dividend. Raises EvaluationError for a zero divisor."""
     if not divisor:
         raise EvaluationError("modulus by zero")
-    return dividend - divisor * quotient(dividend, divisor)
-
-
-def divided(dividend: float, divisor: float) -> float:
-    """Division as IEEE 754 has it."""
-    if divisor:
-        return dividend / divisor
-    if not dividend or math.isnan(dividend):
-        return math.nan
-    return math.copysign(math.inf, dividend) * math.copysign(1.0, divisor)
+    return dividend - divisor * numbers.divide_toward_zero(dividend, divisor)
 
 
 def double_text(value: float) -> str:
-    """A double as string() writes it: the fewest digits, with an exponent where it is large or small."""
+    """A double as string() writes it: the fewest digits, with an exponent for large and small numbers."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

@@ -1,7 +1,7 @@
-"""The nodes of an expression's tree.
+"""Syntax tree of expressions.
 
-Made by `parsing` (macros are expanded there), typed by `checking`, made into closures by `planning`. `offset` is where
-upstream points when something is wrong with the node: an operator, an opening parenthesis, the beginning of a name.
+Made by `parsing` (which expands macros), type-checked by `checking`, compiled to closures by `planning`. `offset` is
+the place of issues about the node: an operator, an opening parenthesis, the beginning of a name.
 
 Source: the abstract syntax of the CEL specification.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 RESULT = "@result"
-"""The variable in which a comprehension keeps what it has so far; no expression can name it."""
+"""The accumulator variable of comprehensions; no expression can name it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,16 +79,17 @@ class MapLiteral:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comprehension:
-    """What a macro over a list or map becomes.
+    """The expansion of a macro over a list or map.
 
     Attributes:
         offset: the macro's parenthesis.
         kind: `all`, `exists`, `exists_one`, `list`, `map`, `entries` or `bind`.
-        source: what is walked; for `bind` the value that gets a name.
-        names: one variable (element or key), two (index or key, and value), or the one that `bind` names.
-        start, step, outcome: the fold as the type checker sees it, over the variable RESULT.
-        test: which elements count, None for all; the predicate of the quantifiers.
-        made: what an element becomes; the key and value for `map`; the body of `bind`.
+        source: the list or map to iterate over; unused for `bind`.
+        names: one variable (element or key) or two (index or key, and value); for `bind` the second is the name.
+        start, step, outcome: the fold over the variable RESULT, for the type checker; `bind` evaluates `outcome` with
+            the name bound to `start`.
+        test: the condition of elements, None for all; the predicate of the quantifiers.
+        made: the expression for each element; key and value for `map`.
     """
 
     offset: int

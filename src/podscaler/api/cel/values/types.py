@@ -1,9 +1,9 @@
-"""Types of expressions, and which value may stand where.
+"""Types of expressions, and their assignability.
 
-Called by `checking`, by the libraries for their signatures, and by whoever declares variables.
+Called by `checking`, by the libraries for their signatures, and by callers that declare variables.
 
 A type is a kind with parameters: `list(string)`, `map(string, int)`, `optional_type(int)`. A single letter is a type
-parameter. `dyn` fits everything.
+parameter. `dyn` is assignable to and from every type.
 
 Source: the CEL specification, "Type checking"; cel-go's assignability.
 """
@@ -39,10 +39,10 @@ TYPE = "type"
 OPTIONAL = "optional_type"
 
 _VALUES = frozenset({"bool", "int", "uint", "double", "string", "bytes", "list", "map", "type", "dyn", "!error!"})
-"""What null never is."""
+"""Types to which null is not assignable."""
 
 Bindings = dict[str, Type]
-"""What type parameters stand for."""
+"""The types that are bound to type parameters."""
 
 
 def list_of(element: Type) -> Type:
@@ -71,12 +71,12 @@ def object_of(name: str, fields: Mapping[str, Type]) -> Type:
 
 
 def is_dynamic(one: Type) -> bool:
-    """Whether nothing is known until the expression runs."""
+    """Whether the type is known at evaluation only."""
     return one.name in ("dyn", "!error!")
 
 
 def resolved(bindings: Bindings, one: Type, *, free_is_dynamic: bool = False) -> Type:
-    """The type with what its parameters stand for; those that stand for nothing become dyn if asked."""
+    """The type with its bound parameters replaced; `free_is_dynamic` makes dyn of unbound ones."""
     while one.is_param and one.name in bindings:
         one = bindings[one.name]
     if one.is_param:
@@ -88,13 +88,13 @@ def resolved(bindings: Bindings, one: Type, *, free_is_dynamic: bool = False) ->
 
 
 def assigned(bindings: Bindings, wanted: Type, given: Type) -> Bindings | None:
-    """The bindings by which `given` may stand where `wanted` is; None if it may not."""
+    """The bindings with which `given` is assignable to `wanted`; None if it is not."""
     tried = dict(bindings)
     return tried if _fits(tried, wanted, given) else None
 
 
 def assigned_all(bindings: Bindings, wanted: tuple[Type, ...], given: tuple[Type, ...]) -> Bindings | None:
-    """As `assigned`, one by one."""
+    """As `assigned`, for each pair of types; None if the counts differ, too."""
     if len(wanted) != len(given):
         return None
     tried = dict(bindings)
@@ -140,11 +140,11 @@ def _mentions(bindings: Bindings, one: Type, param: Type) -> bool:
 
 
 def most_general(one: Type, other: Type) -> Type:
-    """Of two types that fit each other, the one that says less."""
-    return one if _says_less(one, other) else other
+    """The more general of two types that are assignable to each other."""
+    return one if _is_more_general(one, other) else other
 
 
-def _says_less(one: Type, other: Type) -> bool:
+def _is_more_general(one: Type, other: Type) -> bool:
     if one.is_param or is_dynamic(one):
         return True
     if other.is_param or is_dynamic(other):
@@ -153,4 +153,4 @@ def _says_less(one: Type, other: Type) -> bool:
         return one != NULL or other == NULL
     if one.name != other.name or len(one.params) != len(other.params):
         return False
-    return all(_says_less(*pair) for pair in zip(one.params, other.params, strict=True))
+    return all(_is_more_general(*pair) for pair in zip(one.params, other.params, strict=True))

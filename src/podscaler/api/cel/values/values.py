@@ -1,8 +1,9 @@
-"""Values of expressions that Python has no type for, and the kind of every value.
+"""Values of expressions for which Python has no type, and the names of the types of all values.
 
-Called by everything that evaluates. bool, int, float, str, bytes, None, list and dict stand for themselves; numbers of
-type `Uint` are unsigned. Lists that are sets or maps by their schema are lists with an equality of their own
-(`operators`).
+Called by `planning` and the libraries.
+
+bool, int, float, str, bytes, None, list and dict stand for themselves; numbers of type `Uint` are unsigned.
+Lists that are sets or maps by their schema have an equality of their own (`operators`).
 
 Source: the CEL specification, "Values"; Kubernetes' opaque types.
 """
@@ -45,7 +46,7 @@ NONE = Optional(None, is_present=False)
 
 @dataclass(frozen=True, slots=True)
 class TypeValue:
-    """What `type(...)` returns."""
+    """A type as a value: the result of `type(...)`."""
 
     name: str
 
@@ -66,13 +67,13 @@ class Opaque:
 
 
 class SetList(list[Any]):
-    """A list whose order says nothing."""
+    """A list with x-kubernetes-list-type `set`: equal in any order."""
 
     __slots__ = ()
 
 
 class MapList(list[Any]):
-    """A list whose elements are known by some of their members."""
+    """A list with x-kubernetes-list-type `map`: elements are identified by the members `keys`."""
 
     __slots__ = ("keys",)
 

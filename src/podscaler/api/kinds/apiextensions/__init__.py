@@ -1,5 +1,6 @@
 """CustomResourceDefinition and APIService.
 
-Reading order: `customresourcedefinition` is the record; the rest validates it.
+Reading order: `customresourcedefinition` and `apiservice` are the records; `crd_validation` validates a definition and
+calls the validation of its schemas; `crd_conditions` sets names and conditions.
 May import: `api.crd` and below.
 """

@@ -8,12 +8,11 @@ Source: upstream's kube-aggregator: defaults, validation, the Table.
 """
 
 import base64
-from typing import Any
 
-from podscaler.api.machinery import names, printing
-from podscaler.api.machinery.field import FieldError, invalid, not_supported, required
-from podscaler.api.resource import status_subresource
-from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
+from podscaler.api.machinery import names
+from podscaler.api.machinery.field import FieldError, invalid, required
+from podscaler.api.resource import checks, status_subresource, tables
+from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 GROUP_PRIORITY_MAX = 20_000
 VERSION_PRIORITY_MAX = 1000
@@ -46,9 +45,8 @@ def _available(service: Object) -> Object:
     }
 
 
-def faults(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with an APIService to be stored."""
-    del old
+def validate(new: Object, _old: Object | None) -> list[FieldError]:
+    """The field errors of an APIService to be stored."""
     spec = new.get("spec") or {}
     group, version = spec.get("group", ""), spec.get("version", "")
     name, wanted = new["metadata"].get("name", ""), f"{version}.{group}"
@@ -58,25 +56,25 @@ def faults(new: Object, old: Object | None) -> list[FieldError]:
     if not group and version != "v1":
         found.append(required("spec.group", "only v1 may have an empty group and it better be legacy kube"))
     if group:
-        found += [invalid("spec.group", group, text) for text in names.dns_subdomain_faults(group)]
-    found += [invalid("spec.version", version, text) for text in names.dns_1035_label_faults(version)]
-    return [*found, *_priority_faults(spec), *_service_faults(spec)]
+        found += checks.well_formed(group, "spec.group", names.dns_subdomain_faults)
+    found += checks.well_formed(version, "spec.version", names.dns_1035_label_faults)
+    return [*found, *_priority_errors(spec), *_service_errors(spec)]
 
 
-def _priority_faults(spec: Object) -> list[FieldError]:
+def _priority_errors(spec: Object) -> list[FieldError]:
     found = []
     for name, limit in (("groupPriorityMinimum", GROUP_PRIORITY_MAX), ("versionPriority", VERSION_PRIORITY_MAX)):
         given = spec.get(name, 0)
-        if not 0 < given <= limit:
-            found.append(invalid(f"spec.{name}", given, f"must be positive and less than {limit}"))
+        found += checks.holds(0 < given <= limit, f"spec.{name}", given, f"must be positive and less than {limit}")
     return found
 
 
-def _service_faults(spec: Object) -> list[FieldError]:
+def _service_errors(spec: Object) -> list[FieldError]:
     reference = spec.get("service")
     if reference is None:
-        return _local_faults(spec)
-    found = [required(f"spec.service.{part}", "") for part in ("namespace", "name") if not reference.get(part)]
+        return _local_errors(spec)
+    found = checks.present(reference.get("namespace"), "spec.service.namespace")
+    found += checks.present(reference.get("name"), "spec.service.name")
     port = reference.get("port", SERVICE_PORT)
     if not 0 < port <= PORT_MAX:
         text = f"port is not valid: must be between 1 and {PORT_MAX}, inclusive"
@@ -87,7 +85,7 @@ def _service_faults(spec: Object) -> list[FieldError]:
     return found
 
 
-def _local_faults(spec: Object) -> list[FieldError]:
+def _local_errors(spec: Object) -> list[FieldError]:
     found = []
     if spec.get("caBundle"):
         size_bytes = len(base64.b64decode(spec["caBundle"]))
@@ -98,23 +96,13 @@ def _local_faults(spec: Object) -> list[FieldError]:
     return found
 
 
-def status_faults(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with a status to be stored."""
-    del old
-    return [
-        not_supported(f"status.conditions[{number}].status", condition.get("status", ""), _STATUSES)
-        for number, condition in enumerate((new.get("status") or {}).get("conditions") or [])
-        if condition.get("status", "") not in _STATUSES
-    ]
-
-
-def _row(service: Object, now_ns: int) -> list[Any]:
-    return [
-        service["metadata"].get("name", ""),
-        _server(service),
-        _availability(service),
-        printing.created_age(service, now_ns),
-    ]
+def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
+    """The field errors of a status to be stored."""
+    return checks.each(
+        (new.get("status") or {}).get("conditions"),
+        "status.conditions",
+        lambda condition, at: checks.one_of(condition.get("status", ""), f"{at}.status", _STATUSES),
+    )
 
 
 def _server(service: Object) -> str:
@@ -134,10 +122,8 @@ def _availability(service: Object) -> str:
 RESOURCE = Resource(
     group="apiregistration.k8s.io",
     plural="apiservices",
-    singular="apiservice",
     kind="APIService",
     versions=(Version("v1", "apiregistration/v1.APIService", default=fill),),
-    storage_version="v1",
     namespaced=False,
     categories=("api-extensions",),
     has_status=True,
@@ -145,17 +131,15 @@ RESOURCE = Resource(
         prepare_create=prepare,
         prepare_update=status_subresource.keep_status,
         prepare_status_update=status_subresource.keep_spec,
-        validate=faults,
-        validate_status=status_faults,
+        validate=validate,
+        validate_status=validate_status,
         allows_unconditional_update=False,
     ),
-    printer=Printer(
-        columns=(
-            Column("Name", format="name", description="Name of the APIService: version and group."),
-            Column("Service", description="The Service that serves the API, or Local."),
-            Column("Available", description="Whether the API can be reached."),
-            Column("Age", description="Time since the APIService was created."),
-        ),
-        row=_row,
+    printer=tables.named(
+        "APIService",
+        Column("Service", description="The Service that serves the API, or Local."),
+        Column("Available", description="Whether the API can be reached."),
+        cells=lambda service, _now_ns: [_server(service), _availability(service)],
+        note=": version and group",
     ),
 )

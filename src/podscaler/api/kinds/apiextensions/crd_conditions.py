@@ -1,4 +1,4 @@
-"""Names and conditions of a CustomResourceDefinition: which names it gets, whether it is served, how it goes.
+"""Accepted names and conditions of a CustomResourceDefinition.
 
 Called by the record of the kind (deletion) and by `podscaler.controlplane.controllers.cluster.custom_resources`
 (everything else). Pure: the names that others have and the time are arguments.
@@ -20,14 +20,14 @@ TERMINATING = "Terminating"
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What other definitions of the same group are called: resources (plural, singular, short names) and kinds."""
+    """The names of other definitions of the group: of resources (plural, singular, short names) and of kinds."""
 
     resources: Collection[str] = ()
     kinds: Collection[str] = ()
 
 
 def taken(others: Iterable[Object]) -> Taken:
-    """The names that other definitions of a group have been given."""
+    """The accepted names of other definitions of a group."""
     resources: set[str] = set()
     kinds: set[str] = set()
     for crd in others:
@@ -44,12 +44,12 @@ def is_true(crd: Object, kind: str) -> bool:
 
 
 def settle(crd: Object, names_taken: Taken, now: str) -> None:
-    """Give the definition its names, in place, as far as nobody else has them, and establish it once it has all.
+    """Sets accepted names, and conditions, in place; a definition with all its names is established.
 
     Args:
         crd: the stored definition.
-        names_taken: what is given away already.
-        now: for transitions.
+        names_taken: the accepted names of other definitions of the group.
+        now: the time for transitions, RFC 3339.
     """
     status = crd.setdefault("status", {})
     names, reason, message = _accepted(crd, names_taken)
@@ -95,7 +95,7 @@ def _accepted(crd: Object, names_taken: Taken) -> tuple[Object, str, str]:
 
 
 def _clash(wanted: str | list[str] | None, given: str | list[str] | None, used: Collection[str]) -> str:
-    """Which of the wanted names somebody else has, as a sentence; empty for none."""
+    """The message about wanted names that another definition has; empty for none."""
     held = given if isinstance(given, list) else [given]
     asked = wanted if isinstance(wanted, list) else [wanted]
     texts = [f"{quoted(name)} is already in use" for name in asked if name and name not in held and name in used]

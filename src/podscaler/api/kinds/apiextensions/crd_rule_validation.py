@@ -1,7 +1,7 @@
-"""What is wrong with x-kubernetes-validations: their form, their expressions, and defaults that break them.
+"""Validates x-kubernetes-validations: their form, their expressions, and defaults that break them.
 
-Called by `crd_schema_validation`: `faults` for every node, `expression_faults` for a schema that is structural.
-The language is imported only where there are rules.
+`validate` is for each node of any schema, `expression_errors` for a structural schema. CEL is imported only where
+there are rules.
 
 Source: the API documentation of ValidationRule; upstream's validation messages.
 Differs: what a rule may cost at most is not estimated.
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from podscaler.api.crd import rule_paths
 from podscaler.api.crd.structural import Structural
-from podscaler.api.machinery.field import FieldError, invalid, not_supported, required
+from podscaler.api.machinery.field import FieldError, invalid, required
+from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Object
 
 if TYPE_CHECKING:
@@ -23,12 +24,12 @@ REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "F
 _SHOWN = ("rule", "message", "messageExpression", "reason", "fieldPath", "optionalOldSelf")
 
 
-def faults(rules: list[Object], schema: Object, path: str) -> list[FieldError]:
-    """What is wrong with the form of the rules of one node, whose schema is `schema`."""
-    return [fault for index, rule in enumerate(rules) for fault in _rule_faults(rule, schema, f"{path}[{index}]")]
+def validate(rules: list[Object], schema: Object, path: str) -> list[FieldError]:
+    """The field errors of the form of the rules of one node, whose schema is `schema`."""
+    return [error for index, rule in enumerate(rules) for error in _rule_errors(rule, schema, f"{path}[{index}]")]
 
 
-def _rule_faults(rule: Object, schema: Object, path: str) -> list[FieldError]:
+def _rule_errors(rule: Object, schema: Object, path: str) -> list[FieldError]:
     text, message = rule.get("rule", ""), rule.get("message", "")
     found = [] if text.strip() else [required(f"{path}.rule", "rule is not specified")]
     if text.strip() and message and not message.strip():
@@ -42,28 +43,26 @@ def _rule_faults(rule: Object, schema: Object, path: str) -> list[FieldError]:
         text = "messageExpression must be non-empty if specified"
         found.append(required(f"{path}.messageExpression", text))
     reason = rule.get("reason")
-    if reason is not None and reason not in REASONS:
-        found.append(not_supported(f"{path}.reason", reason, REASONS))
-    return found + _field_path_faults(rule.get("fieldPath", ""), schema, f"{path}.fieldPath")
+    found += checks.optional_one_of(reason, f"{path}.reason", REASONS)
+    return found + _field_path_errors(rule.get("fieldPath", ""), schema, f"{path}.fieldPath")
 
 
 def _has_lines(text: str) -> bool:
     return "\n" in text or "\r" in text
 
 
-def _field_path_faults(text: str, schema: Object, path: str) -> list[FieldError]:
+def _field_path_errors(text: str, schema: Object, path: str) -> list[FieldError]:
     found = []
     if text and not text.strip():
         found.append(invalid(path, text, "must be non-empty if specified"))
-    if _has_lines(text):
-        found.append(invalid(path, text, "must not contain line breaks"))
+    found += checks.holds(not _has_lines(text), path, text, "must not contain line breaks")
     if text and rule_paths.normalized(text, schema) is None:
         found.append(invalid(path, text, "must be a valid path"))
     return found
 
 
-def default_faults(schema: Structural, path: str) -> list[FieldError]:
-    """The rules that a node's default breaks; rules about change see the default as its own old value."""
+def default_errors(schema: Structural, path: str) -> list[FieldError]:
+    """The errors of rules that a node's default breaks; transition rules see it as its own old value."""
     from podscaler.api.crd import rules
 
     judged = rules.RuleSet(schema, is_root=schema.is_embedded)
@@ -71,22 +70,22 @@ def default_faults(schema: Structural, path: str) -> list[FieldError]:
     return found or judged.judged(schema.default, path=path).errors
 
 
-def expression_faults(schema: Structural, path: str, others: Sequence[str]) -> list[FieldError]:
-    """The expressions that cannot be compiled, and those about change where nothing can be recognised.
+def expression_errors(schema: Structural, path: str, others: Sequence[str]) -> list[FieldError]:
+    """The errors of expressions that do not compile, and of `oldSelf` where old values cannot be found.
 
     Args:
         schema: the whole schema, which is structural.
         path: of it.
-        others: the fields that have other faults: rules at and above them are left alone.
+        others: the paths of other errors; rules at and above them are not compiled.
     """
-    return _node_faults(schema, path, others, "")
+    return _node_errors(schema, path, others, "")
 
 
-def _node_faults(schema: Structural, path: str, others: Sequence[str], uncorrelatable: str) -> list[FieldError]:
+def _node_errors(schema: Structural, path: str, others: Sequence[str], uncorrelatable: str) -> list[FieldError]:
     found = []
     for below, child, is_element in _children(schema, path):
         barrier = uncorrelatable or (path if is_element and schema.list_type != "map" else "")
-        found += _node_faults(child, below, others, barrier)
+        found += _node_errors(child, below, others, barrier)
     rules = schema.source.get("x-kubernetes-validations") or []
     if rules and not any(_is_at(other, path) for other in others):
         found += _expressions(schema, rules, path, uncorrelatable)
@@ -119,14 +118,14 @@ def _expressions(schema: Structural, rules: list[Object], path: str, uncorrelata
         return [FieldError("InternalError", path, text)]
     found = []
     for index, rule in enumerate(rules):
-        found += _expression_faults(rule, own, f"{path}[{index}]", uncorrelatable)
+        found += _expression_errors(rule, own, f"{path}[{index}]", uncorrelatable)
     return found
 
 
 _RULES = "x-kubernetes-validations rules"
 
 
-def _expression_faults(rule: Object, own: "Type", path: str, uncorrelatable: str) -> list[FieldError]:
+def _expression_errors(rule: Object, own: "Type", path: str, uncorrelatable: str) -> list[FieldError]:
     program, fault = _compiled(rule, "rule", own)
     found = [_at_expression(f"{path}.rule", rule, fault)] if fault else []
     if not fault and rule.get("messageExpression"):

@@ -1,7 +1,7 @@
-"""What is wrong with the schema of a CustomResourceDefinition's version.
+"""Validates the schema of a CustomResourceDefinition's version.
 
-Called by `crd_validation`. Three passes, as upstream makes them: what any schema may say, what a structural schema must
-say (`crd_structure_validation`), and, if nothing else is wrong, whether its defaults fit it.
+Three passes, as upstream makes them: the rules for any schema, those for structural schemas
+(`crd_structure_validation`), and, if there are no errors yet, its defaults.
 
 Source: the API documentation of structural schemas and of JSONSchemaProps; upstream's validation messages.
 """
@@ -11,59 +11,48 @@ from typing import Any
 
 from podscaler.api.crd import pruning, structural, validation
 from podscaler.api.crd.structural import ABSENT, META_FIELDS, Structural
-from podscaler.api.kinds.apiextensions import crd_list_type_validation, crd_rule_validation, crd_structure_validation
+from podscaler.api.kinds.apiextensions import crd_rule_validation, crd_structure_validation
 from podscaler.api.machinery import formats, patterns
 from podscaler.api.machinery.field import FieldError, forbidden, invalid, not_supported, required
-from podscaler.api.resource import semantics
-
-Schema = dict[str, Any]
+from podscaler.api.resource import checks, semantics
 
 MAX_SELECTABLE_FIELDS = 8
 TYPES = ("array", "boolean", "integer", "number", "object", "string")
-_AT_ROOT_WITH_STATUS = {
-    "description": "Description",
-    "type": "Type",
-    "format": "Format",
-    "title": "Title",
-    "maximum": "Maximum",
-    "exclusiveMaximum": "ExclusiveMaximum",
-    "minimum": "Minimum",
-    "exclusiveMinimum": "ExclusiveMinimum",
-    "maxLength": "MaxLength",
-    "minLength": "MinLength",
-    "pattern": "Pattern",
-    "maxItems": "MaxItems",
-    "minItems": "MinItems",
-    "uniqueItems": "UniqueItems",
-    "multipleOf": "MultipleOf",
-    "required": "Required",
-    "items": "Items",
-    "properties": "Properties",
-    "externalDocs": "ExternalDocs",
-    "example": "Example",
+_TEXT_LIMITS = ("maxLength", "minLength", "pattern")
+_NUMBER_LIMITS = ("maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum")
+_LIST_LIMITS = ("maxItems", "minItems", "uniqueItems", "multipleOf", "required", "items", "properties")
+_DESCRIPTIONS = ("description", "type", "format", "title")
+_EXTENSIONS = {
     "x-kubernetes-preserve-unknown-fields": "XPreserveUnknownFields",
     "x-kubernetes-validations": "XValidations",
 }
+_PLAIN = (*_DESCRIPTIONS, *_NUMBER_LIMITS, *_TEXT_LIMITS, *_LIST_LIMITS, "externalDocs", "example")
+_AT_ROOT_WITH_STATUS = {name: f"{name[0].upper()}{name[1:]}" for name in _PLAIN} | _EXTENSIONS
+"""What the root of a schema with a status subresource may have, and its names in Go."""
 _UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
+Schema = dict[str, Any]
+
+LIST_TYPES = ("atomic", "set", "map")
+_TYPE, _KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"
 
 
-def faults(schema: Schema | None, path: str, *, has_status: bool) -> list[FieldError]:
-    """What is wrong with a version's openAPIV3Schema; `has_status`: whether there is a status subresource."""
+def validate(schema: Schema | None, path: str, *, has_status: bool) -> list[FieldError]:
+    """The field errors of a version's openAPIV3Schema; `has_status`: whether there is a status subresource."""
     if schema is None:
         return []
-    found = _root_faults(schema, path, has_status=has_status)
-    found += _node_faults(schema, path, is_root=True, no_default="")
-    structure = [] if _is_unsupported(schema) else crd_structure_validation.faults(schema, path)
+    found = _root_errors(schema, path, has_status=has_status)
+    found += _node_errors(schema, path, is_root=True, no_default="")
+    structure = [] if _is_unsupported(schema) else crd_structure_validation.validate(schema, path)
     if structure:
         return found + structure
     parsed = structural.parse(schema)
-    defaults = _default_faults(parsed, path, is_root=True) if not found else []
+    defaults = _default_errors(parsed, path, is_root=True) if not found else []
     if defaults or not structural.has_rules(parsed):
         return found + defaults
     fields = [fault.field for fault in found]
     if not all(".x-kubernetes-validations[" in field for field in fields):
         return found
-    return found + crd_rule_validation.expression_faults(parsed, path, fields)
+    return found + crd_rule_validation.expression_errors(parsed, path, fields)
 
 
 def _is_unsupported(schema: Schema) -> bool:
@@ -72,8 +61,8 @@ def _is_unsupported(schema: Schema) -> bool:
 
 
 def set_warnings(schema: Schema) -> list[str]:
-    """What is said of the sets in a schema."""
-    found = crd_list_type_validation.warnings(schema)
+    """The warnings about the sets in a schema."""
+    found = _node_set_warnings(schema)
     for _, child in children(schema, ""):
         found += set_warnings(child)
     return found
@@ -86,8 +75,8 @@ def unknown_formats(schema: Schema) -> list[str]:
     return own + [found for _, child in children(schema, "") for found in unknown_formats(child)]
 
 
-def selectable_faults(json_path: str, schema: Schema, path: str) -> list[FieldError]:
-    """What is wrong with the path of a selectable field: it must lead to a plain value."""
+def selectable_errors(json_path: str, schema: Schema, path: str) -> list[FieldError]:
+    """The field errors of the path of a selectable field: it must lead to a plain value."""
     if not json_path:
         return [required(path)]
     if not json_path.startswith("."):
@@ -128,7 +117,7 @@ def children(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
             yield f"{path}.{name}[{index}]", one
 
 
-def _root_faults(schema: Schema, path: str, *, has_status: bool) -> list[FieldError]:
+def _root_errors(schema: Schema, path: str, *, has_status: bool) -> list[FieldError]:
     found = []
     if has_status:
         kind = schema.get("type", "")
@@ -145,7 +134,7 @@ def _root_faults(schema: Schema, path: str, *, has_status: bool) -> list[FieldEr
     return found
 
 
-def _node_faults(schema: Schema, path: str, *, is_root: bool, no_default: str) -> list[FieldError]:
+def _node_errors(schema: Schema, path: str, *, is_root: bool, no_default: str) -> list[FieldError]:
     """What any schema must keep to.
 
     Args:
@@ -154,20 +143,20 @@ def _node_faults(schema: Schema, path: str, *, is_root: bool, no_default: str) -
         is_root: whether it describes the whole object.
         no_default: why it may have no default, empty where it may.
     """
-    found = _own_faults(schema, path)
+    found = _own_errors(schema, path)
     if "default" in schema and no_default:
         found.append(forbidden(f"{path}.default", f"must not be set{no_default}"))
-    found += crd_list_type_validation.faults(schema, path)
+    found += _list_type_errors(schema, path)
     rules = schema.get("x-kubernetes-validations") or []
-    found += crd_rule_validation.faults(rules, schema, f"{path}.x-kubernetes-validations")
+    found += crd_rule_validation.validate(rules, schema, f"{path}.x-kubernetes-validations")
     metadata = {f"{path}.properties[{name}]": name for name in META_FIELDS} if is_root else {}
     for below, child in children(schema, path):
         reason = f" in top-level {metadata[below]}" if below in metadata else no_default
-        found += _node_faults(child, below, is_root=False, no_default=reason)
+        found += _node_errors(child, below, is_root=False, no_default=reason)
     return found
 
 
-def _own_faults(schema: Schema, path: str) -> list[FieldError]:
+def _own_errors(schema: Schema, path: str) -> list[FieldError]:
     found = [forbidden(f"{path}.{name}", f"{name} is not supported") for name in _UNSUPPORTED if schema.get(name)]
     kind = schema.get("type", "")
     if kind == "null":
@@ -175,7 +164,7 @@ def _own_faults(schema: Schema, path: str) -> list[FieldError]:
     if kind and kind not in TYPES:
         found.append(not_supported(f"{path}.type", kind, TYPES))
     pattern = schema.get("pattern", "")
-    fault = patterns.definition_fault(pattern)
+    fault = patterns.find_error(pattern)
     if fault:
         text = f"must be a valid regular expression, but isn't: {fault}"
         found.append(invalid(f"{path}.pattern", pattern, text))
@@ -190,10 +179,10 @@ def _own_faults(schema: Schema, path: str) -> list[FieldError]:
         found.append(forbidden(f"{path}.additionalProperties", text))
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
         found.append(invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined"))
-    return found + _map_type_faults(schema, path)
+    return found + _map_type_errors(schema, path)
 
 
-def _map_type_faults(schema: Schema, path: str) -> list[FieldError]:
+def _map_type_errors(schema: Schema, path: str) -> list[FieldError]:
     wanted, kind = schema.get("x-kubernetes-map-type"), schema.get("type", "")
     if wanted is None:
         return []
@@ -206,7 +195,7 @@ def _map_type_faults(schema: Schema, path: str) -> list[FieldError]:
     return found
 
 
-def _default_faults(schema: Structural, path: str, *, is_root: bool) -> list[FieldError]:
+def _default_errors(schema: Structural, path: str, *, is_root: bool) -> list[FieldError]:
     """Defaults that have unknown fields or break the schema that they stand in."""
     found = []
     if schema.default is not ABSENT:
@@ -214,11 +203,11 @@ def _default_faults(schema: Structural, path: str, *, is_root: bool) -> list[Fie
     for name, member in schema.properties.items():
         if is_root and name in META_FIELDS:
             continue
-        found += _default_faults(member, f"{path}.properties[{name}]", is_root=False)
+        found += _default_errors(member, f"{path}.properties[{name}]", is_root=False)
     if schema.items is not None:
-        found += _default_faults(schema.items, f"{path}.items", is_root=False)
+        found += _default_errors(schema.items, f"{path}.items", is_root=False)
     if schema.additional is not None:
-        found += _default_faults(schema.additional, f"{path}.additionalProperties", is_root=False)
+        found += _default_errors(schema.additional, f"{path}.additionalProperties", is_root=False)
     return found
 
 
@@ -231,16 +220,94 @@ def _of_root_default(schema: Structural, path: str) -> list[FieldError]:
 
 def _of_default(schema: Structural, path: str) -> list[FieldError]:
     if schema.default is None and not schema.nullable:
-        return _at(path, validation.value_faults(None, schema, ""))
+        return _at(path, validation.value_errors(None, schema, ""))
     pruned = {"": semantics.copied(schema.default)}
     if pruning.prune(pruned, Structural(properties={"": schema})):
         return [invalid(path, schema.default, "must not have unknown fields")]
-    found = _at(path, validation.value_faults(schema.default, schema, ""))
+    found = _at(path, validation.value_errors(schema.default, schema, ""))
     if found or not structural.has_rules(schema):
         return found
-    return crd_rule_validation.default_faults(schema, path)
+    return crd_rule_validation.default_errors(schema, path)
 
 
 def _at(path: str, errors: list[FieldError]) -> list[FieldError]:
     """Faults of a value, which has no path of its own, at the path of the default."""
     return [FieldError(one.reason, path if one.field == "<nil>" else f"{path}.{one.field}", one.text) for one in errors]
+
+
+def _list_type_errors(schema: Schema, path: str) -> list[FieldError]:
+    """The field errors of the list type of one node."""
+    wanted, keys = schema.get(_TYPE), schema.get(_KEYS) or []
+    found = []
+    if wanted is not None:
+        found += _typed_list_errors(schema, wanted, path)
+    if keys and wanted is None:
+        found.append(required(f"{path}.{_TYPE}", f"must be map if {_KEYS} is non-empty"))
+    elif keys and wanted != "map":
+        found.append(invalid(f"{path}.{_TYPE}", wanted, f"must be map if {_KEYS} is non-empty"))
+    return found + (_list_map_errors(schema, keys, path) if wanted == "map" else [])
+
+
+def _node_set_warnings(schema: Schema) -> list[str]:
+    """The warning about a set (one node) of objects or lists."""
+    items = schema.get("items")
+    kind = items.get("type") if isinstance(items, dict) and schema.get(_TYPE) == "set" else None
+    if kind not in ("array", "object"):
+        return []
+    return [f'{_TYPE}: set for items of type "{kind}" is not supported by server-side apply or CEL validation rules']
+
+
+def _typed_list_errors(schema: Schema, wanted: str, path: str) -> list[FieldError]:
+    kind = schema.get("type", "")
+    found = []
+    if kind != "array":
+        text = f"must be array if {_TYPE} is specified"
+        found.append(invalid(f"{path}.type", kind, text) if kind else required(f"{path}.type", text))
+    elif wanted == "set" and isinstance(schema.get("items"), dict):
+        found += _set_errors(schema["items"], f"{path}.items")
+    return found + checks.one_of(wanted, f"{path}.{_TYPE}", LIST_TYPES)
+
+
+def _set_errors(items: Schema, path: str) -> list[FieldError]:
+    """The errors of the elements of a set, which must be atomic and not nullable."""
+    if items.get("nullable"):
+        return [forbidden(f"{path}.nullable", f"cannot be nullable when {_TYPE} is set")]
+    kind = items.get("type")
+    name = {"array": _TYPE, "object": "x-kubernetes-map-type"}.get(str(kind), "")
+    if not name or items.get(name) == "atomic" or (kind == "array" and items.get(name) is None):
+        return []
+    text = f"must be atomic as item of a list with {_TYPE}=set"
+    return [invalid(f"{path}.{name}", None if kind == "object" else items[name], text)]
+
+
+def _list_map_errors(schema: Schema, keys: list[str], path: str) -> list[FieldError]:
+    items = schema.get("items")
+    found = checks.present(keys, f"{path}.{_KEYS}", f"must not be empty if {_TYPE} is map")
+    if items is None:
+        return [*found, required(f"{path}.items", f"must have a schema if {_TYPE} is map")]
+    if not isinstance(items, dict):
+        return [*found, invalid(f"{path}.items", items, f"must only have a single schema if {_TYPE} is map")]
+    if items.get("type") != "object":
+        text = f"must be object if parent array's {_TYPE} is map"
+        return [*found, invalid(f"{path}.items.type", items.get("type", ""), text)]
+    for index, key in enumerate(keys):
+        found += _key_errors(items, key, keys, path)
+        found += checks.holds(key not in keys[:index], f"{path}.{_KEYS}", keys, "must not contain duplicate entries")
+    return found
+
+
+def _key_errors(items: Schema, key: str, keys: list[str], path: str) -> list[FieldError]:
+    member = (items.get("properties") or {}).get(key)
+    if member is None:
+        return [invalid(f"{path}.{_KEYS}", keys, "entries must all be names of item properties")]
+    below = f"{path}.items.properties[{key}]"
+    found = []
+    if member.get("type") in ("array", "object"):
+        text = f"must be a scalar type if parent array's {_TYPE} is map"
+        found.append(invalid(f"{below}.type", items.get("type"), text))
+    said = f"this property is in {_KEYS}, so it"
+    if "default" not in member and key not in (items.get("required") or []):
+        found.append(required(f"{below}.default", f"{said} must have a default or be a required property"))
+    if member.get("nullable"):
+        found.append(forbidden(f"{below}.nullable", f"{said} cannot be nullable"))
+    return found

@@ -1,9 +1,7 @@
-"""What a schema must say to be structural: types everywhere, metadata left alone, logic that only restricts.
-
-Called by `crd_schema_validation`.
+"""Validates that a schema is structural: types everywhere, metadata not specified, logic that only restricts.
 
 Rules: outside `allOf`, `anyOf`, `oneOf` and `not` every node has a type (or is int-or-string, or keeps unknown fields);
-inside them nothing may be said that changes what an object may have.
+inside them only validation is allowed.
 
 Source: the API documentation of structural schemas; upstream's validation messages.
 """
@@ -32,18 +30,18 @@ _FORBIDDEN_INSIDE = (
 )
 
 
-def faults(schema: Schema, path: str) -> list[FieldError]:
-    """What keeps a whole schema from being structural."""
+def validate(schema: Schema, path: str) -> list[FieldError]:
+    """The field errors of a whole schema that is not structural."""
     return _node(schema, path, "at the root")
 
 
 def _node(schema: Schema, path: str, level: Level) -> list[FieldError]:
-    found = _type_faults(schema, path, level)
-    found += _extension_faults(schema, path)
-    found += _metadata_faults(schema, path, level)
+    found = _type_errors(schema, path, level)
+    found += _extension_errors(schema, path)
+    found += _metadata_errors(schema, path, level)
     if level == "at the root" and "additionalProperties" in schema:
         found.append(forbidden(f"{path}.additionalProperties", "must not be used at the root"))
-    found += [fault for below, child in _logic(schema, path) for fault in _inside(child, below)]
+    found += [error for below, child in _logic(schema, path) for error in _inside(child, below)]
     for name, member in (schema.get("properties") or {}).items():
         found += _node(member, f"{path}.properties[{name}]", "for specified object fields")
     if isinstance(schema.get("items"), dict):
@@ -54,7 +52,7 @@ def _node(schema: Schema, path: str, level: Level) -> list[FieldError]:
     return found
 
 
-def _type_faults(schema: Schema, path: str, level: Level) -> list[FieldError]:
+def _type_errors(schema: Schema, path: str, level: Level) -> list[FieldError]:
     kind = schema.get("type", "")
     is_free = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
     if schema.get("x-kubernetes-embedded-resource") and kind != "object":
@@ -70,7 +68,7 @@ def _type_faults(schema: Schema, path: str, level: Level) -> list[FieldError]:
     return found
 
 
-def _extension_faults(schema: Schema, path: str) -> list[FieldError]:
+def _extension_errors(schema: Schema, path: str) -> list[FieldError]:
     found = []
     if schema.get("x-kubernetes-int-or-string"):
         text = "must be false if x-kubernetes-int-or-string is true"
@@ -85,7 +83,7 @@ def _extension_faults(schema: Schema, path: str) -> list[FieldError]:
     return found
 
 
-def _metadata_faults(schema: Schema, path: str, level: Level) -> list[FieldError]:
+def _metadata_errors(schema: Schema, path: str, level: Level) -> list[FieldError]:
     """apiVersion and kind are texts, metadata an object that nothing but names may be said of."""
     is_object = level == "at the root" or schema.get("x-kubernetes-embedded-resource")
     properties = schema.get("properties") or {}
@@ -128,7 +126,7 @@ def _logic(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
 
 
 def _inside(schema: Schema, path: str) -> list[FieldError]:
-    """What may not be said inside of logic."""
+    """The errors of fields that are forbidden inside of logic."""
     found = [forbidden(f"{path}.{name}", text) for name, text in _FORBIDDEN_INSIDE if schema.get(name)]
     for name in ("default", "additionalProperties"):
         if name in schema:

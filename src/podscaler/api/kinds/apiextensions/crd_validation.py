@@ -1,9 +1,9 @@
-"""What is wrong with a CustomResourceDefinition: names, versions, columns, subresources, conversion; its status.
+"""Validates CustomResourceDefinition: names, versions, columns, subresources, conversion; its status.
 
 Called by the record of the kind. Schemas are `crd_schema_validation`'s.
 
-Upstream keeps what all versions share above the versions: faults of a schema, column or subresource that is the same
-in all of them are told at `spec.validation`, `spec.subresources`, ..., once.
+Upstream keeps what all versions share above the versions: errors of a schema, column or subresource that is the same
+in all of them have paths in `spec.validation`, `spec.subresources`, ... and are reported once.
 
 Source: the API documentation of CustomResourceDefinition; upstream's validation messages.
 """
@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from podscaler.api.kinds.apiextensions import crd_conditions, crd_conversion_validation, crd_schema_validation
+from podscaler.api.kinds.apiextensions import crd_conditions, crd_schema_validation
+from podscaler.api.machinery import names
 from podscaler.api.machinery import names as name_rules
-from podscaler.api.machinery.field import FieldError, duplicate, invalid, not_supported, required, too_many
+from podscaler.api.machinery.field import FieldError, duplicate, forbidden, invalid, required, too_many
+from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Object
 from podscaler.api.text import quoting
 
@@ -28,33 +30,36 @@ _SHARED = {
     "additionalPrinterColumns": "additionalPrinterColumns",
     "selectableFields": "selectableFields",
 }
-"""What upstream keeps above the versions where all say the same, and how it is called there."""
+"""The fields that upstream keeps above the versions if all are the same, and their names there."""
+STRATEGIES = ("None", "Webhook")
+_REVIEW_VERSIONS = ("v1", "v1beta1")
+PORT_MAX = 65_535
 
 
-def faults(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with a definition; `old` is the stored one, None for a new one."""
+def validate(new: Object, old: Object | None) -> list[FieldError]:
+    """The field errors of a definition; `old` is the stored one, None for a new one."""
     spec = new["spec"]
-    found = _name_faults(new) if old is None else []
-    found += _spec_faults(spec)
+    found = _name_errors(new) if old is None else []
+    found += _spec_errors(spec)
     stored = (new.get("status") or {}).get("storedVersions") or []
-    found += _stored_version_faults(stored, spec.get("versions") or [])
+    found += _stored_version_errors(stored, spec.get("versions") or [])
     if old is not None:
-        found += _change_faults(spec, old)
-    found += _approval_faults(new, old)
+        found += _change_errors(spec, old)
+    found += _approval_errors(new, old)
     if spec.get("preserveUnknownFields") and not (old or {}).get("spec", {}).get("preserveUnknownFields"):
         text = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
         found.append(invalid("spec.preserveUnknownFields", True, text))
     return found
 
 
-def status_faults(new: Object) -> list[FieldError]:
-    """What is wrong with the status."""
+def validate_status(new: Object) -> list[FieldError]:
+    """The field errors of the status."""
     status = new.get("status") or {}
-    return _names_faults(status.get("acceptedNames") or {}, "status.acceptedNames")
+    return _names_errors(status.get("acceptedNames") or {}, "status.acceptedNames")
 
 
 def warnings(new: Object) -> list[str]:
-    """Formats that nobody knows, and sets that nobody merges."""
+    """The warnings about unknown formats, and about sets that cannot be merged."""
     found: list[str] = []
     for version in new["spec"].get("versions") or []:
         schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
@@ -64,8 +69,8 @@ def warnings(new: Object) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _name_faults(crd: Object) -> list[FieldError]:
-    """The name, and what it was made from, which upstream judges alike."""
+def _name_errors(crd: Object) -> list[FieldError]:
+    """The errors of `name` and `generateName`, for which upstream has the same rule."""
     metadata, spec = crd["metadata"], crd["spec"]
     wanted = f"{(spec.get('names') or {}).get('plural', '')}.{spec.get('group', '')}"
     return [
@@ -75,19 +80,19 @@ def _name_faults(crd: Object) -> list[FieldError]:
     ]
 
 
-def _spec_faults(spec: Object) -> list[FieldError]:
-    found = _group_faults(spec.get("group", ""))
-    found += _one_of_faults("spec.scope", spec.get("scope", ""), ("Cluster", "Namespaced"))
-    found += _versions_faults(spec.get("versions") or [])
+def _spec_errors(spec: Object) -> list[FieldError]:
+    found = _group_errors(spec.get("group", ""))
+    found += _one_of_errors("spec.scope", spec.get("scope", ""), ("Cluster", "Namespaced"))
+    found += _versions_errors(spec.get("versions") or [])
     names = spec.get("names") or {}
     found += [
         required(f"spec.names.{name}") for name in ("plural", "singular", "kind", "listKind") if not names.get(name)
     ]
-    found += _names_faults(names, "spec.names")
-    return found + crd_conversion_validation.faults(spec.get("conversion") or {}, "spec.conversion")
+    found += _names_errors(names, "spec.names")
+    return found + _conversion_errors(spec.get("conversion") or {}, "spec.conversion")
 
 
-def _group_faults(group: str) -> list[FieldError]:
+def _group_errors(group: str) -> list[FieldError]:
     if not group:
         return [required("spec.group")]
     texts = name_rules.dns_subdomain_faults(group)
@@ -96,13 +101,11 @@ def _group_faults(group: str) -> list[FieldError]:
     return [] if "." in group else [invalid("spec.group", group, "should be a domain with at least one dot")]
 
 
-def _one_of_faults(path: str, value: str, allowed: Sequence[str]) -> list[FieldError]:
-    if not value:
-        return [required(path)]
-    return [] if value in allowed else [not_supported(path, value, allowed)]
+def _one_of_errors(path: str, value: str, allowed: Sequence[str]) -> list[FieldError]:
+    return checks.required_one_of(value, path, allowed)
 
 
-def _versions_faults(versions: list[Object]) -> list[FieldError]:
+def _versions_errors(versions: list[Object]) -> list[FieldError]:
     found = [
         required(f"spec.versions[{index}].schema.openAPIV3Schema")
         for index, version in enumerate(versions)
@@ -111,21 +114,21 @@ def _versions_faults(versions: list[Object]) -> list[FieldError]:
     shared = [name for name in _SHARED if _is_shared(versions, name)]
     has_status = any("status" in (version.get("subresources") or {}) for version in versions)
     for index, version in enumerate(versions):
-        found += _version_faults(version, f"spec.versions[{index}]")
+        found += _version_errors(version, f"spec.versions[{index}]")
         own = {name: f"spec.versions[{index}].{name}" for name in _SHARED if name not in shared}
-        found += _content_faults(version, own, has_status="status" in (version.get("subresources") or {}))
+        found += _content_errors(version, own, has_status="status" in (version.get("subresources") or {}))
     if versions:
         above = {name: f"spec.{_SHARED[name]}" for name in shared}
-        found += _content_faults(versions[0], above, has_status=has_status)
-        found += _first_version_faults(versions[0].get("name", ""))
-    return found + _set_of_versions_faults(versions)
+        found += _content_errors(versions[0], above, has_status=has_status)
+        found += _first_version_errors(versions[0].get("name", ""))
+    return found + _set_of_versions_errors(versions)
 
 
 def _is_shared(versions: list[Object], name: str) -> bool:
     return all(version.get(name) == versions[0].get(name) for version in versions)
 
 
-def _set_of_versions_faults(versions: list[Object]) -> list[FieldError]:
+def _set_of_versions_errors(versions: list[Object]) -> list[FieldError]:
     found = []
     names = [version.get("name", "") for version in versions]
     if len(set(names)) < len(names):
@@ -137,7 +140,7 @@ def _set_of_versions_faults(versions: list[Object]) -> list[FieldError]:
 
 
 def _as_kept(versions: list[Object]) -> list[Object]:
-    """The versions as upstream keeps (and shows) them: what all of them say stands elsewhere."""
+    """The versions as upstream keeps (and prints) them: without the fields that all of them share."""
     own = {"Schema": "schema", "Subresources": "subresources"}
     own |= {"AdditionalPrinterColumns": "additionalPrinterColumns", "SelectableFields": "selectableFields"}
     return [
@@ -153,12 +156,12 @@ def _as_kept(versions: list[Object]) -> list[Object]:
     ]
 
 
-def _first_version_faults(name: str) -> list[FieldError]:
+def _first_version_errors(name: str) -> list[FieldError]:
     texts = name_rules.dns_1035_label_faults(name) if name else []
     return [invalid("spec.version", name, ",".join(texts))] if texts else []
 
 
-def _version_faults(version: Object, path: str) -> list[FieldError]:
+def _version_errors(version: Object, path: str) -> list[FieldError]:
     name = version.get("name", "")
     texts = name_rules.dns_1035_label_faults(name)
     found = [invalid(f"{path}.name", name, ",".join(texts))] if texts else []
@@ -183,15 +186,15 @@ def _deprecation_texts(warning: str | None, *, is_deprecated: bool) -> Iterator[
             return
 
 
-def _content_faults(version: Object, paths: dict[str, str], *, has_status: bool) -> list[FieldError]:
-    """What is wrong with the parts of a version that are named in `paths`."""
+def _content_errors(version: Object, paths: dict[str, str], *, has_status: bool) -> list[FieldError]:
+    """The field errors of the parts of a version that are named in `paths`."""
     judges: dict[str, Callable[[Any, str], list[FieldError]]] = {
-        "schema": lambda value, path: crd_schema_validation.faults(
+        "schema": lambda value, path: crd_schema_validation.validate(
             value.get("openAPIV3Schema"), f"{path}.openAPIV3Schema", has_status=has_status
         ),
-        "subresources": _subresources_faults,
-        "additionalPrinterColumns": _columns_faults,
-        "selectableFields": lambda value, path: _selectable_faults(value, path, version),
+        "subresources": _subresources_errors,
+        "additionalPrinterColumns": _columns_errors,
+        "selectableFields": lambda value, path: _selectable_errors(value, path, version),
     }
     found = []
     for name, path in paths.items():
@@ -200,7 +203,7 @@ def _content_faults(version: Object, paths: dict[str, str], *, has_status: bool)
     return found
 
 
-def _subresources_faults(subresources: Object, path: str) -> list[FieldError]:
+def _subresources_errors(subresources: Object, path: str) -> list[FieldError]:
     scale = subresources.get("scale")
     if scale is None:
         return []
@@ -209,26 +212,26 @@ def _subresources_faults(subresources: Object, path: str) -> list[FieldError]:
         below = f"{path}.scale.{name}"
         value = scale.get(name, "")
         text = f"should be a json path under {root.rstrip('.')}"
-        found += _json_path_faults(value, below, (root,), text) if value else [required(below)]
+        found += _json_path_errors(value, below, (root,), text) if value else [required(below)]
     selector = scale.get("labelSelectorPath")
     if selector:
         text = "should be a json path under either .spec or .status"
-        found += _json_path_faults(selector, f"{path}.scale.labelSelectorPath", (".spec.", ".status."), text)
+        found += _json_path_errors(selector, f"{path}.scale.labelSelectorPath", (".spec.", ".status."), text)
     return found
 
 
-def _json_path_faults(value: str, path: str, roots: tuple[str, ...], text: str) -> list[FieldError]:
+def _json_path_errors(value: str, path: str, roots: tuple[str, ...], text: str) -> list[FieldError]:
     if not value.startswith("."):
         return [invalid(path, value, "must be a simple json path starting with .")]
     return [] if value.startswith(roots) else [invalid(path, value, text)]
 
 
-def _columns_faults(columns: list[Object], path: str) -> list[FieldError]:
-    return [fault for index, column in enumerate(columns) for fault in _column_faults(column, f"{path}[{index}]")]
+def _columns_errors(columns: list[Object], path: str) -> list[FieldError]:
+    return [error for index, column in enumerate(columns) for error in _column_errors(column, f"{path}[{index}]")]
 
 
-def _column_faults(column: Object, path: str) -> list[FieldError]:
-    found = [] if column.get("name") else [required(f"{path}.name")]
+def _column_errors(column: Object, path: str) -> list[FieldError]:
+    found = checks.present(column.get("name"), f"{path}.name")
     kind, form, json_path = column.get("type", ""), column.get("format", ""), column.get("jsonPath", "")
     one_of = f"must be one of {','.join(_COLUMN_TYPES)}"
     if not kind:
@@ -244,13 +247,13 @@ def _column_faults(column: Object, path: str) -> list[FieldError]:
     return found
 
 
-def _selectable_faults(fields: list[Object], path: str, version: Object) -> list[FieldError]:
+def _selectable_errors(fields: list[Object], path: str, version: Object) -> list[FieldError]:
     schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
     found: list[FieldError] = []
     seen: set[str] = set()
     for index, one in enumerate(fields):
         json_path = one.get("jsonPath", "")
-        found += crd_schema_validation.selectable_faults(json_path, schema, f"{path}[{index}].jsonPath")
+        found += crd_schema_validation.selectable_errors(json_path, schema, f"{path}[{index}].jsonPath")
         if json_path in seen:
             found.append(duplicate(f"{path}[{index}].jsonPath", json_path))
         seen.add(json_path)
@@ -259,28 +262,28 @@ def _selectable_faults(fields: list[Object], path: str, version: Object) -> list
     return found
 
 
-def _names_faults(names: Object, path: str) -> list[FieldError]:
+def _names_errors(names: Object, path: str) -> list[FieldError]:
     found = []
     for name in ("plural", "singular"):
-        found += _label_faults(names.get(name, ""), f"{path}.{name}")
+        found += _label_errors(names.get(name, ""), f"{path}.{name}")
     for name in ("kind", "listKind"):
         texts = name_rules.dns_1035_label_faults(names.get(name, "").lower()) if names.get(name) else []
         mixed = f"may have mixed case, but should otherwise match: {','.join(texts)}"
         found += [invalid(f"{path}.{name}", names[name], mixed)] if texts else []
     for name in ("shortNames", "categories"):
         for index, text in enumerate(names.get(name) or []):
-            found += _label_faults(text, f"{path}.{name}[{index}]", is_optional=False)
+            found += _label_errors(text, f"{path}.{name}[{index}]", is_optional=False)
     if names.get("kind") and names["kind"] == names.get("listKind"):
         found.append(invalid(f"{path}.listKind", names["listKind"], "kind and listKind may not be the same"))
     return found
 
 
-def _label_faults(text: str, path: str, *, is_optional: bool = True) -> list[FieldError]:
+def _label_errors(text: str, path: str, *, is_optional: bool = True) -> list[FieldError]:
     texts = name_rules.dns_1035_label_faults(text) if text or not is_optional else []
     return [invalid(path, text, ",".join(texts))] if texts else []
 
 
-def _stored_version_faults(stored: list[str], versions: list[Object]) -> list[FieldError]:
+def _stored_version_errors(stored: list[str], versions: list[Object]) -> list[FieldError]:
     path = "status.storedVersions"
     if not stored:
         return [invalid(path, None, "must have at least one stored version")]
@@ -301,19 +304,19 @@ def _still_stored(name: str) -> str:
     )
 
 
-def _change_faults(spec: Object, old: Object) -> list[FieldError]:
-    """What may not change: names always, scope and kind once objects may exist."""
+def _change_errors(spec: Object, old: Object) -> list[FieldError]:
+    """The errors of changed fields: scope and kind can change until the definition is established."""
     before = old["spec"]
     pairs = [("spec.group", spec.get("group"), before.get("group"))]
     pairs.append(("spec.names.plural", spec["names"].get("plural"), before["names"].get("plural")))
     if crd_conditions.is_true(old, crd_conditions.ESTABLISHED):
         pairs.append(("spec.scope", spec.get("scope"), before.get("scope")))
         pairs.append(("spec.names.kind", spec["names"].get("kind"), before["names"].get("kind")))
-    return [invalid(path, new, "field is immutable") for path, new, stored in pairs if new != stored]
+    return [invalid(path, new, checks.IMMUTABLE) for path, new, stored in pairs if new != stored]
 
 
-def _approval_faults(new: Object, old: Object | None) -> list[FieldError]:
-    """Groups of the Kubernetes community need a link to their approval, or the word that there is none."""
+def _approval_errors(new: Object, old: Object | None) -> list[FieldError]:
+    """The errors of a protected group (`*.k8s.io`) without the annotation about its approval."""
     group = new["spec"].get("group", "")
     if not (f".{group}".endswith((".k8s.io", ".kubernetes.io"))):
         return []
@@ -344,3 +347,67 @@ def _approval_state(approval: str) -> str:
     except ValueError:
         return "invalid"
     return "approved" if parts.scheme and parts.netloc else "invalid"
+
+
+def _conversion_errors(conversion: Object, path: str) -> list[FieldError]:
+    """The field errors of a conversion."""
+    strategy, webhook = conversion.get("strategy", ""), conversion.get("webhook")
+    found = checks.one_of(strategy, f"{path}.strategy", STRATEGIES)
+    if not strategy:
+        found = [required(f"{path}.strategy")]
+    config = (webhook or {}).get("clientConfig")
+    versions = (webhook or {}).get("conversionReviewVersions") or []
+    if strategy == "Webhook":
+        return found + _client_errors(config, f"{path}.webhookClientConfig") + _review_errors(versions, path)
+    text = "should not be set when strategy is not set to Webhook"
+    found += [forbidden(f"{path}.webhookClientConfig", text)] if config is not None else []
+    return found + ([forbidden(f"{path}.conversionReviewVersions", text)] if versions else [])
+
+
+def _client_errors(config: Object | None, path: str) -> list[FieldError]:
+    if config is None:
+        return [required(path, "required when strategy is set to Webhook")]
+    url, service = config.get("url"), config.get("service")
+    if (url is None) == (service is None):
+        return [required(path, "exactly one of url or service is required")]
+    return _url_errors(url, f"{path}.url") if url is not None else _service_errors(service or {}, f"{path}.service")
+
+
+def _url_errors(url: str, path: str) -> list[FieldError]:
+    form = "; desired format: https://host[/path]"
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        return [required(path, f"url must be a valid URL: {error}{form}")]
+    found = checks.holds(parts.scheme == "https", path, parts.scheme, f"'https' is the only allowed URL scheme{form}")
+    found += checks.holds(parts.netloc, path, parts.netloc, f"host must be specified{form}")
+    if parts.username is not None:
+        found.append(invalid(path, parts.username, "user information is not permitted in the URL"))
+    found += checks.holds(not parts.fragment, path, parts.fragment, "fragments are not permitted in the URL")
+    return found + checks.holds(not parts.query, path, parts.query, "query parameters are not permitted in the URL")
+
+
+def _service_errors(service: Object, path: str) -> list[FieldError]:
+    found = checks.present(service.get("name"), f"{path}.name", "service name is required")
+    found += checks.present(service.get("namespace"), f"{path}.namespace", "service namespace is required")
+    port = service.get("port", 443)
+    if not 1 <= port <= PORT_MAX:
+        text = "port is not valid: must be between 1 and 65535, inclusive"
+        found.append(invalid(f"{path}.port", port, text))
+    return found
+
+
+def _review_errors(versions: list[str], path: str) -> list[FieldError]:
+    below = f"{path}.conversionReviewVersions"
+    if not versions:
+        return [required(below)]
+    found = []
+    for index, version in enumerate(versions):
+        if version in versions[:index]:
+            found.append(invalid(f"{below}[{index}]", version, "duplicate version"))
+            continue
+        texts = names.dns_1035_label_faults(version)
+        found += [invalid(f"{below}[{index}]", version, ",".join(texts))] if texts else []
+    if not set(versions) & set(_REVIEW_VERSIONS):
+        found.append(invalid(below, versions, f"must include at least one of {', '.join(_REVIEW_VERSIONS)}"))
+    return found

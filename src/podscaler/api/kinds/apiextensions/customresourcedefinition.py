@@ -1,7 +1,6 @@
 """The record of CustomResourceDefinition (apiextensions.k8s.io/v1).
 
-`podscaler.controlplane.controllers.cluster.custom_resources` does what a definition asks for; here is what the object
-itself may be.
+`podscaler.controlplane.controllers.cluster.custom_resources` serves the custom resources that a definition defines.
 
 Source: the API reference of apiextensions.k8s.io/v1; docs/spec/api.md 5 (Scale subresource);
 tests/conformance/golden/scale.jsonl.
@@ -67,7 +66,7 @@ def _prepare_status_update(new: Object, old: Object) -> None:
 def _prepare_delete(crd: Object) -> None:
     """The first delete marks the definition for the removal of its objects.
 
-    Upstream does so without a grace period and without counting it as a change of what the definition says.
+    Upstream sets neither a grace period nor a new generation.
     """
     metadata = crd["metadata"]
     metadata.pop("deletionGracePeriodSeconds", None)
@@ -83,22 +82,19 @@ def _is_held(crd: Object) -> bool:
     return "deletionTimestamp" not in crd["metadata"]
 
 
-def _faults(new: Object, old: Object | None) -> list[FieldError]:
-    return crd_validation.faults(new, old)
+def _errors(new: Object, old: Object | None) -> list[FieldError]:
+    return crd_validation.validate(new, old)
 
 
-def _status_faults(new: Object, old: Object | None) -> list[FieldError]:
-    del old
-    return crd_validation.status_faults(new)
+def _status_errors(new: Object, _old: Object | None) -> list[FieldError]:
+    return crd_validation.validate_status(new)
 
 
-def _warnings(new: Object, old: Object | None) -> list[str]:
-    del old
+def _warnings(new: Object, _old: Object | None) -> list[str]:
     return crd_validation.warnings(new)
 
 
 def _row(crd: Object, now_ns: int) -> list[Any]:
-    del now_ns
     metadata, spec = crd["metadata"], crd["spec"]
     return [
         metadata.get("name", ""),
@@ -122,10 +118,8 @@ def _shown_versions(versions: list[Object]) -> Iterator[str]:
 RESOURCE = Resource(
     group="apiextensions.k8s.io",
     plural="customresourcedefinitions",
-    singular="customresourcedefinition",
     kind="CustomResourceDefinition",
     versions=(Version("v1", "apiextensions/v1.CustomResourceDefinition", default=fill),),
-    storage_version="v1",
     namespaced=False,
     short_names=("crd", "crds"),
     categories=("api-extensions",),
@@ -134,8 +128,8 @@ RESOURCE = Resource(
         prepare_create=_prepare_create,
         prepare_update=_prepare_update,
         prepare_status_update=_prepare_status_update,
-        validate=_faults,
-        validate_status=_status_faults,
+        validate=_errors,
+        validate_status=_status_errors,
         has_generation=True,
         prepare_delete=_prepare_delete,
         is_held=_is_held,

@@ -1,5 +1,5 @@
-"""Workload kinds: Deployment, ReplicaSet, StatefulSet, DaemonSet, ControllerRevision, Job.
+"""Workload kinds: Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet, ControllerRevision, Job.
 
-Reading order: `workload_spec` has what they share.
+Reading order: `workload_spec` has what they share; each other module has the records of one or two kinds.
 May import: `api.kinds.pods` and below.
 """

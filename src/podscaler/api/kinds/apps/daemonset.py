@@ -1,7 +1,7 @@
 """The record of DaemonSet (apps/v1).
 
-The annotation with the generation of the template stands for a field that apps/v1 lost: whatever a client writes into
-it, or leaves out, the server's count is stored, and bare metadata do not show it.
+The annotation with the generation of the template replaces a field that apps/v1 removed: only the server changes it,
+and bare metadata (PartialObjectMetadata) does not show it.
 
 Source: the API reference of apps/v1; upstream's conversion, strategy and validation messages.
 """
@@ -15,8 +15,8 @@ from podscaler.api.kinds.apps import workload_spec
 from podscaler.api.kinds.pods import pod_defaults, pod_warnings
 from podscaler.api.machinery import int_or_percent, numbers, printing
 from podscaler.api.machinery.field import FieldError, invalid, not_supported, required
-from podscaler.api.resource import go_struct, label_selector, semantics, status_subresource
-from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
+from podscaler.api.resource import go_struct, label_selector, semantics, status_subresource, tables
+from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 from podscaler.api.text import quoting
 from podscaler.api.text.json_text import DecodeError
 
@@ -44,28 +44,28 @@ def fill(daemon_set: Object) -> None:
         status.setdefault(name, 0)
 
 
-def faults(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with a DaemonSet to be stored."""
+def validate(new: Object, old: Object | None) -> list[FieldError]:
+    """The field errors of a DaemonSet to be stored."""
     spec = new["spec"]
-    found = workload_spec.selector(spec, "daemonset") if spec.get("selector") is not None else []
-    found += workload_spec.template(spec, old_spec=old["spec"] if old else None, kind="DaemonSet")
-    found += workload_spec.counts(spec, "minReadySeconds")
-    found += _strategy_faults(spec.get("updateStrategy") or {}, "spec.updateStrategy")
-    found += workload_spec.counts(spec, "revisionHistoryLimit")
-    return found + (workload_spec.immutable("selector", new, old) if old else [])
+    found = workload_spec.selector_errors(spec, "daemonset") if spec.get("selector") is not None else []
+    found += workload_spec.template_errors(spec, old_spec=old["spec"] if old else None, kind="DaemonSet")
+    found += workload_spec.count_errors(spec, "minReadySeconds")
+    found += _strategy_errors(spec.get("updateStrategy") or {}, "spec.updateStrategy")
+    found += workload_spec.count_errors(spec, "revisionHistoryLimit")
+    return found + (workload_spec.immutable_errors("selector", new, old) if old else [])
 
 
-def _strategy_faults(strategy: Object, path: str) -> list[FieldError]:
+def _strategy_errors(strategy: Object, path: str) -> list[FieldError]:
     kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
     if kind == "OnDelete":
         return []
     if kind != "RollingUpdate":
         shown = go_struct.shown(strategy, "apps/v1.DaemonSetUpdateStrategy")
         return [not_supported(path, shown, ("RollingUpdate", "OnDelete"))]
-    return _rolling_faults(rolling, f"{path}.rollingUpdate") if rolling else [required(f"{path}.rollingUpdate")]
+    return _rolling_errors(rolling, f"{path}.rollingUpdate") if rolling else [required(f"{path}.rollingUpdate")]
 
 
-def _rolling_faults(rolling: Object, path: str) -> list[FieldError]:
+def _rolling_errors(rolling: Object, path: str) -> list[FieldError]:
     found = []
     for name in ("maxUnavailable", "maxSurge"):
         found += int_or_percent.faults(rolling.get(name, 0), f"{path}.{name}")
@@ -80,10 +80,9 @@ def _rolling_faults(rolling: Object, path: str) -> list[FieldError]:
     return found
 
 
-def status_faults(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with the status of a DaemonSet."""
-    del old
-    return workload_spec.status_counts(new.get("status") or {}, *_COUNTS, *_MORE_COUNTS, "collisionCount")
+def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
+    """The field errors of the status of a DaemonSet."""
+    return workload_spec.status_count_errors(new.get("status") or {}, *_COUNTS, *_MORE_COUNTS, "collisionCount")
 
 
 def _prepare_create(new: Object) -> None:
@@ -133,7 +132,7 @@ def _with_note(noted: str | None, stored: Object) -> Object:
 
 
 def template_generation(daemon_set: Object) -> int:
-    """How often its template was changed, itself included; 1 for one that does not say."""
+    """The number of revisions of its template; 1 without the annotation."""
     noted = (daemon_set["metadata"].get("annotations") or {}).get(GENERATION, "")
     return int(noted) if noted.isascii() and noted.isdigit() else 1
 
@@ -143,18 +142,14 @@ def _note_generation(daemon_set: Object, generation: int) -> None:
     metadata["annotations"] = {**(metadata.get("annotations") or {}), GENERATION: str(generation)}
 
 
-def _row(daemon_set: Object, now_ns: int) -> list[Any]:
+def _cells(daemon_set: Object, _now_ns: int) -> list[Any]:
     spec, status = daemon_set["spec"], daemon_set.get("status") or {}
     template_spec = (spec.get("template") or {}).get("spec") or {}
-    names, images = printing.containers(template_spec)
     counted = ("desiredNumberScheduled", "currentNumberScheduled", "numberReady", "updatedNumberScheduled")
     return [
-        daemon_set["metadata"].get("name", ""),
         *(status.get(count, 0) for count in (*counted, "numberAvailable")),
         printing.labels(template_spec.get("nodeSelector")),
-        printing.created_age(daemon_set, now_ns),
-        names,
-        images,
+        *workload_spec.container_cells(daemon_set),
         label_selector.text(spec.get("selector")),
     ]
 
@@ -162,11 +157,9 @@ def _row(daemon_set: Object, now_ns: int) -> list[Any]:
 RESOURCE = Resource(
     group="apps",
     plural="daemonsets",
-    singular="daemonset",
     kind="DaemonSet",
     versions=(Version("v1", "apps/v1.DaemonSet", default=fill, to_storage=_to_storage),),
     hidden_annotations=frozenset({GENERATION}),
-    storage_version="v1",
     short_names=("ds",),
     categories=("all",),
     has_status=True,
@@ -174,26 +167,23 @@ RESOURCE = Resource(
         prepare_create=_prepare_create,
         prepare_update=_prepare_update,
         prepare_status_update=_prepare_status_update,
-        validate=faults,
-        validate_status=status_faults,
+        validate=validate,
+        validate_status=validate_status,
         has_generation=True,
         warnings=pod_warnings.of_template,
         seen_by_managers=_seen_by_managers,
     ),
-    printer=Printer(
-        columns=(
-            Column("Name", format="name", description="Name of the daemon set, unique within its namespace."),
-            Column("Desired", "integer", description="How many nodes should run its pod."),
-            Column("Current", "integer", description="How many of them have one."),
-            Column("Ready", "integer", description="How many have a ready one."),
-            Column("Up-to-date", "integer", description="How many have one of the newest template."),
-            Column("Available", "integer", description="How many have one that has been ready for long enough."),
-            Column("Node Selector", description="Which nodes it is for."),
-            Column("Age", description="Time since the daemon set was created."),
-            Column("Containers", description="Names of the template's containers.", priority=1),
-            Column("Images", description="Images of the template's containers.", priority=1),
-            Column("Selector", description="Which pods belong to the daemon set.", priority=1),
-        ),
-        row=_row,
+    printer=tables.named(
+        "daemon set",
+        Column("Desired", "integer", description="How many nodes should run its pod."),
+        Column("Current", "integer", description="How many of them have one."),
+        Column("Ready", "integer", description="How many have a ready one."),
+        Column("Up-to-date", "integer", description="How many have one of the newest template."),
+        Column("Available", "integer", description="How many have one that has been ready for long enough."),
+        Column("Node Selector", description="Which nodes it is for."),
+        tables.AGE,
+        *workload_spec.CONTAINER_COLUMNS,
+        workload_spec.selector_column("daemon set"),
+        cells=_cells,
     ),
 )

@@ -1,15 +1,16 @@
-"""The record of Job (batch/v1): kept, defaulted and checked; nothing here runs one.
+"""The record of Job (batch/v1), which is stored, defaulted and validated; no controller runs it.
 
 Source: the API reference of batch/v1; upstream's validation messages.
 """
 
 from typing import Any
 
-from podscaler.api.kinds.apps import job_validation
-from podscaler.api.kinds.pods import pod_defaults, pod_warnings
+from podscaler.api.kinds.apps import workload_spec
+from podscaler.api.kinds.pods import pod_defaults, pod_validation, pod_warnings
 from podscaler.api.machinery import instants, printing
-from podscaler.api.resource import label_selector, status_subresource
-from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
+from podscaler.api.machinery.field import FieldError, invalid, not_supported, required, too_long
+from podscaler.api.resource import checks, go_struct, label_selector, references, semantics, status_subresource, tables
+from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 _ORPHANING = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
@@ -17,6 +18,17 @@ _ORPHANING = (
 )
 _SHOWN_CONDITIONS = ("Complete", "Failed", "Suspended", "FailureTarget", "SuccessCriteriaMet")
 _NS = 1_000_000_000
+UID_LABEL = "batch.kubernetes.io/controller-uid"
+_NAME_LABEL = "batch.kubernetes.io/job-name"
+_INDEX_COUNTS = ("backoffLimitPerIndex", "maxFailedIndexes")
+_COUNTS = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
+_MODES = ("Indexed", "NonIndexed")
+_ENDING = ("OnFailure", "Never")
+_REPLACEMENTS = ("Failed", "TerminatingOrFailed")
+_MANAGER_MAX_BYTES = 63
+_INDEXED_MAX = 100_000
+_FIXED = ("completions", "selector", "podFailurePolicy", "completionMode", "backoffLimitPerIndex", "managedBy")
+_FIXED_AFTER_TEMPLATE = ("successPolicy",)
 
 
 def fill(job: Object) -> None:
@@ -38,14 +50,14 @@ def fill(job: Object) -> None:
 
 
 def _fill_labels(job: Object) -> None:
-    """A Job without labels has those of its pods."""
+    """Copies the labels of the template to a Job without labels."""
     labels = (job["spec"]["template"].get("metadata") or {}).get("labels")
     if labels and not job.setdefault("metadata", {}).get("labels"):
         job["metadata"]["labels"] = {**labels}
 
 
 def _prepare_create(job: Object) -> None:
-    """A new Job selects its own pods: by its uid, unless it says that it brings a selector."""
+    """A new Job gets a selector by its uid, unless it has one of its own (`manualSelector`)."""
     job["status"] = {}
     if not job["spec"].get("manualSelector"):
         _generate_selector(job["spec"], job["metadata"])
@@ -55,10 +67,10 @@ def _prepare_create(job: Object) -> None:
 def _generate_selector(spec: Object, metadata: Object) -> None:
     template = spec.setdefault("template", {})
     labels = template.setdefault("metadata", {}).setdefault("labels", {})
-    for name, value in job_validation.own_labels(metadata).items():
+    for name, value in own_labels(metadata).items():
         labels.setdefault(name, value)
     selected = spec.setdefault("selector", {}).setdefault("matchLabels", {})
-    selected.setdefault(job_validation.UID_LABEL, metadata["uid"])
+    selected.setdefault(UID_LABEL, metadata["uid"])
 
 
 def _prepare_update(new: Object, old: Object) -> None:
@@ -98,28 +110,126 @@ def _duration(job: Object, now_ns: int) -> str:
     return printing.elapsed((end_ns - instants.parse(status["startTime"])) // _NS)
 
 
-def _row(job: Object, now_ns: int) -> list[Any]:
+def _cells(job: Object, now_ns: int) -> list[Any]:
     spec = job["spec"]
-    names, images = printing.containers((spec.get("template") or {}).get("spec") or {})
     return [
-        job["metadata"].get("name", ""),
         _status_text(job),
         _completions(job),
         _duration(job, now_ns),
-        printing.created_age(job, now_ns),
-        names,
-        images,
+        *workload_spec.container_cells(job),
         label_selector.text(spec.get("selector")),
     ]
+
+
+def own_labels(metadata: Object) -> dict[str, str]:
+    """The labels by which the pods of a Job are its own, from its metadata."""
+    uid, name = metadata["uid"], metadata.get("name", "")
+    return {UID_LABEL: uid, "controller-uid": uid, _NAME_LABEL: name, "job-name": name}
+
+
+def validate(new: Object, old: Object | None) -> list[FieldError]:
+    """The field errors of a Job to be stored."""
+    spec = new["spec"]
+    found = workload_spec.count_errors(spec, *_COUNTS, *_INDEX_COUNTS)
+    found += _index_errors(spec)
+    found += _mode_errors(spec)
+    found += _policy_errors(spec)
+    old_template = old["spec"].get("template") if old else None
+    found += pod_validation.validate_template(spec.get("template") or {}, "spec.template", old=old_template)
+    path, pod_spec = "spec.template.spec.restartPolicy", (spec.get("template") or {}).get("spec") or {}
+    policy = pod_spec.get("restartPolicy", "")
+    if policy in ("", "Always"):
+        found.append(required(path, 'valid values: "OnFailure", "Never"'))
+    else:
+        found += checks.one_of(policy, path, _ENDING)
+    found += _selector_errors(spec)
+    return found + (_change_errors(new, old) if old else _generated_errors(new))
+
+
+def _mode_errors(spec: Object) -> list[FieldError]:
+    mode, parallelism = spec.get("completionMode", ""), spec.get("parallelism") or 0
+    if mode not in _MODES:
+        return [not_supported("spec.completionMode", mode, _MODES)]
+    if mode == "NonIndexed":
+        text = "requires indexed completion mode"
+        given = [name for name in _INDEX_COUNTS if spec.get(name) is not None]
+        return [invalid(f"spec.{name}", spec[name], text) for name in given]
+    if spec.get("completions") is None:
+        return [required("spec.completions", "when completion mode is Indexed")]
+    message = f"must be less than or equal to {_INDEXED_MAX} when completion mode is Indexed"
+    return checks.holds(parallelism <= _INDEXED_MAX, "spec.parallelism", parallelism, message)
+
+
+def _index_errors(spec: Object) -> list[FieldError]:
+    failed, completions = spec.get("maxFailedIndexes"), spec.get("completions")
+    if failed is None:
+        return []
+    found = []
+    if spec.get("backoffLimitPerIndex") is None:
+        found.append(required("spec.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
+    if completions is not None and failed > completions:
+        found.append(invalid("spec.maxFailedIndexes", failed, "must be less than or equal to completions"))
+    return found
+
+
+def _policy_errors(spec: Object) -> list[FieldError]:
+    manager, replacement = spec.get("managedBy"), spec.get("podReplacementPolicy")
+    found = [] if manager is None else references.domain_path_errors(manager, "spec.managedBy")
+    if manager is not None and len(manager.encode()) > _MANAGER_MAX_BYTES:
+        found.append(too_long("spec.managedBy", _MANAGER_MAX_BYTES))
+    return found + checks.optional_one_of(replacement, "spec.podReplacementPolicy", _REPLACEMENTS)
+
+
+def _selector_errors(spec: Object) -> list[FieldError]:
+    """The errors of the selector, and of labels that it does not select; a missing one selects none."""
+    selector = spec.get("selector")
+    if selector is None:
+        return [required("spec.selector"), *workload_spec.unselected_errors(None, workload_spec.template_labels(spec))]
+    found = label_selector.validate(selector, "spec.selector")
+    return found or workload_spec.unselected_errors(selector, workload_spec.template_labels(spec))
+
+
+def _generated_errors(new: Object) -> list[FieldError]:
+    """The errors of a new Job whose selector is not the generated one, without `manualSelector`."""
+    spec = new["spec"]
+    if spec.get("manualSelector"):
+        return []
+    labels = workload_spec.template_labels(spec)
+    found = []
+    for name, value in own_labels(new["metadata"]).items():
+        if labels.get(name) != value:
+            shown = dict(sorted(labels.items()))
+            found.append(invalid(f"spec.template.metadata.labels[{name}]", shown, f"must be '{value}'"))
+    selector = spec.get("selector") or {}
+    if selector != {"matchLabels": {UID_LABEL: new["metadata"]["uid"]}}:
+        shown = {key: selector[key] for key in ("matchLabels", "matchExpressions") if selector.get(key)}
+        found.append(invalid("spec.selector", shown, "`selector` not auto-generated"))
+    return found
+
+
+def _change_errors(new: Object, old: Object) -> list[FieldError]:
+    found = [error for name in _FIXED for error in _fixed_errors(name, new, old)]
+    template = new["spec"].get("template") or {}
+    if not semantics.same(template, old["spec"].get("template") or {}):
+        shown = go_struct.shown(template, "core/v1.PodTemplateSpec")
+        found.append(invalid("spec.template", shown, checks.IMMUTABLE))
+    return found + [error for name in _FIXED_AFTER_TEMPLATE for error in _fixed_errors(name, new, old)]
+
+
+def _fixed_errors(name: str, new: Object, old: Object) -> list[FieldError]:
+    """The error of a changed field; `completions` and `parallelism` of an indexed Job may change together."""
+    spec = new["spec"]
+    is_elastic = name == "completions" and spec.get("completionMode") == "Indexed"
+    if is_elastic and spec.get("completions") is not None and spec.get("completions") == spec.get("parallelism"):
+        return []
+    return workload_spec.immutable_errors(name, new, old)
 
 
 RESOURCE = Resource(
     group="batch",
     plural="jobs",
-    singular="job",
     kind="Job",
     versions=(Version("v1", "batch/v1.Job", default=fill),),
-    storage_version="v1",
     categories=("all",),
     has_status=True,
     fields=lambda job: {"status.successful": str((job.get("status") or {}).get("succeeded", 0))},
@@ -127,23 +237,20 @@ RESOURCE = Resource(
         prepare_create=_prepare_create,
         prepare_update=_prepare_update,
         prepare_status_update=_prepare_status_update,
-        validate=job_validation.faults,
+        validate=validate,
         has_generation=True,
         warnings=pod_warnings.of_template,
         orphans_by_default=True,
         orphaning_warning=_ORPHANING,
     ),
-    printer=Printer(
-        columns=(
-            Column("Name", format="name", description="Name of the job, unique within its namespace."),
-            Column("Status", description="Whether the job is over, and how it ended."),
-            Column("Completions", description="How many pods succeeded, of those that should."),
-            Column("Duration", description="From start to end, or until now."),
-            Column("Age", description="Time since the job was created."),
-            Column("Containers", description="Names of the template's containers.", priority=1),
-            Column("Images", description="Images of the template's containers.", priority=1),
-            Column("Selector", description="Which pods belong to the job.", priority=1),
-        ),
-        row=_row,
+    printer=tables.named(
+        "job",
+        Column("Status", description="Whether the job is over, and how it ended."),
+        Column("Completions", description="How many pods succeeded, of those that should."),
+        Column("Duration", description="From start to end, or until now."),
+        tables.AGE,
+        *workload_spec.CONTAINER_COLUMNS,
+        workload_spec.selector_column("job"),
+        cells=_cells,
     ),
 )

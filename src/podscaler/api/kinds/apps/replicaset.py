@@ -3,16 +3,18 @@
 Source: golden captures; the API reference of apps/v1 and core/v1.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from podscaler.api.kinds.apps import workload_spec
-from podscaler.api.kinds.pods import pod_defaults, pod_template, pod_warnings
+from podscaler.api.kinds.pods import pod_defaults, pod_validation, pod_warnings
 from podscaler.api.machinery import printing
 from podscaler.api.machinery.field import FieldError, required
-from podscaler.api.resource import label_selector, metadata, scaling, status_subresource
+from podscaler.api.resource import label_selector, metadata, scaling, status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
 
-_COUNTS = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration")
+_LIMITED_COUNTS = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+_COUNTS = ("replicas", *_LIMITED_COUNTS, "observedGeneration")
 
 
 def fill(replica_set: Object) -> None:
@@ -42,78 +44,60 @@ def _adopt_labels(controller: Object, labels: dict[str, str] | None) -> None:
         controller["metadata"]["labels"] = {**labels}
 
 
-def faults(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with a ReplicaSet to be stored."""
+def validate(new: Object, old: Object | None) -> list[FieldError]:
+    """The field errors of a ReplicaSet to be stored."""
     spec = new["spec"]
-    found = workload_spec.counts(spec, "replicas", "minReadySeconds")
-    found += workload_spec.selector(spec, "deployment")  # upstream's word, also here
-    unusable = workload_spec.selects(spec)
-    found += unusable or workload_spec.template(spec, old_spec=old["spec"] if old else None, kind="ReplicaSet")
-    if old:
-        found += workload_spec.immutable("selector", new, old)
-    return found
+    found = workload_spec.count_errors(spec, "replicas", "minReadySeconds")
+    found += workload_spec.replicated_errors(spec, old["spec"] if old else None)
+    return found + (workload_spec.immutable_errors("selector", new, old) if old else [])
 
 
-def controller_faults(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with a ReplicationController to be stored."""
-    del old
+def validate_controller(new: Object, _old: Object | None) -> list[FieldError]:
+    """The field errors of a ReplicationController to be stored."""
     spec = new["spec"]
-    found = workload_spec.counts(spec, "minReadySeconds")
+    found = workload_spec.count_errors(spec, "minReadySeconds")
     selector = spec.get("selector") or {}
-    found += metadata.label_faults(selector, "spec.selector") if selector else [required("spec.selector")]
-    found += workload_spec.counts(spec, "replicas")
+    found += metadata.label_errors(selector, "spec.selector") if selector else [required("spec.selector")]
+    found += workload_spec.count_errors(spec, "replicas")
     template = spec.get("template")
     if template is None:
         return [*found, required("spec.template")]
-    labels = (template.get("metadata") or {}).get("labels") or {}
     if selector:
-        found += workload_spec.unselected({"matchLabels": selector}, labels)
-    found += pod_template.faults(template, "spec.template")
-    return found + workload_spec.endless(template, "ReplicationController")
+        found += workload_spec.unselected_errors({"matchLabels": selector}, workload_spec.template_labels(spec))
+    found += pod_validation.validate_template(template, "spec.template")
+    return found + workload_spec.restart_errors(template, "ReplicationController")
 
 
-def status_faults(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with the status of either kind."""
-    del old
+def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
+    """The field errors of the status of either kind."""
     status = new.get("status") or {}
-    found = workload_spec.status_counts(status, *_COUNTS)
-    for small in ("fullyLabeledReplicas", "readyReplicas", "availableReplicas"):
-        found += workload_spec.not_more(status, small, "replicas")
-    return found + workload_spec.not_more(status, "availableReplicas", "readyReplicas")
+    found = workload_spec.status_count_errors(status, *_COUNTS)
+    return found + workload_spec.replica_count_errors(status, *_LIMITED_COUNTS)
 
 
-def _row(workload: Object, now_ns: int, selector: str) -> list[Any]:
-    spec, status = workload["spec"], workload.get("status") or {}
-    names, images = printing.containers((spec.get("template") or {}).get("spec") or {})
-    counts = [spec.get("replicas", 0), status.get("replicas", 0), status.get("readyReplicas", 0)]
-    name = workload["metadata"].get("name", "")
-    return [name, *counts, printing.created_age(workload, now_ns), names, images, selector]
+def _printer(kind: str, selector: Callable[[Object | None], str]) -> Printer:
+    def cells(workload: Object, _now_ns: int) -> list[Any]:
+        spec, status = workload["spec"], workload.get("status") or {}
+        counts = [spec.get("replicas", 0), status.get("replicas", 0), status.get("readyReplicas", 0)]
+        return [*counts, *workload_spec.container_cells(workload), selector(spec.get("selector"))]
 
-
-def _columns(kind: str) -> tuple[Column, ...]:
-    return (
-        Column("Name", format="name", description=f"Name of the {kind}, unique within its namespace."),
+    return tables.named(
+        kind,
         Column("Desired", "integer", description="How many pods are asked for."),
         Column("Current", "integer", description="How many pods there are."),
         Column("Ready", "integer", description="How many pods are ready."),
-        Column("Age", description=f"Time since the {kind} was created."),
-        Column("Containers", description="Names of the template's containers.", priority=1),
-        Column("Images", description="Images of the template's containers.", priority=1),
-        Column("Selector", description=f"Which pods belong to the {kind}.", priority=1),
+        tables.AGE,
+        *workload_spec.CONTAINER_COLUMNS,
+        workload_spec.selector_column(kind),
+        cells=cells,
     )
-
-
-def _fields(workload: Object) -> dict[str, str]:
-    return {"status.replicas": str((workload.get("status") or {}).get("replicas", 0))}
 
 
 RESOURCE = Resource(
     group="apps",
     plural="replicasets",
-    singular="replicaset",
     kind="ReplicaSet",
     versions=(Version("v1", "apps/v1.ReplicaSet", default=fill),),
-    storage_version="v1",
     short_names=("rs",),
     categories=("all",),
     has_status=True,
@@ -122,41 +106,33 @@ RESOURCE = Resource(
         prepare_create=status_subresource.start_with({"replicas": 0}),
         prepare_update=status_subresource.keep_status,
         prepare_status_update=status_subresource.keep_spec,
-        validate=faults,
-        validate_status=status_faults,
+        validate=validate,
+        validate_status=validate_status,
         has_generation=True,
         warnings=pod_warnings.of_template,
     ),
-    printer=Printer(
-        _columns("replica set"),
-        lambda obj, now_ns: _row(obj, now_ns, label_selector.text(obj["spec"].get("selector"))),
-    ),
+    printer=_printer("replica set", label_selector.text),
 )
 
 REPLICATION_CONTROLLER = Resource(
     group="",
     plural="replicationcontrollers",
-    singular="replicationcontroller",
     kind="ReplicationController",
     versions=(Version("v1", "core/v1.ReplicationController", default=fill_controller),),
-    storage_version="v1",
     short_names=("rc",),
     categories=("all",),
     has_status=True,
     scale=scaling.BY_LABEL_PAIRS,
-    fields=_fields,
+    fields=lambda obj: {"status.replicas": str((obj.get("status") or {}).get("replicas", 0))},
     strategy=Strategy(
         prepare_create=status_subresource.start_with({"replicas": 0}),
         prepare_update=status_subresource.keep_status,
         prepare_status_update=status_subresource.keep_spec,
-        validate=controller_faults,
-        validate_status=status_faults,
+        validate=validate_controller,
+        validate_status=validate_status,
         has_generation=True,
         warnings=pod_warnings.of_template,
         orphans_by_default=True,
     ),
-    printer=Printer(
-        _columns("replication controller"),
-        lambda obj, now_ns: _row(obj, now_ns, printing.labels(obj["spec"].get("selector"))),
-    ),
+    printer=_printer("replication controller", printing.labels),
 )

@@ -1,4 +1,4 @@
-"""The record of StatefulSet (apps/v1).
+"""The records of StatefulSet and of ControllerRevision (apps/v1), which holds one revision of its template.
 
 Source: golden captures; the API reference of apps/v1.
 """
@@ -9,11 +9,15 @@ from podscaler.api.kinds.apps import workload_spec
 from podscaler.api.kinds.pods import pod_defaults, pod_warnings
 from podscaler.api.kinds.volumes import claim_validation
 from podscaler.api.machinery import int_or_percent, names, printing
-from podscaler.api.machinery.field import FieldError, invalid, not_supported
-from podscaler.api.resource import go_struct, scaling, semantics, status_subresource
-from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
+from podscaler.api.machinery.field import FieldError, invalid, required
+from podscaler.api.resource import checks, go_struct, scaling, semantics, status_subresource, tables
+from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
-_COUNTS = ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas", "observedGeneration")
+_LIMITED_COUNTS = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
+_COUNTS = ("replicas", *_LIMITED_COUNTS, "observedGeneration")
+_MANAGEMENT = ("OrderedReady", "Parallel")
+_RETENTION_FIELD = "persistentVolumeClaimRetentionPolicy"
+_RETENTION = ("Retain", "Delete")
 _FIXED = ("selector", "serviceName", "podManagementPolicy")
 
 
@@ -51,31 +55,34 @@ def _fill_update_strategy(strategy: Object) -> None:
         rolling.setdefault("maxUnavailable", 1)
 
 
-def faults(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with a StatefulSet to be stored."""
+def validate(new: Object, old: Object | None) -> list[FieldError]:
+    """The field errors of a StatefulSet to be stored."""
     spec = new["spec"]
-    found = _management_faults(spec.get("podManagementPolicy", ""))
-    found += _strategy_faults(spec.get("updateStrategy") or {}, "spec.updateStrategy")
-    found += _retention_faults(spec.get("persistentVolumeClaimRetentionPolicy") or {})
-    found += workload_spec.counts(spec, "replicas", "minReadySeconds")
-    found += _start_faults(spec)
-    found += workload_spec.selector(spec, "statefulset")
-    found += workload_spec.template(_with_claims(spec), old_spec=old["spec"] if old else None, kind="StatefulSet")
-    return found + (_change_faults(new, old) if old else _new_faults(spec))
+    policy, path = spec.get("podManagementPolicy", ""), "spec.podManagementPolicy"
+    found = checks.holds(policy in _MANAGEMENT, path, policy, "must be 'OrderedReady' or 'Parallel'")
+    found += _strategy_errors(spec.get("updateStrategy") or {}, "spec.updateStrategy")
+    retention = spec.get(_RETENTION_FIELD) or {}
+    for name in ("whenDeleted", "whenScaled"):
+        found += checks.optional_one_of(retention.get(name), f"spec.{_RETENTION_FIELD}.{name}", _RETENTION)
+    found += workload_spec.count_errors(spec, "replicas", "minReadySeconds")
+    found += checks.not_negative((spec.get("ordinals") or {}).get("start"), "spec.ordinals.start")
+    found += workload_spec.selector_errors(spec, "statefulset")
+    stored = old["spec"] if old else None
+    found += workload_spec.template_errors(_with_claims(spec), old_spec=stored, kind="StatefulSet")
+    return found + (_change_errors(new, old) if old else _new_errors(spec))
 
 
-def _new_faults(spec: Object) -> list[FieldError]:
+def _new_errors(spec: Object) -> list[FieldError]:
     """What is checked only once, since it never changes: the Service's name, the claims."""
     service = spec.get("serviceName", "")
-    texts = names.dns_label_faults(service) if service else []
-    found = [invalid("spec.serviceName", service, text) for text in texts]
+    found = checks.well_formed_if_set(service, "spec.serviceName", names.dns_label_faults)
     for index, claim in enumerate(spec.get("volumeClaimTemplates") or []):
-        found += claim_validation.spec_faults(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec")
+        found += claim_validation.validate_spec(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec")
     return found
 
 
 def warnings(new: Object, old: Object | None) -> list[str]:
-    """What the writer of a StatefulSet is told."""
+    """The warnings for a StatefulSet."""
     found = pod_warnings.of_template(new, old)
     if new["spec"].get("revisionHistoryLimit", 0) < 0:
         text = "a negative value retains all historical revisions; a value >= 0 is recommended"
@@ -96,27 +103,7 @@ def _with_claims(spec: Object) -> Object:
     return {**spec, "template": {**template, "spec": {**pod_spec, "volumes": volumes}}}
 
 
-def _management_faults(policy: str) -> list[FieldError]:
-    if policy in ("OrderedReady", "Parallel"):
-        return []
-    return [invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'")]
-
-
-def _retention_faults(policy: Object) -> list[FieldError]:
-    return [
-        not_supported(f"spec.persistentVolumeClaimRetentionPolicy.{name}", policy[name], ("Retain", "Delete"))
-        for name in ("whenDeleted", "whenScaled")
-        if policy.get(name) not in (None, "Retain", "Delete")
-    ]
-
-
-def _start_faults(spec: Object) -> list[FieldError]:
-    """What is wrong with the number of the first pod."""
-    start = (spec.get("ordinals") or {}).get("start", 0)
-    return [] if start >= 0 else [invalid("spec.ordinals.start", start, workload_spec.NOT_NEGATIVE)]
-
-
-def _strategy_faults(strategy: Object, path: str) -> list[FieldError]:
+def _strategy_errors(strategy: Object, path: str) -> list[FieldError]:
     kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
     if kind == "OnDelete":
         text = "only allowed for updateStrategy 'RollingUpdate'"
@@ -125,54 +112,44 @@ def _strategy_faults(strategy: Object, path: str) -> list[FieldError]:
     if kind != "RollingUpdate":
         shown = go_struct.shown(strategy, "apps/v1.StatefulSetUpdateStrategy")
         return [invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")]
-    return _rolling_faults(rolling or {}, f"{path}.rollingUpdate")
+    return _rolling_errors(rolling or {}, f"{path}.rollingUpdate")
 
 
-def _rolling_faults(rolling: Object, path: str) -> list[FieldError]:
+def _rolling_errors(rolling: Object, path: str) -> list[FieldError]:
     partition, unavailable = rolling.get("partition", 0), rolling.get("maxUnavailable", 1)
-    found = []
-    if partition < 0:
-        found.append(invalid(f"{path}.partition", partition, workload_spec.NOT_NEGATIVE))
+    found = checks.not_negative(partition, f"{path}.partition")
     found += int_or_percent.faults(unavailable, f"{path}.maxUnavailable")
-    if int_or_percent.is_zero(unavailable):
-        found.append(invalid(f"{path}.maxUnavailable", unavailable, "cannot be 0"))
+    found += checks.holds(not int_or_percent.is_zero(unavailable), f"{path}.maxUnavailable", unavailable, "cannot be 0")
     return found + int_or_percent.at_most_all(unavailable, f"{path}.maxUnavailable")
 
 
-def _change_faults(new: Object, old: Object) -> list[FieldError]:
-    found = [fault for name in _FIXED for fault in workload_spec.immutable(name, new, old)]
+def _change_errors(new: Object, old: Object) -> list[FieldError]:
+    found = [error for name in _FIXED for error in workload_spec.immutable_errors(name, new, old)]
     claims = new["spec"].get("volumeClaimTemplates") or []
     if not semantics.same(claims, old["spec"].get("volumeClaimTemplates") or []):
         shown = [go_struct.shown(claim, "core/v1.PersistentVolumeClaim") for claim in claims] or None
-        found.append(invalid("spec.volumeClaimTemplates", shown, "field is immutable"))
+        found.append(invalid("spec.volumeClaimTemplates", shown, checks.IMMUTABLE))
     return found
 
 
-def status_faults(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with the status of a StatefulSet."""
-    del old
+def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
+    """The field errors of the status of a StatefulSet."""
     status = new.get("status") or {}
-    found = workload_spec.status_counts(status, *_COUNTS)
-    for small in ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"):
-        found += workload_spec.not_more(status, small, "replicas")
-    return found + workload_spec.not_more(status, "availableReplicas", "readyReplicas")
+    found = workload_spec.status_count_errors(status, *_COUNTS)
+    return found + workload_spec.replica_count_errors(status, *_LIMITED_COUNTS)
 
 
-def _row(stateful_set: Object, now_ns: int) -> list[Any]:
+def _cells(stateful_set: Object, _now_ns: int) -> list[Any]:
     spec, status = stateful_set["spec"], stateful_set.get("status") or {}
-    names, images = printing.containers((spec.get("template") or {}).get("spec") or {})
     ready = f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}"
-    name = stateful_set["metadata"].get("name", "")
-    return [name, ready, printing.created_age(stateful_set, now_ns), names, images]
+    return [ready, *workload_spec.container_cells(stateful_set)]
 
 
 RESOURCE = Resource(
     group="apps",
     plural="statefulsets",
-    singular="statefulset",
     kind="StatefulSet",
     versions=(Version("v1", "apps/v1.StatefulSet", default=fill),),
-    storage_version="v1",
     short_names=("sts",),
     categories=("all",),
     has_status=True,
@@ -181,19 +158,50 @@ RESOURCE = Resource(
         prepare_create=status_subresource.start_with({"replicas": 0, "availableReplicas": 0}),
         prepare_update=status_subresource.keep_status,
         prepare_status_update=status_subresource.keep_spec,
-        validate=faults,
-        validate_status=status_faults,
+        validate=validate,
+        validate_status=validate_status,
         warnings=warnings,
         has_generation=True,
     ),
-    printer=Printer(
-        columns=(
-            Column("Name", format="name", description="Name of the stateful set, unique within its namespace."),
-            Column("Ready", description="How many pods are ready, of those asked for."),
-            Column("Age", description="Time since the stateful set was created."),
-            Column("Containers", description="Names of the template's containers.", priority=1),
-            Column("Images", description="Images of the template's containers.", priority=1),
-        ),
-        row=_row,
+    printer=tables.named(
+        "stateful set",
+        Column("Ready", description="How many pods are ready, of those asked for."),
+        tables.AGE,
+        *workload_spec.CONTAINER_COLUMNS,
+        cells=_cells,
+    ),
+)
+
+
+def _validate_revision(new: Object, old: Object | None) -> list[FieldError]:
+    """The field errors of a ControllerRevision to be stored; its data never change."""
+    data, revision = new.get("data"), new.get("revision", 0)
+    found = [required("data", "data is mandatory")] if data is None and old is None else []
+    if old is not None and not semantics.same(data, old.get("data")):
+        found.append(invalid("data", data, checks.IMMUTABLE))
+    return found + checks.not_negative(revision, "revision")
+
+
+def _controller(revision: Object) -> str:
+    owners = revision["metadata"].get("ownerReferences") or []
+    owner = next((each for each in owners if each.get("controller")), None)
+    if owner is None:
+        return printing.NONE
+    group = owner["apiVersion"].rpartition("/")[0]
+    kind = owner["kind"].lower()
+    return f"{kind}.{group}/{owner['name']}" if group else f"{kind}/{owner['name']}"
+
+
+CONTROLLER_REVISION = Resource(
+    group="apps",
+    plural="controllerrevisions",
+    kind="ControllerRevision",
+    versions=(Version("v1", "apps/v1.ControllerRevision"),),
+    strategy=Strategy(validate=_validate_revision),
+    printer=tables.named(
+        "revision",
+        Column("Controller", description="Whose template it keeps."),
+        Column("Revision", description="Its place in the history; the highest is the newest."),
+        cells=lambda revision, _now_ns: [_controller(revision), revision.get("revision", 0)],
     ),
 )

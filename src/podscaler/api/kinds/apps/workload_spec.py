@@ -1,98 +1,123 @@
-"""What the specs of Deployment, ReplicaSet, StatefulSet have in common: replicas, selector, template.
+"""What the kinds with a pod template share: validation of replicas, selector, template and status; columns of tables.
 
-Called by the records of those kinds. A new kind with pods adds its own fields and calls these.
+Called by the records of those kinds and of PodDisruptionBudget. A new kind with pods adds its own fields and calls
+these. Paths are those of the fields in all these kinds: `spec.selector`, `spec.template`, ...
 
 Source: golden captures of refused workloads; the API reference of apps/v1.
 """
 
-from podscaler.api.kinds.pods import pod_template
-from podscaler.api.machinery.field import FieldError, forbidden, invalid, not_supported, required
-from podscaler.api.resource import label_selector, semantics
-from podscaler.api.resource.resources import Object
-
-NOT_NEGATIVE = "must be greater than or equal to 0"
-
-
-def counts(spec: Object, *names: str) -> list[FieldError]:
-    """Faults of the named fields of `spec`, which count something and may not be negative."""
-    return [
-        invalid(f"spec.{name}", value, NOT_NEGATIVE)
-        for name in names
-        if isinstance(value := spec.get(name), int) and value < 0
-    ]
+from podscaler.api.kinds.pods import pod_validation
+from podscaler.api.machinery import printing
+from podscaler.api.machinery.field import FieldError, forbidden, invalid, required
+from podscaler.api.resource import checks, label_selector, semantics
+from podscaler.api.resource.resources import Column, Object
 
 
-def selector(spec: Object, kind: str) -> list[FieldError]:
-    """Faults of `spec.selector`: it must be there, be right, and select something less than everything."""
+def count_errors(spec: Object, *names: str) -> list[FieldError]:
+    """The errors of the named fields of `spec` that are below zero."""
+    return [error for name in names for error in checks.not_negative(spec.get(name), f"spec.{name}")]
+
+
+def selector_errors(spec: Object, kind: str, *, is_valid: bool = False) -> list[FieldError]:
+    """The errors of `spec.selector`, which must be valid and not empty.
+
+    Args:
+        spec: with the selector.
+        kind: named in a message.
+        is_valid: whether the caller has validated the selector, so that only an empty or missing one is an error.
+    """
     given = spec.get("selector")
     if given is None:
         return [required("spec.selector")]
-    found = label_selector.faults(given, "spec.selector")
+    found = [] if is_valid else label_selector.validate(given, "spec.selector")
     if label_selector.is_empty(given):
         found.append(invalid("spec.selector", given, f"empty selector is invalid for {kind}"))
     return found
 
 
-def selects(spec: Object) -> list[FieldError]:
-    """The fault of a selector that cannot be used at all, whose template is then not looked at."""
+def replicated_errors(spec: Object, old_spec: Object | None) -> list[FieldError]:
+    """The errors of selector and template of a Deployment or ReplicaSet.
+
+    With an invalid selector the template is not validated. Messages name the same kinds for both, as upstream's do.
+    """
     given = spec.get("selector")
-    if given is None or not label_selector.faults(given, "spec.selector"):
-        return []
-    return [invalid("spec.selector", given, "invalid label selector")]
+    malformed = label_selector.validate(given, "spec.selector") if given else []
+    found = malformed + selector_errors(spec, "deployment", is_valid=True)
+    if malformed:
+        return [*found, invalid("spec.selector", given, "invalid label selector")]
+    return found + template_errors(spec, old_spec=old_spec, kind="ReplicaSet")
 
 
-def template(spec: Object, *, old_spec: Object | None, kind: str) -> list[FieldError]:
-    """Faults of `spec.template`: it must carry labels that the selector selects, and pods that never stop."""
-    given = spec.get("template") or {}
-    found = _selected(spec.get("selector"), given)
-    found += pod_template.faults(given, "spec.template", old=(old_spec or {}).get("template"))
-    found += endless(given, kind)
-    return found
+def template_errors(spec: Object, *, old_spec: Object | None, kind: str) -> list[FieldError]:
+    """The errors of `spec.template`: the selector must select its labels, and its pods must be restarted always.
+
+    Args:
+        spec: with the template.
+        old_spec: the stored spec, None for a new object.
+        kind: named in a message.
+    """
+    wanted, given = spec.get("selector"), spec.get("template") or {}
+    selects_all = wanted is not None and label_selector.is_empty(wanted)
+    found = [] if selects_all else unselected_errors(wanted, template_labels(spec))
+    found += pod_validation.validate_template(given, "spec.template", old=(old_spec or {}).get("template"))
+    return found + restart_errors(given, kind)
 
 
-def _selected(wanted: Object | None, given: Object) -> list[FieldError]:
-    """The fault of labels that the selector does not select; an empty one selects all, a missing one none."""
-    if wanted is not None and label_selector.is_empty(wanted):
-        return []
-    return unselected(wanted, (given.get("metadata") or {}).get("labels") or {})
+def template_labels(spec: Object) -> Object:
+    """The labels of `spec.template`."""
+    return ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
 
 
-def unselected(wanted: Object | None, labels: Object) -> list[FieldError]:
-    """The fault of a template's labels that `wanted` does not select."""
-    if wanted is not None and label_selector.matches(wanted, labels):
-        return []
-    shown = dict(sorted(labels.items())) or None
-    return [invalid("spec.template.metadata.labels", shown, "`selector` does not match template `labels`")]
+def unselected_errors(wanted: Object | None, labels: Object) -> list[FieldError]:
+    """The error of a template's labels that the selector `wanted` does not select."""
+    shown, path = dict(sorted(labels.items())) or None, "spec.template.metadata.labels"
+    is_selected = wanted is not None and label_selector.matches(wanted, labels)
+    return checks.holds(is_selected, path, shown, "`selector` does not match template `labels`")
 
 
-def endless(given: Object, kind: str) -> list[FieldError]:
-    """Faults of a template whose pods would end by themselves."""
-    pod_spec = given.get("spec") or {}
-    found = []
-    policy = pod_spec.get("restartPolicy", "")
-    if policy != "Always":
-        found.append(not_supported("spec.template.spec.restartPolicy", policy, ("Always",)))
+def restart_errors(template: Object, kind: str) -> list[FieldError]:
+    """The errors of a template whose pods would end by themselves; `kind` is named in a message."""
+    pod_spec, path = template.get("spec") or {}, "spec.template.spec"
+    found = checks.one_of(pod_spec.get("restartPolicy", ""), f"{path}.restartPolicy", ("Always",))
     if pod_spec.get("activeDeadlineSeconds") is not None:
-        text = f"activeDeadlineSeconds in {kind} is not Supported"
-        found.append(forbidden("spec.template.spec.activeDeadlineSeconds", text))
+        message = f"activeDeadlineSeconds in {kind} is not Supported"
+        found.append(forbidden(f"{path}.activeDeadlineSeconds", message))
     return found
 
 
-def immutable(field: str, new: Object, old: Object) -> list[FieldError]:
-    """The fault of `spec.<field>` when it is not what it was."""
-    if semantics.same(new["spec"].get(field) or None, old["spec"].get(field) or None):
-        return []
-    return [invalid(f"spec.{field}", new["spec"].get(field), "field is immutable")]
+def immutable_errors(field: str, new: Object, old: Object) -> list[FieldError]:
+    """The error of a changed `spec.<field>`."""
+    given, stored = new["spec"].get(field), old["spec"].get(field)
+    is_same = semantics.same(given or None, stored or None)
+    return checks.holds(is_same, f"spec.{field}", given, checks.IMMUTABLE)
 
 
-def status_counts(status: Object, *names: str) -> list[FieldError]:
-    """Faults of the named fields of `status`, which count something and may not be negative."""
-    return [invalid(f"status.{name}", value, NOT_NEGATIVE) for name in names if (value := status.get(name) or 0) < 0]
+def status_count_errors(status: Object, *names: str) -> list[FieldError]:
+    """The errors of the named fields of `status` that are below zero."""
+    return [error for name in names for error in checks.not_negative(status.get(name), f"status.{name}")]
 
 
-def not_more(status: Object, small: str, large: str) -> list[FieldError]:
-    """The fault of `status.<small>` when it is larger than `status.<large>`."""
-    value = status.get(small) or 0
-    if value <= (status.get(large) or 0):
-        return []
-    return [invalid(f"status.{small}", value, f"cannot be greater than status.{large}")]
+def replica_count_errors(status: Object, *names: str) -> list[FieldError]:
+    """The errors of the named counts that exceed `replicas`, and of available replicas that are not ready."""
+    pairs = [*((name, "replicas") for name in names), ("availableReplicas", "readyReplicas")]
+    found = []
+    for small, large in pairs:
+        value, most = status.get(small) or 0, status.get(large) or 0
+        found += checks.holds(value <= most, f"status.{small}", value, f"cannot be greater than status.{large}")
+    return found
+
+
+CONTAINER_COLUMNS = (
+    Column("Containers", description="Names of the template's containers.", priority=1),
+    Column("Images", description="Images of the template's containers.", priority=1),
+)
+
+
+def selector_column(kind: str) -> Column:
+    """The column of `label_selector.text` of the selector; `kind` is named in its description."""
+    return Column("Selector", description=f"Which pods belong to the {kind}.", priority=1)
+
+
+def container_cells(workload: Object) -> tuple[str, str]:
+    """The cells of CONTAINER_COLUMNS."""
+    return printing.containers((workload["spec"].get("template") or {}).get("spec") or {})

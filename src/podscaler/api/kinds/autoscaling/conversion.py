@@ -13,11 +13,12 @@ only the given version has. What conversion adds (explicit zeros) is no loss. Ar
 Source: docs/spec/api.md 4 (Conversion) and 6 (Older versions).
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from podscaler.api.kinds.autoscaling import (
-    conversion_losses,
     hpa,
     hpa_annotations,
     hpa_extensions_v1beta1,
@@ -26,10 +27,10 @@ from podscaler.api.kinds.autoscaling import (
     hpa_v2beta1,
     hpa_v2beta2,
 )
-from podscaler.api.kinds.autoscaling.conversion_losses import Loss
 from podscaler.api.resource import semantics
 from podscaler.api.resource.resources import Object, Version
 from podscaler.api.schema import canonical
+from podscaler.api.text import json_text
 
 KIND = hpa.RESOURCE.kind
 STORED = "autoscaling/v2"
@@ -40,7 +41,7 @@ VERSIONS: dict[str, Version] = {
 }
 """Every version of the kind by its apiVersion, the newest first."""
 
-_V1_ANNOTATIONS = frozenset(hpa_annotations.READERS)
+_V1_ANNOTATIONS = frozenset(hpa_annotations.MESSAGES)
 _READ_ANNOTATIONS = {
     STORED: frozenset[str](),
     "autoscaling/v1": _V1_ANNOTATIONS,
@@ -52,18 +53,30 @@ _READ_ANNOTATIONS = {
 """Which of the reserved annotations each version reads; it drops the others."""
 
 _STATUS_ANNOTATIONS = frozenset({hpa_annotations.CURRENT_METRICS, hpa_annotations.CONDITIONS})
+_METRIC_LISTS = (("spec", "metrics"), ("status", "currentMetrics"))
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """One thing that a conversion does not keep: the field (`spec.metrics[2]`) and why, or what becomes of it."""
+
+    field: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """An object in another version, and what it no longer says."""
+    """An object in another version, and what the conversion lost."""
 
     obj: Object
     losses: tuple[Loss, ...]
 
 
 def convert(obj: Object, to: str) -> Converted:
-    """The object in the version `to`, with a status only where `obj` says something about it.
+    """The object in the version `to`, with a status only where `obj` has one, in fields or annotations.
 
     Args:
         obj: decoded (`decoding`), in any of VERSIONS; need not be valid.
@@ -80,7 +93,7 @@ def convert(obj: Object, to: str) -> Converted:
     if not _has_status(obj):
         for each in (stored, target, returned):
             each.pop("status", None)
-    losses = [*_unread(obj), *conversion_losses.between(stored, returned, to)]
+    losses = [*_unread(obj), *_losses_between(stored, returned, to)]
     return Converted(target, tuple(losses))
 
 
@@ -107,7 +120,7 @@ def _unread(obj: Object) -> Iterator[Loss]:
         field = f'metadata.annotations["{key}"]'
         if key not in _READ_ANNOTATIONS[api_version]:
             yield Loss(field, f"reserved for conversions, and not read in {api_version}")
-        elif key in hpa_annotations.READERS and hpa_annotations.noted(obj, key) is None:
+        elif key in hpa_annotations.MESSAGES and hpa_annotations.noted(obj, key) is None:
             yield Loss(field, "cannot be read, so it counts as not there")
     if api_version == hpa_extensions_v1beta1.API_VERSION:
         yield from _unread_reference(obj)
@@ -120,3 +133,69 @@ def _unread_reference(obj: Object) -> Iterator[Loss]:
         yield Loss("spec.scaleRef.namespace", "an autoscaler scales what is in its own namespace")
     if subresource not in ("", hpa_extensions_v1beta1.SUBRESOURCE):
         yield Loss("spec.scaleRef.subresource", f"it is always {hpa_extensions_v1beta1.SUBRESOURCE}")
+
+
+def _losses_between(before: Object, after: Object, version: str) -> list[Loss]:
+    """What `before` has and `after`, which was converted to `version` and back, has not."""
+    losses: list[Loss] = []
+    for part, name in _METRIC_LISTS:
+        old, new = {**before.get(part, {})}, {**after.get(part, {})}
+        metrics, returned = (each.pop(name, None) or [] for each in (old, new))
+        losses += _metric_losses(metrics, returned, f"{part}.{name}", version)
+        losses += _differences(old, new, part, version)
+    return losses
+
+
+def _metric_losses(old: list[Object], new: list[Object], path: str, version: str) -> Iterator[Loss]:
+    places = _places(old, new)
+    for index, place in enumerate(places):
+        if place is None:
+            yield Loss(f"{path}[{index}]", f"{version} has no place for it")
+        else:
+            yield from _differences(old[index], new[place], f"{path}[{index}]", version)
+    kept = [place for place in places if place is not None]
+    if kept != sorted(kept):
+        order = sorted((place, index) for index, place in enumerate(places) if place is not None)
+        yield Loss(path, f"the order: what was {', '.join(f'[{index}]' for _, index in order)} now stands so")
+
+
+def _places(old: list[Object], new: list[Object]) -> list[int | None]:
+    """Where each old metric stands now: first those that are the same, then those of the same type, in order."""
+    places: list[int | None] = [None] * len(old)
+    free = set(range(len(new)))
+    for likeness in (_json, _metric_type):
+        waiting: dict[str, list[int]] = defaultdict(list)
+        for place in sorted(free, reverse=True):
+            waiting[likeness(new[place])].append(place)
+        for index, metric in enumerate(old):
+            if places[index] is None and (found := waiting[likeness(metric)]):
+                places[index] = found.pop()
+        free -= {place for place in places if place is not None}
+    return places
+
+
+def _json(metric: Object) -> str:
+    return json_text.encode(metric).decode()
+
+
+def _metric_type(metric: Object) -> str:
+    return str(metric.get("type", ""))
+
+
+def _differences(old: Any, new: Any, path: str, version: str) -> Iterator[Loss]:
+    """Everything in `old` that is missing or different in `new`."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key, value in old.items():
+            yield from _differences(value, new.get(key), f"{path}.{key}", version)
+    elif isinstance(old, list) and isinstance(new, list):
+        for index, value in enumerate(old):
+            yield from _differences(value, new[index] if index < len(new) else None, f"{path}[{index}]", version)
+    elif new is None:
+        if old is not None:
+            yield Loss(path, f"{version} has no place for it")
+    elif old != new:
+        yield Loss(path, f"{_shown(old)} becomes {_shown(new)}")
+
+
+def _shown(value: Any) -> str:
+    return json_text.encode(value).decode()

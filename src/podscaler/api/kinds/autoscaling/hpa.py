@@ -41,7 +41,7 @@ def _complete_spec(hpa: Object) -> Object:
 
 
 def _seen_by_managers(sent: Object) -> Callable[[Object], Object]:
-    """An empty list of metrics is stored as none, and yet another value than none to whoever sends it."""
+    """Field managers own a sent empty list of current metrics, which is stored as null."""
     return _with_empty_metrics if (sent.get("status") or {}).get("currentMetrics") == [] else _as_it_is
 
 
@@ -57,7 +57,6 @@ def _as_it_is(stored: Object) -> Object:
 RESOURCE = Resource(
     group="autoscaling",
     plural="horizontalpodautoscalers",
-    singular="horizontalpodautoscaler",
     kind="HorizontalPodAutoscaler",
     versions=(
         Version(
@@ -75,7 +74,6 @@ RESOURCE = Resource(
             from_storage=_to_v1,
         ),
     ),
-    storage_version="v2",
     hidden_annotations=hpa_annotations.RESERVED,
     short_names=("hpa",),
     categories=("all",),
@@ -84,8 +82,8 @@ RESOURCE = Resource(
         prepare_create=_prepare_create,
         prepare_update=status_subresource.keep_status,
         prepare_status_update=status_subresource.keep_spec,
-        validate=hpa_validation.faults,
-        validate_status=hpa_validation.status_faults,
+        validate=hpa_validation.validate,
+        validate_status=hpa_validation.validate_status,
         has_generation=True,
         spec_of=_complete_spec,
         seen_by_managers=_seen_by_managers,

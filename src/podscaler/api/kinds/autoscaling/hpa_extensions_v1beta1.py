@@ -1,7 +1,7 @@
 """Conversion of HorizontalPodAutoscaler between extensions/v1beta1, the first version of all, and v2.
 
 It is autoscaling/v1 with other names: `scaleRef` is the reference to a scale subresource, and `cpuUtilization` holds
-the target. What it cannot say travels in v1's annotations. The namespace of a scaleRef, and a subresource other than
+the target. Everything else is kept in v1's annotations. The namespace of a scaleRef, and a subresource other than
 `scale`, have no place in later versions and are lost: an autoscaler scales what stands in its own namespace.
 
 Called by the record in `hpa_removed`. Inputs are not changed.
@@ -9,7 +9,7 @@ Called by the record in `hpa_removed`. Inputs are not changed.
 Source: the design of Kubernetes 1.1 (horizontal pod autoscaling).
 """
 
-from podscaler.api.kinds.autoscaling import hpa_defaults, hpa_v1
+from podscaler.api.kinds.autoscaling import hpa_v1
 from podscaler.api.resource.resources import Object
 
 API_VERSION = "extensions/v1beta1"
@@ -17,11 +17,6 @@ MESSAGE = "extensions/v1beta1.HorizontalPodAutoscaler"
 SUBRESOURCE = "scale"
 
 _REFERENCE = ("kind", "name", "apiVersion")
-
-
-def fill(hpa: Object) -> None:
-    """Defaults, in place; the default target comes with the conversion, since an annotation may have a metric."""
-    hpa_defaults.fill_v1(hpa)
 
 
 def to_v2(hpa: Object) -> Object:

@@ -52,12 +52,12 @@ def _version(module: Any, default: Callable[[Object], None], *, since: str, gone
 EXTENSIONS = replace(
     hpa.RESOURCE,
     group="extensions",
-    versions=(_version(hpa_extensions_v1beta1, hpa_extensions_v1beta1.fill, since="1.2", gone="1.6"),),
+    versions=(_version(hpa_extensions_v1beta1, hpa_defaults.fill_v1, since="1.2", gone="1.6"),),
     stored_as=hpa.RESOURCE.key,
     short_names=(),
     categories=(),
 )
-"""The kind's first group: a second face of what is stored.
+"""The kind in its first group, a second API for the stored objects.
 
 It leaves `hpa` and `all` to the kind's own group: kubectl would warn of two matches, and list every object twice.
 """
@@ -68,7 +68,7 @@ AUTOSCALING = replace(
         *hpa.RESOURCE.versions,
         _version(hpa_v2beta2, hpa_defaults.fill_v2, since="1.23", gone="1.26"),
         _version(hpa_v2beta1, hpa_v2beta1.fill, since="1.22", gone="1.25"),
-        _version(hpa_v2alpha1, hpa_v2alpha1.fill, since="1.8", gone="1.9"),
+        _version(hpa_v2alpha1, hpa_defaults.fill_v1, since="1.8", gone="1.9"),
     ),
 )
 """The kind in its own group, with all versions of it."""

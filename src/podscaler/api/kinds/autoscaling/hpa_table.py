@@ -8,7 +8,8 @@ Source: docs/spec/api.md 7 (Table output).
 from typing import Any
 
 from podscaler.api.machinery import printing
-from podscaler.api.resource.resources import Column, Object, Printer
+from podscaler.api.resource import tables
+from podscaler.api.resource.resources import Column, Object
 
 _SHOWN_METRICS = 2
 _SOURCES = {
@@ -20,33 +21,28 @@ _SOURCES = {
 }
 
 
-def row(hpa: Object, now_ns: int) -> list[Any]:
+def _cells(hpa: Object, _now_ns: int) -> list[Any]:
     """The seven cells of an autoscaler (storage version)."""
     spec, status = hpa.get("spec") or {}, hpa.get("status") or {}
     target = spec.get("scaleTargetRef") or {}
     lowest = spec.get("minReplicas")
     return [
-        hpa["metadata"].get("name", ""),
         f"{target.get('kind', '')}/{target.get('name', '')}",
         targets(spec.get("metrics") or [], status.get("currentMetrics") or []),
         "<unset>" if lowest is None else str(lowest),
         spec.get("maxReplicas", 0),
         status.get("currentReplicas", 0),
-        printing.created_age(hpa, now_ns),
     ]
 
 
-PRINTER = Printer(
-    columns=(
-        Column("Name", format="name", description="Name of the autoscaler, unique within its namespace."),
-        Column("Reference", description="The object whose replicas are scaled."),
-        Column("Targets", description="Current value and target of each metric."),
-        Column("MinPods", description="Lower limit of the number of replicas."),
-        Column("MaxPods", description="Upper limit of the number of replicas."),
-        Column("Replicas", description="Number of replicas last seen by the autoscaler."),
-        Column("Age", description="Time since the autoscaler was created."),
-    ),
-    row=row,
+PRINTER = tables.named(
+    "autoscaler",
+    Column("Reference", description="The object whose replicas are scaled."),
+    Column("Targets", description="Current value and target of each metric."),
+    Column("MinPods", description="Lower limit of the number of replicas."),
+    Column("MaxPods", description="Upper limit of the number of replicas."),
+    Column("Replicas", description="Number of replicas last seen by the autoscaler."),
+    cells=_cells,
 )
 
 

@@ -1,6 +1,6 @@
 """Conversion of HorizontalPodAutoscaler between autoscaling/v1 and v2.
 
-v1 knows one metric, cpu utilization; what it cannot say travels in annotations, so that a client of v1 that writes back
+v1 has one metric, cpu utilization; everything else is kept in annotations, so that a client of v1 that writes back
 what it read loses almost nothing (docs/spec/api.md 4 (Conversion) lists the exceptions).
 
 Called by the record. Inputs are not changed.
@@ -28,7 +28,7 @@ def _spec_to_v2(hpa: Object) -> Object:
     spec = hpa.get("spec") or {}
     converted: Object = {name: spec[name] for name in _KEPT_SPEC if name in spec}
     noted = hpa_annotations.noted(hpa, hpa_annotations.METRICS) or []
-    metrics = [hpa_metrics_v1.spec_to_v2(metric) for metric in noted]
+    metrics = [hpa_metrics_v1.to_v2(metric, hpa_metrics_v1.SPEC) for metric in noted]
     target_pct = spec.get("targetCPUUtilizationPercentage")
     if target_pct is not None:
         metrics.append(hpa_defaults.cpu_utilization(target_pct))
@@ -45,7 +45,7 @@ def _status_to_v2(hpa: Object) -> Object:
     noted = hpa_annotations.noted(hpa, hpa_annotations.CURRENT_METRICS)
     current_pct = status.get("currentCPUUtilizationPercentage")
     if noted:
-        converted["currentMetrics"] = [hpa_metrics_v1.status_to_v2(metric) for metric in noted]
+        converted["currentMetrics"] = [hpa_metrics_v1.to_v2(metric, hpa_metrics_v1.STATUS) for metric in noted]
     elif current_pct is not None:
         resource = {"name": "cpu", "current": {"averageUtilization": current_pct}}
         converted["currentMetrics"] = [{"type": "Resource", "resource": resource}]
@@ -94,14 +94,16 @@ def _cpu_metrics(spec: Object) -> list[Object]:
 
 
 def _notes(spec: Object, status: Object) -> dict[str, str]:
-    """The annotations that carry what v1 cannot say."""
+    """The annotations for what v1 has no fields for."""
     metrics = spec.get("metrics") or []
     parts: dict[str, list[Object]] = {
         hpa_annotations.METRICS: [
-            hpa_metrics_v1.spec_from_v2(metric) for metric in metrics if not _is_cpu_with(metric, "target")
+            hpa_metrics_v1.from_v2(metric, hpa_metrics_v1.SPEC)
+            for metric in metrics
+            if not _is_cpu_with(metric, "target")
         ],
         hpa_annotations.CURRENT_METRICS: [
-            hpa_metrics_v1.status_from_v2(metric) for metric in status.get("currentMetrics") or []
+            hpa_metrics_v1.from_v2(metric, hpa_metrics_v1.STATUS) for metric in status.get("currentMetrics") or []
         ],
         hpa_annotations.CONDITIONS: [_condition(condition) for condition in status.get("conditions") or []],
     }

@@ -1,14 +1,14 @@
 """Conversion of HorizontalPodAutoscaler between autoscaling/v2alpha1 and v2.
 
-v2alpha1 is v2beta1 before External and ContainerResource metrics and before selectors. A metric that it cannot say
-travels in v1's annotation for metrics, its value in v1's annotation for current metrics; coming back, such metrics
-stand first, as those of v1 do.
+v2alpha1 is v2beta1 before External and ContainerResource metrics and before selectors. Other metrics are kept in
+v1's annotation for metrics, their values in v1's annotation for current metrics; they come first when converted back,
+as those of v1 do.
 
 Called by the record in `hpa_removed`. Inputs are not changed.
 
 Source: docs/spec/api.md 4 (Conversion) and 6 (Older versions); the proposal of the version (HPA with arbitrary
 metrics).
-Differs: upstream dropped the version before there was anything that it could not say; the annotations are the ones that
+Differs: upstream dropped the version before there were such metrics; the annotations are the ones that
 upstream uses for v1.
 """
 
@@ -22,12 +22,7 @@ MESSAGE = "autoscaling/v2alpha1.HorizontalPodAutoscaler"
 
 _LATER_SOURCES = ("containerResource", "external")
 _PLACES = (("spec", "metrics", hpa_annotations.METRICS), ("status", "currentMetrics", hpa_annotations.CURRENT_METRICS))
-"""Where metrics stand, and the annotation for those that the version cannot say."""
-
-
-def fill(hpa: Object) -> None:
-    """Defaults, in place; the default metric comes with the conversion, since the annotation may have one."""
-    hpa.setdefault("spec", {}).setdefault("minReplicas", 1)
+"""(part, field, annotation for the metrics that the version has no form for)."""
 
 
 def to_v2(hpa: Object) -> Object:

@@ -11,7 +11,6 @@ from podscaler.api.kinds.autoscaling import (
     hpa_annotations,
     hpa_defaults,
     hpa_metrics_v1,
-    hpa_v1_annotations,
     hpa_v2beta2,
 )
 from podscaler.api.resource.resources import Object
@@ -32,12 +31,12 @@ def fill(hpa: Object) -> None:
 def to_v2(hpa: Object) -> Object:
     """The v2 form of a v2beta1 object."""
     spec, status = {**(hpa.get("spec") or {})}, {**(hpa.get("status") or {})}
-    flat = hpa_v1_annotations.metric_specs(spec.get("metrics") or [])
-    spec["metrics"] = [hpa_metrics_v1.spec_to_v2(metric) for metric in flat]
+    flat = hpa_annotations.read_list(spec.get("metrics") or [], hpa_metrics_v1.SPEC)
+    spec["metrics"] = [hpa_metrics_v1.to_v2(metric, hpa_metrics_v1.SPEC) for metric in flat]
     if behavior := hpa_annotations.noted(hpa, hpa_annotations.BEHAVIOR):
         spec["behavior"] = behavior
-    current = hpa_v1_annotations.metric_statuses(status.get("currentMetrics") or [])
-    status["currentMetrics"] = [hpa_metrics_v1.status_to_v2(metric) for metric in current]
+    current = hpa_annotations.read_list(status.get("currentMetrics") or [], hpa_metrics_v1.STATUS)
+    status["currentMetrics"] = [hpa_metrics_v1.to_v2(metric, hpa_metrics_v1.STATUS) for metric in current]
     converted: Object = {**hpa, "apiVersion": "autoscaling/v2", "spec": spec, "status": status}
     hpa_defaults.fill_status(converted)
     hpa_annotations.strip(converted)
@@ -50,9 +49,9 @@ def from_v2(hpa: Object) -> Object:
     notes = hpa_annotations.behavior_note(spec)
     spec.pop("behavior", None)
     if "metrics" in spec:
-        spec["metrics"] = [hpa_metrics_v1.spec_from_v2(metric) for metric in spec["metrics"]]
+        spec["metrics"] = [hpa_metrics_v1.from_v2(metric, hpa_metrics_v1.SPEC) for metric in spec["metrics"]]
     status = hpa_v2beta2.status_from_v2(hpa.get("status") or {})
-    current = [hpa_metrics_v1.status_from_v2(metric) for metric in status["currentMetrics"] or []]
+    current = [hpa_metrics_v1.from_v2(metric, hpa_metrics_v1.STATUS) for metric in status["currentMetrics"] or []]
     status["currentMetrics"] = current or None
     converted: Object = {**hpa, "apiVersion": API_VERSION, "spec": spec, "status": status}
     hpa_annotations.replace(converted, notes)

@@ -1,6 +1,6 @@
 """The CustomResourceDefinition of PodAutoscaler (podscaler.dev/v1alpha1), as JSON-ready data.
 
-`podscaler crd` prints it; deploy/crd has what it prints, and whoever installs a chart applies that.
+`podscaler crd` prints it; deploy/crd has the printed file, which charts install.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """The structural schema of a PodAutoscaler: spec and status of autoscaling/v2, with its defaults and what it refuses.
 
-Called by `pod_autoscaler`. Types, required fields and kinds of lists come from the one table of API types; what the API
+Types, required fields and kinds of lists come from the one table of API types; what the API
 server of a HorizontalPodAutoscaler checks and defaults in code stands here as schema, and as CEL where a schema cannot
 say it. Only CEL of Kubernetes 1.28 and older is used.
 
@@ -80,7 +80,7 @@ _LIMITS: Mapping[str, Json] = {
     "HorizontalPodAutoscalerStatus.lastScaleTime": {"nullable": True},
     "HorizontalPodAutoscalerCondition.lastTransitionTime": {"nullable": True},
 }
-"""What a field's schema says besides its type, by message and field."""
+"""Parts of a field's schema besides its type, by message and field."""
 
 _ONE_OF_TWO = "has(self.{0}) != has(self.{1})"
 _RULES: Mapping[str, list[Json]] = {
@@ -132,7 +132,7 @@ _TARGET_RULES: Mapping[str, Json] = {
         "must set either a target value for metric or a per-pod target, and not both",
     ),
 }
-"""What the target of a metric has to say, by the metric's source."""
+"""The CEL rule for the target of a metric, by the metric's source."""
 
 
 def root() -> Json:
@@ -185,7 +185,7 @@ def _property(message: str, owner: str, field: Field) -> Json:
 
 
 def _default_rules(rules: Json, defaults: Json) -> None:
-    """Make both directions appear, with whatever they do not say."""
+    """Sets the defaults of one direction as a whole and for each of its fields."""
     rules["default"] = defaults
     for name, value in defaults.items():
         rules["properties"][name]["default"] = value

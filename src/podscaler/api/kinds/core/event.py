@@ -1,15 +1,17 @@
-"""The records of Event: core/v1, which is stored, and its second face events.k8s.io/v1.
+"""The records of Event: core/v1, which is stored, and events.k8s.io/v1, a second API for the same objects.
 
-The faces differ in names only (`involvedObject`/`regarding`, `message`/`note`, ...), and in what they demand of a new
-event: the newer one wants to know when, by whom and what was done.
+The two differ in field names (`involvedObject`/`regarding`, `message`/`note`, ...), and in validation: the newer one
+requires the time, the reporter and the action. Events are validated in their stored form, so that field errors name
+fields of core/v1 in both.
 
-Source: golden captures; the API reference of core/v1 and events.k8s.io/v1.
+Source: golden captures; the API reference of core/v1 and events.k8s.io/v1; upstream's messages.
 """
 
 from typing import Any
 
-from podscaler.api.kinds.core import event_validation
-from podscaler.api.machinery import printing
+from podscaler.api.machinery import names, printing
+from podscaler.api.machinery.field import FieldError, invalid
+from podscaler.api.resource import checks, go_struct
 from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
 
 _NEW_NAMES = {
@@ -31,6 +33,12 @@ _NEW_NAMES = {
 }
 """core/v1 name -> events.k8s.io/v1 name, in the order of the latter."""
 
+_TEXT_MAX = 128
+_NOTE_MAX = 1024
+_SERIES_MIN = 2
+_REFERENCES = ("involvedObject", "related")
+_TEXTS = ("reason", "message", "type", "eventTime", "action")
+_FIXED = ("involvedObject", *_TEXTS, "related", "reportingController", "reportingInstance")
 _OBJECT_FIELDS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 
 
@@ -60,6 +68,71 @@ def from_core(event: Object) -> Object:
         if not shown.get(text):
             shown.pop(text, None)
     return shown
+
+
+def validate(new: Object, _old: Object | None) -> list[FieldError]:
+    """The field errors of an event written through core/v1.
+
+    Its namespace must be that of the object; an event with an `eventTime` must also name its reporter.
+    """
+    return _common_errors(new, "reportingComponent")
+
+
+def validate_strictly(new: Object, old: Object | None) -> list[FieldError]:
+    """The field errors of an event written through events.k8s.io/v1 (given in the stored form)."""
+    found, series = _common_errors(new, "reportingController"), new.get("series")
+    if series is not None and (old is None or series != old.get("series")):
+        found += _series_errors(series)
+    if old is not None:
+        return found + _update_errors(new, old)
+    found += checks.present(new.get("eventTime"), "eventTime")
+    kind = new.get("type", "")
+    found += checks.holds(kind in ("Normal", "Warning"), "type", "", f"has invalid value: {kind}")
+    return found + (_deprecated_errors(new) if new.get("eventTime") else [])
+
+
+def _common_errors(event: Object, reporter: str) -> list[FieldError]:
+    about = (event.get("involvedObject") or {}).get("namespace", "")
+    own = event["metadata"].get("namespace", "")
+    is_same = about == own or (not about and own == "default")
+    found = checks.holds(is_same, "involvedObject.namespace", about, "does not match event.namespace")
+    return found + (_reporter_errors(event, reporter) if event.get("eventTime") else [])
+
+
+def _reporter_errors(event: Object, reporter: str) -> list[FieldError]:
+    controller = event.get("reportingComponent", "")
+    found = checks.present(controller, reporter) + checks.well_formed(controller, reporter, names.label_key_faults)
+    for key in ("reportingInstance", "action", "reason"):
+        text = event.get(key)
+        found += checks.present(text, key) + _length_errors(key, text, _TEXT_MAX)
+    return found + _length_errors("message", event.get("message"), _NOTE_MAX)
+
+
+def _length_errors(path: str, text: str | None, limit: int) -> list[FieldError]:
+    return checks.holds(len((text or "").encode()) <= limit, path, "", f"can have at most {limit} characters")
+
+
+def _series_errors(series: Object) -> list[FieldError]:
+    is_series = (series.get("count") or 0) >= _SERIES_MIN
+    found = checks.holds(is_series, "series.count", "", f"should be at least {_SERIES_MIN}")
+    return found + checks.present(series.get("lastObservedTime"), "series.lastObservedTime")
+
+
+def _deprecated_errors(event: Object) -> list[FieldError]:
+    named = ("firstTimestamp", "lastTimestamp", "count", "source")
+    return [invalid(name, "", "needs to be unset") for name in named if event.get(name)]
+
+
+def _update_errors(new: Object, old: Object) -> list[FieldError]:
+    stored = {"reportingController": "reportingComponent"}
+    found = []
+    for name in _FIXED:
+        key = stored.get(name, name)
+        value, before = new.get(key) or None, old.get(key) or None
+        if value != before:
+            shown = go_struct.shown(value, "core/v1.ObjectReference") if value and name in _REFERENCES else value
+            found.append(invalid(name, shown, checks.IMMUTABLE))
+    return found
 
 
 def _reporter(event: Object) -> str:
@@ -133,14 +206,12 @@ _PRINTER = Printer(
 RESOURCE = Resource(
     group="",
     plural="events",
-    singular="event",
     kind="Event",
     versions=(Version("v1", "core/v1.Event", default=fill),),
-    storage_version="v1",
     short_names=("ev",),
     strategy=Strategy(
         allows_create_on_update=True,
-        validate=event_validation.faults,
+        validate=validate,
         is_checked_before_metadata=True,
         allows_bare_finalizers=True,
         has_no_dependents=True,
@@ -152,12 +223,10 @@ RESOURCE = Resource(
 NEW_FACE = Resource(
     group="events.k8s.io",
     plural="events",
-    singular="event",
     kind="Event",
     versions=(Version("v1", "events/v1.Event", to_storage=to_core, from_storage=from_core),),
-    storage_version="v1",
     short_names=("ev",),
-    strategy=Strategy(allows_create_on_update=True, validate=event_validation.strict_faults, has_no_dependents=True),
+    strategy=Strategy(allows_create_on_update=True, validate=validate_strictly, has_no_dependents=True),
     fields=_new_fields,
     printer=_PRINTER,
     stored_as="events",

@@ -13,7 +13,7 @@ _SWITCHED = ", but did find a private key; PEM inputs may have been switched"
 
 
 def fault(certificate: bytes, key: bytes) -> str:
-    """What is wrong with the pair, empty for nothing; a certificate or key that cannot be read at all is not judged."""
+    """The message about an invalid pair, empty for a valid one or for data that cannot be parsed."""
     found = _certificate_fault(certificate) or _key_fault(key)
     return found or _mismatch(certificate, key)
 

@@ -1,8 +1,7 @@
 """The records of PodMetrics and NodeMetrics (metrics.k8s.io): what is served but not stored, where a node measures.
 
 The objects come from the sampler of the node. Storage version here is the form in which they are handed over: v1beta1.
-An API server without a node may keep them like other objects instead (`stored_among`): whoever plays the node in a
-test creates them.
+An API server without a node may store them like other objects instead (`stored_among`); tests create them.
 
 Source: the resource metrics API; what metrics-server's tables show.
 """
@@ -19,7 +18,6 @@ _USAGES = ("cpu", "memory")
 
 
 def _row(metrics: Object, now_ns: int) -> list[Any]:
-    del now_ns
     measured = [metrics] if "usage" in metrics else metrics.get("containers") or []
     usages = [each.get("usage") or {} for each in measured]
     totals = [_total(usages, name) for name in _USAGES]

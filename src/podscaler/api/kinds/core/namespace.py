@@ -1,20 +1,17 @@
-"""The record of Namespace (core/v1).
+"""The records of Namespace (core/v1) and of ServiceAccount, of which each namespace has one called `default`.
 
 Source: golden captures; the API reference of core/v1.
 """
 
-from typing import Any
-
-from podscaler.api.machinery import printing
 from podscaler.api.machinery.field import FieldError, invalid
-from podscaler.api.resource import status_subresource
-from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
+from podscaler.api.resource import status_subresource, tables
+from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 
 
 def fill(namespace: Object) -> None:
-    """The label with its own name, and the phase of one that says nothing, in place."""
+    """Sets the label with the name, and the default phase, in place."""
     status = namespace.setdefault("status", None) or {}
     namespace["status"] = {**status, "phase": status.get("phase") or "Active"}
     meta = namespace.setdefault("metadata", {})
@@ -50,8 +47,8 @@ def _is_held(namespace: Object) -> bool:
     return bool((namespace.get("spec") or {}).get("finalizers"))
 
 
-def status_faults(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with the status of a namespace: its phase says whether it is being deleted."""
+def validate_status(new: Object, old: Object | None) -> list[FieldError]:
+    """The error of a phase that does not agree with `deletionTimestamp`."""
     phase = (new.get("status") or {}).get("phase", "")
     is_going = old is not None and "deletionTimestamp" in old["metadata"]
     wanted, when = ("Terminating", "is not") if is_going else ("Active", "is")
@@ -60,37 +57,41 @@ def status_faults(new: Object, old: Object | None) -> list[FieldError]:
     return [invalid("status.Phase", phase, f"may only be '{wanted}' if `deletionTimestamp` {when} empty")]
 
 
-def _row(namespace: Object, now_ns: int) -> list[Any]:
-    phase = (namespace.get("status") or {}).get("phase", "")
-    return [namespace["metadata"].get("name", ""), phase, printing.created_age(namespace, now_ns)]
+def _phase(namespace: Object) -> str:
+    return str((namespace.get("status") or {}).get("phase", ""))
 
 
 RESOURCE = Resource(
     group="",
     plural="namespaces",
-    singular="namespace",
     kind="Namespace",
     versions=(Version("v1", "core/v1.Namespace", default=fill),),
-    storage_version="v1",
     namespaced=False,
     short_names=("ns",),
     has_status=True,
-    fields=lambda namespace: {"status.phase": (namespace.get("status") or {}).get("phase", "")},
+    fields=lambda namespace: {"status.phase": _phase(namespace)},
     strategy=Strategy(
         prepare_create=_prepare_create,
         prepare_update=_prepare_update,
         prepare_status_update=status_subresource.keep_spec,
         prepare_delete=_prepare_delete,
-        validate_status=status_faults,
+        validate_status=validate_status,
         is_held=_is_held,
         prepare_subresource_update={"finalize": _prepare_finalize},
     ),
-    printer=Printer(
-        columns=(
-            Column("Name", format="name", description="Name of the namespace."),
-            Column("Status", description="Active, or Terminating while its objects are being deleted."),
-            Column("Age", description="Time since the namespace was created."),
-        ),
-        row=_row,
+    printer=tables.named(
+        "namespace",
+        Column("Status", description="Active, or Terminating while its objects are being deleted."),
+        cells=lambda namespace, _now_ns: [_phase(namespace)],
+        note="",
     ),
+)
+
+SERVICE_ACCOUNT = Resource(
+    group="",
+    plural="serviceaccounts",
+    kind="ServiceAccount",
+    versions=(Version("v1", "core/v1.ServiceAccount"),),
+    short_names=("sa",),
+    printer=tables.named("service account"),
 )

@@ -6,21 +6,12 @@ Source: golden captures; the API reference of core/v1.
 from typing import Any
 
 from podscaler.api.machinery import printing
-from podscaler.api.resource import status_subresource
-from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
+from podscaler.api.resource import status_subresource, tables
+from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
-_INFO = (
-    "machineID",
-    "systemUUID",
-    "bootID",
-    "kernelVersion",
-    "osImage",
-    "containerRuntimeVersion",
-    "kubeletVersion",
-    "kubeProxyVersion",
-    "operatingSystem",
-    "architecture",
-)
+_IDS = ("machineID", "systemUUID", "bootID")
+_VERSIONS = ("kernelVersion", "osImage", "containerRuntimeVersion", "kubeletVersion", "kubeProxyVersion")
+_INFO = (*_IDS, *_VERSIONS, "operatingSystem", "architecture")
 _NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 _ROLE_PREFIX = "node-role.kubernetes.io/"
 _ROLE_LABEL = "kubernetes.io/role"
@@ -63,14 +54,12 @@ def _address(node: Object, kind: str) -> str:
     return next((each.get("address", "") for each in listed if each.get("type") == kind), printing.NONE)
 
 
-def _row(node: Object, now_ns: int) -> list[Any]:
+def _cells(node: Object, _now_ns: int) -> list[Any]:
     info = {**dict.fromkeys(_INFO, ""), **((node.get("status") or {}).get("nodeInfo") or {})}
     kernel = info["kernelVersion"] or printing.UNKNOWN
     return [
-        node["metadata"].get("name", ""),
         _condition_text(node),
         printing.or_none(_roles(node["metadata"].get("labels") or {})),
-        printing.created_age(node, now_ns),
         info["kubeletVersion"],
         _address(node, "InternalIP"),
         _address(node, "ExternalIP"),
@@ -87,10 +76,8 @@ def _is_unschedulable(node: Object) -> str:
 RESOURCE = Resource(
     group="",
     plural="nodes",
-    singular="node",
     kind="Node",
     versions=(Version("v1", "core/v1.Node", default=fill),),
-    storage_version="v1",
     namespaced=False,
     short_names=("no",),
     has_status=True,
@@ -100,19 +87,18 @@ RESOURCE = Resource(
         prepare_update=status_subresource.keep_status,
         prepare_status_update=status_subresource.keep_spec,
     ),
-    printer=Printer(
-        columns=(
-            Column("Name", format="name", description="Name of the node."),
-            Column("Status", description="Whether the node is ready for pods."),
-            Column("Roles", description="What the node is labelled to be for."),
-            Column("Age", description="Time since the node was created."),
-            Column("Version", description="Version that the node reports."),
-            Column("Internal-IP", description="Address of the node within the cluster.", priority=1),
-            Column("External-IP", description="Address of the node for the outside.", priority=1),
-            Column("OS-Image", description="Operating system of the node.", priority=1),
-            Column("Kernel-Version", description="Kernel and architecture of the node.", priority=1),
-            Column("Container-Runtime", description="What runs the containers on the node.", priority=1),
-        ),
-        row=_row,
+    printer=tables.named(
+        "node",
+        Column("Status", description="Whether the node is ready for pods."),
+        Column("Roles", description="What the node is labelled to be for."),
+        tables.AGE,
+        Column("Version", description="Version that the node reports."),
+        Column("Internal-IP", description="Address of the node within the cluster.", priority=1),
+        Column("External-IP", description="Address of the node for the outside.", priority=1),
+        Column("OS-Image", description="Operating system of the node.", priority=1),
+        Column("Kernel-Version", description="Kernel and architecture of the node.", priority=1),
+        Column("Container-Runtime", description="What runs the containers on the node.", priority=1),
+        cells=_cells,
+        note="",
     ),
 )

@@ -1,5 +1,6 @@
 """Service, Endpoints, EndpointSlice, Ingress, IngressClass, NetworkPolicy.
 
-Reading order: `service` is the largest; `service_update` says what an update keeps.
+Reading order: each module has the record and the validation of one kind, except for Service: `service` is the record,
+`service_validation` and `service_family_validation` validate it, `service_update` carries allocated values over.
 May import: `api.resource` and below.
 """

@@ -1,15 +1,23 @@
-"""The record of Endpoints (core/v1), which upstream has deprecated in favour of EndpointSlices.
+"""The record of Endpoints (core/v1), which upstream has deprecated in favour of EndpointSlice.
 
-Source: the API reference of core/v1; recorded answers of kube-apiserver.
+Source: the API reference of core/v1; upstream's messages, as recorded.
+Differs: Endpoints of the control plane may have loopback addresses, because here pods and API server have no others.
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
-from podscaler.api.kinds.networking import endpoints_validation
-from podscaler.api.machinery import printing
+from podscaler.api.machinery import addresses, names, ports, printing
+from podscaler.api.machinery.field import FieldError, required
+from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
 
+MANAGED_BY = "endpoints.kubernetes.io/managed-by"
+MANAGER = "endpoint-controller"
+_API_SERVER = ("default", "kubernetes")
+_LISTS = ("addresses", "notReadyAddresses")
 _SHOWN = 3
 _DEPRECATION = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 
@@ -19,6 +27,96 @@ def fill(endpoints: Object) -> None:
     for subset in endpoints.get("subsets") or []:
         for port in subset.get("ports") or []:
             port["protocol"] = port.get("protocol") or "TCP"
+
+
+def validate(new: Object, old: Object | None) -> list[FieldError]:
+    """The field errors of Endpoints to be stored; subsets that were stored before may stay as they are."""
+    subsets = new.get("subsets") or []
+    if old is not None and subsets == (old.get("subsets") or []):
+        return []
+    found = [error for index, subset in enumerate(subsets) for error in _subset_errors(subset, f"subsets[{index}]")]
+    return [fault for fault in found if addresses.LOOPBACK_FAULT not in fault.text] if _is_own(new) else found
+
+
+def _is_own(endpoints: Object) -> bool:
+    """Whether the control plane wrote it."""
+    metadata = endpoints["metadata"]
+    named = (metadata.get("namespace", ""), metadata.get("name", "")) == _API_SERVER
+    return named or (metadata.get("labels") or {}).get(MANAGED_BY) == MANAGER
+
+
+def warnings(new: Object, _old: Object | None) -> list[str]:
+    """Addresses of IPv6 that are not written in the canonical form."""
+    found = []
+    for index, subset in enumerate(new.get("subsets") or []):
+        for field in _LISTS:
+            for number, address in enumerate(subset.get(field) or []):
+                found += _notation_warnings(address.get("ip", ""), f"subsets[{index}].{field}[{number}].ip")
+    return found
+
+
+def _notation_warnings(ip: str, path: str) -> list[str]:
+    address = addresses.find(ip)
+    if address is None or address.version == 4 or str(address) == ip:
+        return []
+    return [f'{path}: IPv6 address "{ip}" should be in RFC 5952 canonical format ("{address}")']
+
+
+def _subset_errors(subset: Object, path: str) -> list[FieldError]:
+    found = []
+    if not any(subset.get(field) for field in _LISTS):
+        found.append(required(path, "must specify `addresses` or `notReadyAddresses`"))
+    for field in _LISTS:
+        found += checks.each(subset.get(field), f"{path}.{field}", _address_errors)
+    listed = subset.get("ports") or []
+    return found + checks.each(
+        listed, f"{path}.ports", lambda port, at: _port_errors(port, at, is_alone=len(listed) == 1)
+    )
+
+
+def _address_errors(address: Object, path: str) -> list[FieldError]:
+    ip, node = address.get("ip", ""), address.get("nodeName")
+    found = checks.well_formed(ip, f"{path}.ip", _notation_messages)
+    found += checks.well_formed_if_set(address.get("hostname"), f"{path}.hostname", names.dns_label_faults)
+    found += checks.well_formed(node, f"{path}.nodeName", names.dns_subdomain_faults)
+    return found + checks.well_formed(ip, f"{path}.ip", _range_messages)
+
+
+@lru_cache(maxsize=8192)
+def _notation_messages(ip: str) -> tuple[str, ...]:
+    """What is wrong with the notation of an address; cached, as large objects are written often and change little."""
+    plain = addresses.without_leading_zeros(ip)
+    address = _find(plain)
+    if address is None:
+        return (addresses.FAULT,)
+    if plain != ip:
+        return ("must not have leading 0s",)
+    is_mapped = isinstance(address, IPv6Address) and address.ipv4_mapped is not None
+    return ("must not be an IPv4-mapped IPv6 address",) if is_mapped else ()
+
+
+@lru_cache(maxsize=8192)
+def _range_messages(ip: str) -> tuple[str, ...]:
+    """What forbids an address, whatever its notation, as one that other machines reach."""
+    address = _find(addresses.without_leading_zeros(ip))
+    if address is None:
+        return ("must be a valid IP address",)
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return tuple(addresses.faults(str(mapped or address)))
+
+
+def _find(ip: str) -> IPv4Address | IPv6Address | None:
+    """The address, without a zone, which Python allows and upstream does not."""
+    return None if "%" in ip else addresses.find(ip)
+
+
+def _port_errors(port: Object, path: str, *, is_alone: bool) -> list[FieldError]:
+    name, protocol = port.get("name", ""), port.get("appProtocol")
+    check = checks.well_formed_if_set if is_alone else checks.required_form
+    found = check(name, f"{path}.name", names.dns_label_faults)
+    found += ports.number_faults(port.get("port", 0), f"{path}.port")
+    found += ports.protocol_faults(port.get("protocol", ""), f"{path}.protocol")
+    return found + checks.well_formed(protocol, f"{path}.appProtocol", names.label_key_faults)
 
 
 def _row(endpoints: Object, now_ns: int) -> list[Any]:
@@ -48,14 +146,12 @@ def _addresses(subset: Object) -> Iterator[str]:
 RESOURCE = Resource(
     group="",
     plural="endpoints",
-    singular="endpoints",
     kind="Endpoints",
     versions=(Version("v1", "core/v1.Endpoints", default=fill, deprecation=_DEPRECATION),),
-    storage_version="v1",
     short_names=("ep",),
     strategy=Strategy(
-        validate=endpoints_validation.faults,
-        warnings=endpoints_validation.warnings,
+        validate=validate,
+        warnings=warnings,
         allows_create_on_update=True,
     ),
     printer=Printer(

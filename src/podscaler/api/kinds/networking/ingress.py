@@ -1,15 +1,19 @@
-"""The record of Ingress (networking.k8s.io/v1): kept for clients; nothing listens for it.
+"""The record of Ingress (networking.k8s.io/v1), which is stored for clients; no ingress controller serves it.
 
 Source: the API reference of networking.k8s.io/v1; upstream's validation messages.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
-from podscaler.api.kinds.networking import ingress_validation
-from podscaler.api.machinery import printing
-from podscaler.api.resource import status_subresource
-from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
+from podscaler.api.machinery import addresses, names, ports, printing
+from podscaler.api.machinery.field import FieldError, invalid, not_supported, required
+from podscaler.api.resource import checks, references, status_subresource, tables
+from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
+
+_CLASS_ANNOTATION = "kubernetes.io/ingress.class"
+_PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
+_REFUSED_PARTS = ("//", "/./", "/../", "%2f", "%2F")
+_REFUSED_ENDS = ("/..", "/.")
 
 
 def fill(ingress: Object) -> None:
@@ -18,62 +22,154 @@ def fill(ingress: Object) -> None:
     ingress.setdefault("status", {}).setdefault("loadBalancer", {})
 
 
-def warnings(new: Object, old: Object | None) -> list[str]:
-    """What the creator of an Ingress is told: the annotation of old is deprecated."""
-    name = ingress_validation.CLASS_ANNOTATION
-    if old is not None or name not in (new["metadata"].get("annotations") or {}):
+def validate(new: Object, old: Object | None) -> list[FieldError]:
+    """The field errors of an Ingress to be stored."""
+    spec = new["spec"]
+    rules, backend, class_name = spec.get("rules"), spec.get("defaultBackend"), spec.get("ingressClassName")
+    found = []
+    if not rules and backend is None:
+        found.append(invalid("spec", rules, "either `defaultBackend` or `rules` must be specified"))
+    found += checks.optional(backend, "spec.defaultBackend", _backend_errors)
+    found += checks.each(rules, "spec.rules", _rule_errors)
+    found += checks.each(spec.get("tls"), "spec.tls", _tls_errors)
+    found += checks.well_formed(class_name, "spec.ingressClassName", names.dns_subdomain_faults)
+    return found + (_annotation_errors(new) if old is None else [])
+
+
+def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
+    """The field errors of the status of an Ingress: invalid addresses and names."""
+    listed = ((new.get("status") or {}).get("loadBalancer") or {}).get("ingress")
+    return checks.each(listed, "status.loadBalancer.ingress", _entrance_errors)
+
+
+def _entrance_errors(each: Object, path: str) -> list[FieldError]:
+    address, host = each.get("ip", ""), each.get("hostname", "")
+    found = checks.holds(not address or addresses.find(address), f"{path}.ip", address, addresses.FAULT)
+    found += checks.well_formed_if_set(host, f"{path}.hostname", names.dns_subdomain_faults)
+    return found + _address_as_name(host, f"{path}.hostname")
+
+
+def _annotation_errors(new: Object) -> list[FieldError]:
+    annotated = (new["metadata"].get("annotations") or {}).get(_CLASS_ANNOTATION)
+    named = new["spec"].get("ingressClassName")
+    if annotated is None or named is None or annotated == named:
         return []
-    return [f"annotation \"{name}\" is deprecated, please use 'spec.ingressClassName' instead"]
+    text = "must match `ingressClassName` when both are specified"
+    return [invalid(f"annotations.{_CLASS_ANNOTATION}", annotated, text)]
 
 
-def _hosts(ingress: Object) -> Iterator[str]:
-    for rule in (ingress.get("spec") or {}).get("rules") or []:
-        if rule.get("host"):
-            yield rule["host"]
+def _rule_errors(rule: Object, path: str) -> list[FieldError]:
+    host, http = rule.get("host", ""), rule.get("http")
+    found = _address_as_name(host, f"{path}.host") + (_host_errors(host, f"{path}.host") if host else [])
+    if http is None:
+        return found
+    paths = http.get("paths") or []
+    found += checks.present(paths, f"{path}.http.paths")
+    return found + checks.each(paths, f"{path}.http.paths", _path_errors)
 
 
-def _row(ingress: Object, now_ns: int) -> list[Any]:
+def _address_as_name(host: str, path: str) -> list[FieldError]:
+    return [] if addresses.find(host) is None else [invalid(path, host, "must be a DNS name, not an IP address")]
+
+
+def _host_errors(host: str, path: str) -> list[FieldError]:
+    """A leading `*.` stands for any one label."""
+    rule = names.wildcard_subdomain_faults if "*" in host else names.dns_subdomain_faults
+    return checks.well_formed(host, path, rule)
+
+
+def _tls_errors(part: Object, path: str) -> list[FieldError]:
+    found = checks.each(part.get("hosts"), f"{path}.hosts", _host_errors)
+    secret = part.get("secretName", "")
+    return found + checks.well_formed_if_set(secret, f"{path}.secretName", names.dns_subdomain_faults)
+
+
+def _path_errors(path: Object, place: str) -> list[FieldError]:
+    kind, text = path.get("pathType"), path.get("path", "")
+    if kind is None:
+        return [required(f"{place}.pathType", "pathType must be specified")]
+    found = []
+    if kind not in _PATH_TYPES:
+        found.append(not_supported(f"{place}.pathType", kind, _PATH_TYPES))
+    elif kind != "ImplementationSpecific":
+        found += checks.well_formed(text, f"{place}.path", _path_texts)
+    elif text and not text.startswith("/"):
+        found.append(invalid(f"{place}.path", text, "must be an absolute path"))
+    return found + _backend_errors(path.get("backend") or {}, f"{place}.backend")
+
+
+def _path_texts(path: str) -> list[str]:
+    found = [] if path.startswith("/") else ["must be an absolute path"]
+    found += [f"must not contain '{part}'" for part in _REFUSED_PARTS if part in path]
+    return found + [f"cannot end with '{end}'" for end in _REFUSED_ENDS if path.endswith(end)]
+
+
+def _backend_errors(backend: Object, path: str) -> list[FieldError]:
+    service, resource = backend.get("service"), backend.get("resource")
+    if service is not None and resource is not None:
+        return [invalid(path, "", "cannot set both resource and service backends")]
+    if resource is not None:
+        return references.local_errors(resource, f"{path}.resource")
+    if service is None:
+        return [invalid(path, "", "resource or service backend is required")]
+    name = service.get("name", "")
+    found = checks.required_form(name, f"{path}.service.name", names.dns_label_faults)
+    return found + _port_errors(service.get("port") or {}, path)
+
+
+def _port_errors(port: Object, path: str) -> list[FieldError]:
+    name, number = port.get("name", ""), port.get("number", 0)
+    if name and number:
+        return [invalid(path, "", "cannot set both port name & port number")]
+    if name:
+        return checks.well_formed(name, f"{path}.service.port.name", ports.name_texts)
+    if number:
+        return ports.number_faults(number, f"{path}.service.port.number")
+    return [required(path, "port name or number is required")]
+
+
+def warnings(new: Object, old: Object | None) -> list[str]:
+    """The warning about the deprecated annotation of a new Ingress."""
+    if old is not None or _CLASS_ANNOTATION not in (new["metadata"].get("annotations") or {}):
+        return []
+    return [f"annotation \"{_CLASS_ANNOTATION}\" is deprecated, please use 'spec.ingressClassName' instead"]
+
+
+def _cells(ingress: Object, _now_ns: int) -> list[Any]:
     spec = ingress.get("spec") or {}
     listed = ((ingress.get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
-    hosts = list(_hosts(ingress))
+    hosts = [rule["host"] for rule in spec.get("rules") or [] if rule.get("host")]
     shown = ",".join(hosts[:3]) + (f" + {len(hosts) - 3} more..." if len(hosts) > 3 else "")
     return [
-        ingress["metadata"].get("name", ""),
         spec.get("ingressClassName") or printing.NONE,
         shown or "*",
         ",".join(each.get("ip") or each.get("hostname", "") for each in listed),
         "80, 443" if spec.get("tls") else "80",
-        printing.created_age(ingress, now_ns),
     ]
 
 
 RESOURCE = Resource(
     group="networking.k8s.io",
     plural="ingresses",
-    singular="ingress",
     kind="Ingress",
     versions=(Version("v1", "networking/v1.Ingress", default=fill),),
-    storage_version="v1",
     short_names=("ing",),
     has_status=True,
     strategy=Strategy(
         prepare_create=status_subresource.start_with({"loadBalancer": {}}),
         prepare_update=status_subresource.keep_status,
         prepare_status_update=status_subresource.keep_spec,
-        validate=ingress_validation.faults,
-        validate_status=ingress_validation.status_faults,
+        validate=validate,
+        validate_status=validate_status,
         warnings=warnings,
         has_generation=True,
     ),
-    printer=Printer(
-        columns=(
-            Column("Name", format="name", description="Name of the ingress, unique within its namespace."),
-            Column("Class", description="Which controller is to serve it."),
-            Column("Hosts", description="The hosts that its rules are for."),
-            Column("Address", description="Where it can be reached."),
-            Column("Ports", description="The ports that it listens on."),
-            Column("Age", description="Time since the ingress was created."),
-        ),
-        row=_row,
+    printer=tables.named(
+        "ingress",
+        Column("Class", description="Which controller is to serve it."),
+        Column("Hosts", description="The hosts that its rules are for."),
+        Column("Address", description="Where it can be reached."),
+        Column("Ports", description="The ports that it listens on."),
+        cells=_cells,
     ),
 )

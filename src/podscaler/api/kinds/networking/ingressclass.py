@@ -1,4 +1,4 @@
-"""The record of IngressClass (networking.k8s.io/v1): which controller serves an Ingress; none does here.
+"""The record of IngressClass (networking.k8s.io/v1), which names the controller of an Ingress; none runs here.
 
 Source: the API reference of networking.k8s.io/v1; upstream's validation messages.
 """
@@ -7,8 +7,8 @@ from typing import Any
 
 from podscaler.api.machinery import names, printing
 from podscaler.api.machinery.field import FieldError, forbidden, invalid, not_supported, required, too_long
-from podscaler.api.resource import domain_path, local_reference
-from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
+from podscaler.api.resource import checks, references, tables
+from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 CONTROLLER_MAX_BYTES = 250
 _SCOPES = ("Cluster", "Namespace")
@@ -21,23 +21,22 @@ def fill(ingress_class: Object) -> None:
         parameters.setdefault("scope", "Cluster")
 
 
-def faults(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with an IngressClass to be stored; its controller never changes."""
+def validate(new: Object, old: Object | None) -> list[FieldError]:
+    """The field errors of an IngressClass to be stored; its controller never changes."""
     spec = new.get("spec") or {}
     controller, parameters = spec.get("controller", ""), spec.get("parameters")
-    found = []
+    found = references.domain_path_errors(controller, "spec.controller")
     if len(controller.encode()) > CONTROLLER_MAX_BYTES:
-        found.append(too_long("spec.controller", CONTROLLER_MAX_BYTES))
-    found += domain_path.faults(controller, "spec.controller")
-    found += _parameter_faults(parameters, "spec.parameters") if parameters is not None else []
+        found.insert(0, too_long("spec.controller", CONTROLLER_MAX_BYTES))
+    found += checks.optional(parameters, "spec.parameters", _parameter_errors)
     if old is not None and controller != (old.get("spec") or {}).get("controller", ""):
-        found.append(invalid("spec.controller", controller, "field is immutable"))
+        found.append(invalid("spec.controller", controller, checks.IMMUTABLE))
     return found
 
 
-def _parameter_faults(parameters: Object, path: str) -> list[FieldError]:
+def _parameter_errors(parameters: Object, path: str) -> list[FieldError]:
     scope, namespace = parameters.get("scope", ""), parameters.get("namespace")
-    found = local_reference.faults(parameters, path)
+    found = references.local_errors(parameters, path)
     if scope not in _SCOPES:
         found.append(not_supported(f"{path}.scope", scope, _SCOPES))
     elif scope == "Cluster" and namespace is not None:
@@ -45,35 +44,30 @@ def _parameter_faults(parameters: Object, path: str) -> list[FieldError]:
     elif scope == "Namespace" and namespace is None:
         found.append(required(f"{path}.namespace", "`parameters.scope` is set to 'Namespace'"))
     elif scope == "Namespace":
-        found += [invalid(f"{path}.namespace", namespace, text) for text in names.dns_label_faults(str(namespace))]
+        found += checks.well_formed(namespace, f"{path}.namespace", names.dns_label_faults)
     return found
 
 
-def _row(ingress_class: Object, now_ns: int) -> list[Any]:
+def _cells(ingress_class: Object, _now_ns: int) -> list[Any]:
     spec = ingress_class.get("spec") or {}
     parameters = spec.get("parameters") or {}
     group = f".{parameters['apiGroup']}" if parameters.get("apiGroup") else ""
     shown = f"{parameters.get('kind', '')}{group}/{parameters.get('name', '')}" if parameters else printing.NONE
-    name, age = ingress_class["metadata"].get("name", ""), printing.created_age(ingress_class, now_ns)
-    return [name, spec.get("controller", ""), shown, age]
+    return [spec.get("controller", ""), shown]
 
 
 RESOURCE = Resource(
     group="networking.k8s.io",
     plural="ingressclasses",
-    singular="ingressclass",
     kind="IngressClass",
     versions=(Version("v1", "networking/v1.IngressClass", default=fill),),
-    storage_version="v1",
     namespaced=False,
-    strategy=Strategy(validate=faults, has_generation=True),
-    printer=Printer(
-        columns=(
-            Column("Name", format="name", description="Name of the ingress class."),
-            Column("Controller", description="Who serves its ingresses."),
-            Column("Parameters", description="What configures the controller."),
-            Column("Age", description="Time since the ingress class was created."),
-        ),
-        row=_row,
+    strategy=Strategy(validate=validate, has_generation=True),
+    printer=tables.named(
+        "ingress class",
+        Column("Controller", description="Who serves its ingresses."),
+        Column("Parameters", description="What configures the controller."),
+        cells=_cells,
+        note="",
     ),
 )

@@ -1,14 +1,18 @@
-"""The record of NetworkPolicy (networking.k8s.io/v1): kept for clients; no traffic is kept off by it.
+"""The record of NetworkPolicy (networking.k8s.io/v1), which is stored for clients; no traffic is filtered by it.
 
 Source: the API reference of networking.k8s.io/v1; upstream's validation messages.
 """
 
-from typing import Any
+from functools import partial
+from ipaddress import IPv4Network, IPv6Network
 
-from podscaler.api.kinds.networking import networkpolicy_validation
-from podscaler.api.machinery import printing
-from podscaler.api.resource import label_selector
-from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
+from podscaler.api.machinery import addresses, ports
+from podscaler.api.machinery.field import FieldError, forbidden, invalid, required
+from podscaler.api.resource import checks, label_selector, tables
+from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
+
+_PROTOCOLS = ("TCP", "UDP", "SCTP")
+_TYPES = ("Ingress", "Egress")
 
 
 def fill(policy: Object) -> None:
@@ -17,32 +21,87 @@ def fill(policy: Object) -> None:
     spec.setdefault("podSelector", {})
     if not spec.get("policyTypes"):
         spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
-    for direction in networkpolicy_validation.PEERS:
-        for rule in spec.get(direction) or []:
-            for port in rule.get("ports") or []:
-                port.setdefault("protocol", "TCP")
+    for rule in [*(spec.get("ingress") or []), *(spec.get("egress") or [])]:
+        for port in rule.get("ports") or []:
+            port.setdefault("protocol", "TCP")
 
 
-def _row(policy: Object, now_ns: int) -> list[Any]:
-    selector = label_selector.text((policy.get("spec") or {}).get("podSelector"))
-    return [policy["metadata"].get("name", ""), selector, printing.created_age(policy, now_ns)]
+def validate(new: Object, _old: Object | None) -> list[FieldError]:
+    """The field errors of a NetworkPolicy to be stored."""
+    spec = new["spec"]
+    found = label_selector.validate(spec.get("podSelector") or {}, "spec.podSelector")
+    found += checks.each(spec.get("ingress"), "spec.ingress", partial(_rule_errors, peers="from"))
+    found += checks.each(spec.get("egress"), "spec.egress", partial(_rule_errors, peers="to"))
+    return found + _type_errors(spec.get("policyTypes") or [], "spec.policyTypes")
+
+
+def _type_errors(types: list[str], path: str) -> list[FieldError]:
+    if len(types) > len(_TYPES):
+        return [invalid(path, types, "may not specify more than two policyTypes")]
+    return checks.each(types, path, lambda each, at: checks.one_of(each, at, _TYPES))
+
+
+def _rule_errors(rule: Object, path: str, *, peers: str) -> list[FieldError]:
+    found = checks.each(rule.get("ports"), f"{path}.ports", _port_errors)
+    return found + checks.each(rule.get(peers), f"{path}.{peers}", _peer_errors)
+
+
+def _port_errors(port: Object, path: str) -> list[FieldError]:
+    protocol, number, last = port.get("protocol", ""), port.get("port"), port.get("endPort")
+    found = checks.one_of(protocol, f"{path}.protocol", _PROTOCOLS)
+    if last is not None:
+        found += _last_port_errors(number, last, f"{path}.endPort")
+    return found + checks.optional(number, f"{path}.port", ports.target_faults)
+
+
+def _last_port_errors(first: int | str | None, last: int, path: str) -> list[FieldError]:
+    if first is None:
+        return [invalid(path, last, "may not be specified when `port` is not specified")]
+    if isinstance(first, str):
+        return [invalid(path, last, "may not be specified when `port` is non-numeric")]
+    found = [invalid(path, last, "must be greater than or equal to `port`")] if last < first else []
+    return found + ports.number_faults(last, path)
+
+
+def _peer_errors(peer: Object, path: str) -> list[FieldError]:
+    found = []
+    for name in ("podSelector", "namespaceSelector"):
+        found += label_selector.validate(peer.get(name) or {}, f"{path}.{name}")
+    given = [name for name in ("podSelector", "namespaceSelector", "ipBlock") if peer.get(name) is not None]
+    if not given:
+        found.append(required(path, "must specify a peer"))
+    elif "ipBlock" in given and len(given) > 1:
+        found.append(forbidden(path, "may not specify both ipBlock and another peer"))
+    elif "ipBlock" in given:
+        found += _block_errors(peer["ipBlock"], f"{path}.ipBlock")
+    return found
+
+
+def _block_errors(block: Object, path: str) -> list[FieldError]:
+    cidr = block.get("cidr", "")
+    if not cidr:
+        return [required(f"{path}.cidr")]
+    found = checks.well_formed(cidr, f"{path}.cidr", addresses.network_faults)
+    whole = addresses.find_network(cidr)
+    return found + (checks.each(block.get("except"), f"{path}.except", partial(_part_errors, whole)) if whole else [])
+
+
+def _part_errors(whole: IPv4Network | IPv6Network, part: str, path: str) -> list[FieldError]:
+    found, network = checks.well_formed(part, path, addresses.network_faults), addresses.find_network(part)
+    is_part = network is None or addresses.is_part(network, whole)
+    return found + checks.holds(is_part, path, part, "must be a strict subset of `cidr`")
 
 
 RESOURCE = Resource(
     group="networking.k8s.io",
     plural="networkpolicies",
-    singular="networkpolicy",
     kind="NetworkPolicy",
     versions=(Version("v1", "networking/v1.NetworkPolicy", default=fill),),
-    storage_version="v1",
     short_names=("netpol",),
-    strategy=Strategy(validate=networkpolicy_validation.faults, has_generation=True),
-    printer=Printer(
-        columns=(
-            Column("Name", format="name", description="Name of the policy, unique within its namespace."),
-            Column("Pod-Selector", description="The pods that it is for."),
-            Column("Age", description="Time since the policy was created."),
-        ),
-        row=_row,
+    strategy=Strategy(validate=validate, has_generation=True),
+    printer=tables.named(
+        "policy",
+        Column("Pod-Selector", description="The pods that it is for."),
+        cells=lambda policy, _now_ns: [label_selector.text((policy.get("spec") or {}).get("podSelector"))],
     ),
 )

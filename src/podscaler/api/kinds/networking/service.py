@@ -1,28 +1,25 @@
-"""The record of Service (core/v1): defaults, what a client may not set, table.
+"""The record of Service (core/v1): defaults, fields that the server sets, warnings, table.
 
-Addresses and node ports are given out by another part of the program, through the subresource `address`: nothing else
-changes an address once it is there.
+Addresses and node ports are allocated by the control plane through the subresource `address`: nothing else changes an
+address once it is set.
 
-Source: golden captures; the API reference of core/v1.
-Differs: PORT(S) shows in the place of a node port where a port is that may not be bound on this machine (`port_map`).
+Source: golden captures; the API reference of core/v1; upstream's warnings.
+Differs: PORT(S) shows, in place of a node port, to which port a port is moved that may not be bound on this machine
+(`port_map`). Addresses in unusual notation pass without a warning.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 from podscaler.api import port_map
-from podscaler.api.kinds.networking import (
-    service_family_validation,
-    service_status_validation,
-    service_update,
-    service_validation,
-    service_warnings,
-)
+from podscaler.api.kinds.networking import service_family_validation, service_update, service_validation
 from podscaler.api.machinery import printing
-from podscaler.api.resource import status_subresource
-from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
+from podscaler.api.resource import status_subresource, tables
+from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 _DEFAULT_AFFINITY_S = 10_800
+_OLD_HINTS = "service.kubernetes.io/topology-aware-hints"
+_TOPOLOGY_MODE = "service.kubernetes.io/topology-mode"
 
 
 def fill(service: Object) -> None:
@@ -56,7 +53,7 @@ def _fill_traffic(spec: Object) -> None:
 
 
 def _fill_families(spec: Object) -> None:
-    """A name in DNS has no families, and no policy for traffic to it."""
+    """Sets families and policy; a Service of type ExternalName has none."""
     if spec["type"] == "ExternalName":
         spec.pop("internalTrafficPolicy", None)
     else:
@@ -70,23 +67,58 @@ def _prepare_create(new: Object) -> None:
 
 
 def _prepare_update(new: Object, old: Object) -> None:
-    """An update that does not name the address or the node ports keeps those that were given out."""
+    """An update that does not name the address or the node ports keeps those that were allocated."""
     status_subresource.keep_status(new, old)
     if old["spec"].get("type") == "LoadBalancer" != new["spec"].get("type"):
         new["status"] = {**(new.get("status") or {}), "loadBalancer": {}}
-    service_update.settle(new["spec"], old["spec"])
+    service_update.reconcile(new["spec"], old["spec"])
     _fill_families(new["spec"])
 
 
 def _prepare_address(new: Object, old: Object) -> None:
-    """Through `address` a service gets its clusterIP and node ports, also others than it had: nothing else can."""
-    given_out = new["spec"]
+    """Only the subresource `address` changes clusterIP and node ports that are set."""
+    allocated = new["spec"]
     spec = {**old["spec"]}
     for name in ("clusterIP", "clusterIPs", "ports", "healthCheckNodePort"):
-        if name in given_out:
-            spec[name] = given_out[name]
+        if name in allocated:
+            spec[name] = allocated[name]
     status_subresource.keep_status(new, old)
     new["spec"] = spec
+
+
+def warnings(new: Object, _old: Object | None) -> list[str]:
+    """The warnings for `new`, in upstream's order and words."""
+    spec = new["spec"]
+    is_headless = spec.get("type") == "ClusterIP" and spec.get("clusterIP") == "None"
+    found = []
+    if _OLD_HINTS in (new["metadata"].get("annotations") or {}):
+        found.append(f"annotation {_OLD_HINTS} is deprecated, please use {_TOPOLOGY_MODE} instead")
+    if is_headless:
+        found += _headless_warnings(spec)
+    elif spec.get("externalIPs") and spec.get("type") != "ExternalName":
+        found.append("spec.externalIPs is deprecated and may no longer be implemented in some clusters")
+    return found + _type_warnings(spec)
+
+
+def _headless_warnings(spec: Object) -> list[str]:
+    ignored = [
+        ("spec.loadBalancerIP", spec.get("loadBalancerIP")),
+        ("spec.externalIPs", spec.get("externalIPs")),
+        ("spec.SessionAffinity", spec.get("sessionAffinity") != "None"),
+    ]
+    return [f"{path} is ignored for headless services" for path, is_set in ignored if is_set]
+
+
+def _type_warnings(spec: Object) -> list[str]:
+    found = []
+    is_name = spec.get("type") == "ExternalName"
+    if is_name and spec.get("externalIPs"):
+        found.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
+    if not is_name and spec.get("externalName"):
+        found.append('spec.externalName is ignored when spec.type is not "ExternalName"')
+    if spec.get("trafficDistribution") == "PreferClose":
+        found.append('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"')
+    return found
 
 
 def _external(spec: Object, status: Object) -> str:
@@ -107,15 +139,13 @@ def _port_text(port: Object, moved: Mapping[int, int]) -> str:
     return f"{inside}:{outside}/{port['protocol']}" if outside else f"{inside}/{port['protocol']}"
 
 
-def _row(service: Object, now_ns: int) -> list[Any]:
+def _cells(service: Object, _now_ns: int) -> list[Any]:
     spec, moved = service["spec"], port_map.of(service)
     return [
-        service["metadata"].get("name", ""),
         spec.get("type", ""),
         spec.get("clusterIP") or printing.NONE,
         _external(spec, service.get("status") or {}),
         printing.or_none([_port_text(port, moved) for port in spec.get("ports") or []]),
-        printing.created_age(service, now_ns),
         printing.labels(spec.get("selector")),
     ]
 
@@ -123,10 +153,8 @@ def _row(service: Object, now_ns: int) -> list[Any]:
 RESOURCE = Resource(
     group="",
     plural="services",
-    singular="service",
     kind="Service",
     versions=(Version("v1", "core/v1.Service", default=fill),),
-    storage_version="v1",
     short_names=("svc",),
     categories=("all",),
     has_status=True,
@@ -138,22 +166,20 @@ RESOURCE = Resource(
         allows_create_on_update=True,
         prepare_create=_prepare_create,
         prepare_update=_prepare_update,
-        warnings=service_warnings.warnings,
+        warnings=warnings,
         prepare_status_update=status_subresource.keep_spec,
-        validate=service_validation.faults,
-        validate_status=service_status_validation.faults,
+        validate=service_validation.validate,
+        validate_status=service_validation.validate_status,
         prepare_subresource_update={"address": _prepare_address},
     ),
-    printer=Printer(
-        columns=(
-            Column("Name", format="name", description="Name of the service, unique within its namespace."),
-            Column("Type", description="From where the service can be reached."),
-            Column("Cluster-IP", description="Address within the cluster, None for a service without one."),
-            Column("External-IP", description="Addresses for the outside."),
-            Column("Port(s)", description="Ports and protocols."),
-            Column("Age", description="Time since the service was created."),
-            Column("Selector", description="Which pods are behind the service.", priority=1),
-        ),
-        row=_row,
+    printer=tables.named(
+        "service",
+        Column("Type", description="From where the service can be reached."),
+        Column("Cluster-IP", description="Address within the cluster, None for a service without one."),
+        Column("External-IP", description="Addresses for the outside."),
+        Column("Port(s)", description="Ports and protocols."),
+        tables.AGE,
+        Column("Selector", description="Which pods are behind the service.", priority=1),
+        cells=_cells,
     ),
 )

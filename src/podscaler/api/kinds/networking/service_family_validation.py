@@ -1,6 +1,6 @@
-"""What is wrong with the addresses of a Service and their families: in themselves, together, and in this cluster.
+"""Validates the cluster IPs of a Service and their families, and sets the default families.
 
-Called by `service_validation`. This is a cluster of IPv4; only Services without address and selector may name IPv6.
+The cluster is one of IPv4; only Services without address and selector may name IPv6.
 
 Source: upstream's messages: its validation of clusterIPs and what belongs to them, and its allocators.
 """
@@ -8,7 +8,8 @@ Source: upstream's messages: its validation of clusterIPs and what belongs to th
 from collections.abc import Sequence
 
 from podscaler.api.machinery import addresses
-from podscaler.api.machinery.field import FieldError, duplicate, invalid, not_supported
+from podscaler.api.machinery.field import FieldError, invalid
+from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Object
 
 _FAMILIES = ("IPv4", "IPv6")
@@ -17,21 +18,20 @@ _ADDRESSES_MAX = 2
 _IPS, _POLICY = "spec.clusterIPs", "spec.ipFamilyPolicy"
 
 
-def related_faults(spec: Object) -> list[FieldError]:
-    """What is wrong in itself with addresses, families and policy of a Service that is no ExternalName."""
+def related_errors(spec: Object) -> list[FieldError]:
+    """The field errors of addresses, families and policy of a Service that is no ExternalName."""
     given: list[str] = spec.get("clusterIPs") or []
-    found = _link_faults(spec.get("clusterIP", ""), given) + _name_faults(spec)
-    bad = _address_faults(given)
+    found = _link_errors(spec.get("clusterIP", ""), given) + _name_errors(spec)
+    bad = _address_errors(given)
     if bad:
         return found + bad
-    if len(given) > _ADDRESSES_MAX:
-        found.append(invalid(_IPS, given, "may only hold up to 2 values"))
+    found += checks.holds(len(given) <= _ADDRESSES_MAX, _IPS, given, "may only hold up to 2 values")
     if len(given) > 1 and len({_family(each) for each in given}) == 1:
         found.append(invalid(_IPS, given, "may specify no more than one IP for each IP family"))
-    return found + _match_faults(given, spec.get("ipFamilies") or [])
+    return found + _match_errors(given, spec.get("ipFamilies") or [])
 
 
-def _link_faults(address: str, given: Sequence[str]) -> list[FieldError]:
+def _link_errors(address: str, given: Sequence[str]) -> list[FieldError]:
     if given and not address:
         return [invalid(_IPS, given, "must be empty when `clusterIP` is not specified")]
     if given and address != given[0]:
@@ -39,26 +39,23 @@ def _link_faults(address: str, given: Sequence[str]) -> list[FieldError]:
     return []
 
 
-def _name_faults(spec: Object) -> list[FieldError]:
-    found, families = [], spec.get("ipFamilies") or []
-    for index, family in enumerate(families):
-        path = f"spec.ipFamilies[{index}]"
-        if family not in _FAMILIES:
-            found.append(not_supported(path, family, _FAMILIES))
-        if family in families[:index]:
-            found.append(duplicate(path, family))
-    policy = spec.get("ipFamilyPolicy")
-    return found if policy in (None, *_POLICIES) else [*found, not_supported(_POLICY, policy, _POLICIES)]
+def _name_errors(spec: Object) -> list[FieldError]:
+    seen: set[str] = set()
+    found = checks.each(
+        spec.get("ipFamilies"),
+        "spec.ipFamilies",
+        lambda family, at: checks.one_of(family, at, _FAMILIES) + checks.not_repeated(family, at, seen),
+    )
+    return found + checks.optional_one_of(spec.get("ipFamilyPolicy"), _POLICY, _POLICIES)
 
 
-def _address_faults(given: Sequence[str]) -> list[FieldError]:
+def _address_errors(given: Sequence[str]) -> list[FieldError]:
     if given[:1] == ["None"]:
-        return [invalid(_IPS, given, "'None' must be the first and only value")] if len(given) > 1 else []
-    bad = [(index, each) for index, each in enumerate(given) if addresses.find(each) is None]
-    return [invalid(f"{_IPS}[{index}]", each, addresses.FAULT) for index, each in bad]
+        return checks.holds(len(given) == 1, _IPS, given, "'None' must be the first and only value")
+    return checks.each(given, _IPS, lambda each, at: checks.holds(addresses.find(each), at, each, addresses.FAULT))
 
 
-def _match_faults(given: Sequence[str], families: Sequence[str]) -> list[FieldError]:
+def _match_errors(given: Sequence[str], families: Sequence[str]) -> list[FieldError]:
     found = []
     for index, (each, family) in enumerate(zip(given, families, strict=False)):
         if each != "None" and family in _FAMILIES and _family(each) != family:
@@ -67,10 +64,10 @@ def _match_faults(given: Sequence[str], families: Sequence[str]) -> list[FieldEr
     return found
 
 
-def cluster_faults(spec: Object) -> list[FieldError]:
-    """Why a Service that is right in itself cannot have the addresses that it asks for."""
+def cluster_errors(spec: Object) -> list[FieldError]:
+    """The reasons why this cluster cannot allocate the addresses of a valid Service."""
     given, families = spec.get("clusterIPs") or [], spec.get("ipFamilies") or []
-    found = _single_faults(spec, given, families)
+    found = _single_errors(spec, given, families)
     for index, each in enumerate(given):
         if index >= len(families) and _family(each) == "IPv6":
             found.append(invalid(f"{_IPS}[{index}]", given, "IPv6 is not configured on this cluster"))
@@ -82,7 +79,7 @@ def cluster_faults(spec: Object) -> list[FieldError]:
     return found + [invalid(f"spec.ipFamilies[{index}]", "IPv6", "not configured on this cluster") for index in unknown]
 
 
-def _single_faults(spec: Object, given: Sequence[str], families: Sequence[str]) -> list[FieldError]:
+def _single_errors(spec: Object, given: Sequence[str], families: Sequence[str]) -> list[FieldError]:
     if spec.get("ipFamilyPolicy") != "SingleStack":
         return []
     several = [("cluster IPs", given), ("IP families", families)]
@@ -95,9 +92,9 @@ def _family(address: str) -> str:
 
 
 def fill(spec: Object) -> None:
-    """The families and the policy that a Service has which names none, in place: one IPv4 address.
+    """The default families and policy, in place: one IPv4 address.
 
-    Endpoints that someone else keeps for a Service without address and selector may have addresses of both families.
+    A headless Service without selector has both families: its endpoints are written by clients.
     """
     if spec.get("clusterIP") == "None" and not spec.get("selector"):
         policy = spec.setdefault("ipFamilyPolicy", "RequireDualStack")
@@ -106,5 +103,5 @@ def fill(spec: Object) -> None:
         spec["ipFamilies"] = families + others
         return
     spec.setdefault("ipFamilyPolicy", "SingleStack")
-    if all(_family(each) == "IPv4" for each in spec.get("clusterIPs") or ()):  # others are faults, which are told
+    if all(_family(each) == "IPv4" for each in spec.get("clusterIPs") or ()):  # others are field errors
         spec.setdefault("ipFamilies", ["IPv4"])

@@ -1,7 +1,7 @@
-"""What an update of a Service keeps and drops of the addresses and ports that were given out for it.
+"""What an update of a Service keeps and drops of its allocated addresses and ports.
 
-Called by the record of Service, before validation. A client that does not name what it was given keeps it; one that
-changes `clusterIP` alone means `clusterIPs` too; one that changes the type gives up what the new type has no use for.
+Called by the record of Service, before validation. Allocated values that the client leaves out are kept; a change of
+`clusterIP` alone changes `clusterIPs` too; a change of the type drops what the new type does not have.
 
 Source: upstream's storage and strategy of Services (allocated values, linked fields, fields that depend on the type).
 """
@@ -17,26 +17,26 @@ def is_reached_through_nodes(spec: Object) -> bool:
     return spec.get("type") in OUTSIDE
 
 
-def is_given_node_ports(spec: Object) -> bool:
-    """Whether ports that name no node port are given one; a LoadBalancer may do without."""
+def needs_node_ports(spec: Object) -> bool:
+    """Whether a node port is allocated for each port that names none; a LoadBalancer may do without."""
     if spec.get("type") == "LoadBalancer":
         return bool(spec.get("allocateLoadBalancerNodePorts", True))
     return spec.get("type") == "NodePort"
 
 
 def has_health_check(spec: Object) -> bool:
-    """Whether nodes say at a port of their own whether they lead to the Service."""
+    """Whether nodes have a port for health checks of the load balancer (`healthCheckNodePort`)."""
     return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 
 def link_created(spec: Object) -> None:
-    """A new Service with `clusterIP` alone has it in `clusterIPs`, in place; the other way round is a fault."""
+    """Copies the `clusterIP` of a new Service to empty `clusterIPs`, in place; the reverse is a field error."""
     if spec.get("clusterIP") and not spec.get("clusterIPs"):
         spec["clusterIPs"] = [spec["clusterIP"]]
 
 
-def settle(new: Object, old: Object) -> None:
-    """Bring the new spec in line with the old one, in place."""
+def reconcile(new: Object, old: Object) -> None:
+    """Carries allocated values over from the old to the new spec, and drops those without use, in place."""
     if _has_address(new) and _has_address(old):
         for name in ("clusterIP", "clusterIPs"):
             if not new.get(name) and old.get(name):
@@ -55,11 +55,11 @@ def _has_address(spec: Object) -> bool:
 
 
 def _keep_node_ports(new: Object, old: Object) -> None:
-    """Ports are the same by name; what the client put on another port is not taken from it."""
+    """Ports are matched by name; a node port that the client moved to another port stays there."""
     taken = set(_node_ports(new)) & set(_node_ports(old))
-    given_out = {port.get("name", ""): port.get("nodePort", 0) for port in old.get("ports") or []}
+    allocated = {port.get("name", ""): port.get("nodePort", 0) for port in old.get("ports") or []}
     for port in new.get("ports") or []:
-        kept = given_out.get(port.get("name", ""), 0)
+        kept = allocated.get(port.get("name", ""), 0)
         if not port.get("nodePort") and kept and kept not in taken:
             port["nodePort"] = kept
 
@@ -93,7 +93,7 @@ def _drop_ports(new: Object, old: Object) -> None:
         _drop_same(new, old, "healthCheckNodePort")
     if old.get("type") == "LoadBalancer" and new.get("type") != "LoadBalancer":
         _drop_same(new, old, "allocateLoadBalancerNodePorts", "loadBalancerClass")
-    if _is_reached_from_outside(old) and not _is_reached_from_outside(new):
+    if is_reached_from_outside(old) and not is_reached_from_outside(new):
         _drop_same(new, old, "externalTrafficPolicy")
 
 
@@ -103,7 +103,8 @@ def _drop_same(new: Object, old: Object, *names: str) -> None:
             new.pop(name, None)
 
 
-def _is_reached_from_outside(spec: Object) -> bool:
+def is_reached_from_outside(spec: Object) -> bool:
+    """Whether clients outside the cluster reach such a Service."""
     return is_reached_through_nodes(spec) or bool(spec.get("type") == "ClusterIP" and spec.get("externalIPs"))
 
 

@@ -1,59 +1,76 @@
-"""What is wrong with a Service.
+"""Validates a Service and its status.
 
-Called by its record.
+Addresses and their families are in `service_family_validation`.
 
 Source: upstream's messages; the API reference of core/v1.
 """
 
-from podscaler.api.kinds.networking import (
-    service_balancer_validation,
-    service_family_validation,
-    service_traffic_validation,
-    service_update,
-)
+from collections.abc import Collection
+
+from podscaler.api.kinds.networking import service_family_validation, service_update
 from podscaler.api.machinery import addresses, names, ports
 from podscaler.api.machinery.field import FieldError, duplicate, forbidden, invalid, not_supported, required
-from podscaler.api.resource import go_struct, metadata
+from podscaler.api.resource import checks, go_struct, metadata
 from podscaler.api.resource.resources import Object
 
+NODE_PORTS = (30_000, 32_767)
+"""The first and the last of the range of node ports."""
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _AFFINITIES = ("ClientIP", "None")
+_TRAFFIC_POLICIES = ("Cluster", "Local")
+_DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
+_IP_MODES = ("Proxy", "VIP")
+_ONLY_BALANCERS = "may only be used when `type` is 'LoadBalancer'"
 _DAY_S = 86_400
 
 
-def faults(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with a Service to be stored."""
-    spec = new["spec"]
+def validate(new: Object, old: Object | None) -> list[FieldError]:
+    """The field errors of a Service to be stored."""
+    spec, stored = new["spec"], old["spec"] if old else None
     found = _ports_presence(spec)
-    found += _port_faults(
-        spec.get("ports") or [], is_node_port_allowed=spec.get("type") in ("NodePort", "LoadBalancer")
-    )
-    if spec.get("selector"):
-        found += metadata.label_faults(spec["selector"], "spec.selector")
-    found += _affinity_faults(spec)
-    if spec.get("type") not in _TYPES:
-        found.append(not_supported("spec.type", spec.get("type", ""), _TYPES))
-    found += _cluster_ip_faults(spec)
-    found += _external_faults(spec)
-    found += service_traffic_validation.faults(spec)
-    found += service_balancer_validation.faults(spec, old["spec"] if old else None)
-    if old is not None and not found:
-        found += _change_faults(spec, old["spec"])
-    stored = old["spec"] if old else None
-    return found or service_traffic_validation.allocation_faults(spec, stored, gives_ports=False)
+    found += _port_errors(spec.get("ports") or [], is_node_port_allowed=spec.get("type") in service_update.OUTSIDE)
+    found += metadata.label_errors(spec.get("selector") or {}, "spec.selector")
+    found += _affinity_errors(spec)
+    found += checks.one_of(spec.get("type", ""), "spec.type", _TYPES)
+    found += _cluster_ip_errors(spec)
+    found += _external_errors(spec)
+    found += traffic_errors(spec)
+    found += _balancer_errors(spec, stored or {})
+    if stored is not None and not found:
+        found += _change_errors(spec, stored)
+    return found or allocation_errors(spec, stored, allocates_ports=False)
 
 
-def early_faults(new: Object, old: Object | None, *, is_dry: bool = False) -> list[FieldError]:
-    """What is found while addresses and ports are given out: it is told alone, before everything else.
+def validate_allocation(new: Object, old: Object | None, *, is_dry: bool = False) -> list[FieldError]:
+    """The field errors that are found when addresses and ports are allocated, before any other validation.
 
-    A dry run (`is_dry`) gives out no ports, and so finds nothing wrong with them.
+    Where there are some, upstream returns only these. A dry run (`is_dry`) allocates no ports and checks none.
     """
     spec, stored = new["spec"], old["spec"] if old else None
     if spec.get("type") == "ExternalName":
         return []
-    return _cluster_ip_faults(spec) or service_traffic_validation.allocation_faults(
-        spec, stored, gives_ports=not is_dry
-    )
+    return _cluster_ip_errors(spec) or allocation_errors(spec, stored, allocates_ports=not is_dry)
+
+
+def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
+    """The field errors of the status of a Service: those of its load balancer's addresses."""
+    path = "status.loadBalancer.ingress"
+    listed = ((new.get("status") or {}).get("loadBalancer") or {}).get("ingress")
+    if listed and new["spec"].get("type") != "LoadBalancer":
+        return [forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")]
+    return checks.each(listed, path, _entrance_errors)
+
+
+def _entrance_errors(each: Object, path: str) -> list[FieldError]:
+    address, host, mode = each.get("ip", ""), each.get("hostname", ""), each.get("ipMode")
+    found = checks.holds(not address or addresses.find(address), f"{path}.ip", address, addresses.FAULT)
+    if mode is not None and not address:
+        found.append(forbidden(f"{path}.ipMode", "may not be specified when `ip` is not set"))
+    else:
+        found += checks.optional_one_of(mode, f"{path}.ipMode", _IP_MODES)
+    found += checks.well_formed_if_set(host, f"{path}.hostname", names.dns_subdomain_faults)
+    is_name = addresses.find(host) is None
+    return found + checks.holds(is_name, f"{path}.hostname", host, "must be a DNS name, not an IP address")
 
 
 def _ports_presence(spec: Object) -> list[FieldError]:
@@ -62,47 +79,39 @@ def _ports_presence(spec: Object) -> list[FieldError]:
     return [required("spec.ports")]
 
 
-def _port_faults(listed: list[Object], *, is_node_port_allowed: bool) -> list[FieldError]:
+def _port_errors(listed: list[Object], *, is_node_port_allowed: bool) -> list[FieldError]:
     found = []
-    seen_names: set[str] = set()
+    seen: set[str] = set()
     for index, port in enumerate(listed):
-        path = f"spec.ports[{index}]"
-        found += _name_faults(port.get("name", ""), seen_names, path, is_required=len(listed) > 1)
+        path, name = f"spec.ports[{index}]", port.get("name", "")
+        if name or len(listed) > 1:
+            found += checks.required_form(name, f"{path}.name", names.dns_label_faults)
+        if name:
+            found += checks.not_repeated(name, f"{path}.name", seen)
         found += ports.number_faults(port.get("port", 0), f"{path}.port")
         found += ports.protocol_faults(port.get("protocol", ""), f"{path}.protocol")
         found += ports.target_faults(port.get("targetPort", 0), f"{path}.targetPort")
         if port.get("nodePort") and not is_node_port_allowed:
             found.append(forbidden(f"{path}.nodePort", "may not be used when `type` is 'ClusterIP'"))
-    return found + _node_port_faults(listed) + _repeated_faults(listed)
+    return found + _repeated_errors(listed, "nodePort") + _repeated_errors(listed, "port")
 
 
-def _repeated_faults(listed: list[Object]) -> list[FieldError]:
-    numbers = [(port.get("protocol", ""), port.get("port", 0)) for port in listed]
-    again = [index for index, each in enumerate(numbers) if each in numbers[:index]]
-    shown = [{"protocol": numbers[index][0], "port": numbers[index][1], "targetPort": 0} for index in again]
+def _repeated_errors(listed: list[Object], field: str) -> list[FieldError]:
+    """The errors of ports whose protocol and number, which is in `field`, are those of an earlier port."""
+    numbers = [(port.get("protocol", ""), port.get(field, 0)) for port in listed]
+    again = [(index, *each) for index, each in enumerate(numbers) if each in numbers[:index]]
+    if field == "nodePort":
+        return [duplicate(f"spec.ports[{index}].nodePort", number) for index, _, number in again if number]
     return [
-        duplicate(f"spec.ports[{index}]", go_struct.shown(same, "core/v1.ServicePort"))
-        for index, same in zip(again, shown, strict=True)
+        duplicate(
+            f"spec.ports[{index}]",
+            go_struct.shown({"protocol": protocol, "port": number, "targetPort": 0}, "core/v1.ServicePort"),
+        )
+        for index, protocol, number in again
     ]
 
 
-def _node_port_faults(listed: list[Object]) -> list[FieldError]:
-    numbers = [(port.get("protocol", ""), port.get("nodePort", 0)) for port in listed]
-    again = [index for index, each in enumerate(numbers) if each[1] and each in numbers[:index]]
-    return [duplicate(f"spec.ports[{index}].nodePort", numbers[index][1]) for index in again]
-
-
-def _name_faults(name: str, seen: set[str], path: str, *, is_required: bool) -> list[FieldError]:
-    if not name:
-        return [required(f"{path}.name")] if is_required else []
-    found = [invalid(f"{path}.name", name, text) for text in names.dns_label_faults(name)]
-    if name in seen:
-        found.append(duplicate(f"{path}.name", name))
-    seen.add(name)
-    return found
-
-
-def _affinity_faults(spec: Object) -> list[FieldError]:
+def _affinity_errors(spec: Object) -> list[FieldError]:
     affinity = spec.get("sessionAffinity", "")
     if affinity not in _AFFINITIES:
         return [not_supported("spec.sessionAffinity", affinity, _AFFINITIES)]
@@ -113,31 +122,99 @@ def _affinity_faults(spec: Object) -> list[FieldError]:
     return []
 
 
-def _cluster_ip_faults(spec: Object) -> list[FieldError]:
+def _cluster_ip_errors(spec: Object) -> list[FieldError]:
     given = spec.get("clusterIPs") or []
     if given[:1] == ["None"] and spec.get("type") in service_update.OUTSIDE:
         return [invalid("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {spec['type']} services")]
     if spec.get("type") == "ExternalName":
         given_names = [name for name in ("clusterIPs", "ipFamilies", "ipFamilyPolicy") if spec.get(name)]
         return [forbidden(f"spec.{name}", "may not be set for ExternalName services") for name in given_names]
-    return service_family_validation.related_faults(spec)
+    return service_family_validation.related_errors(spec)
 
 
-def _external_faults(spec: Object) -> list[FieldError]:
-    listed = enumerate(spec.get("externalIPs") or [])
-    found = [invalid(f"spec.externalIPs[{i}]", each, text) for i, each in listed for text in addresses.faults(each)]
+def _external_errors(spec: Object) -> list[FieldError]:
+    found = checks.each_well_formed(spec.get("externalIPs") or (), "spec.externalIPs", addresses.faults)
     if spec.get("type") != "ExternalName":
         return found
     name = spec.get("externalName", "").removesuffix(".")
-    if not name:
-        return [*found, required("spec.externalName")]
-    return found + [invalid("spec.externalName", name, text) for text in names.dns_subdomain_faults(name)]
+    return found + checks.required_form(name, "spec.externalName", names.dns_subdomain_faults)
 
 
-def _change_faults(new: Object, old: Object) -> list[FieldError]:
+def _change_errors(new: Object, old: Object) -> list[FieldError]:
     """An address stays what it is while the service has one."""
     if "ExternalName" in (new.get("type"), old.get("type")) or not old.get("clusterIPs"):
         return []
     if (new.get("clusterIPs") or [])[:1] == old["clusterIPs"][:1]:
         return []
     return [invalid("spec.clusterIPs[0]", new.get("clusterIPs"), "may not change once set")]
+
+
+def traffic_errors(spec: Object) -> list[FieldError]:
+    """The errors of the traffic policies, and of the port for health checks."""
+    outside, path = spec.get("externalTrafficPolicy"), "spec.externalTrafficPolicy"
+    found = checks.optional_one_of(spec.get("internalTrafficPolicy"), "spec.internalTrafficPolicy", _TRAFFIC_POLICIES)
+    if outside and not service_update.is_reached_from_outside(spec):
+        found.append(invalid(path, outside, "may only be set for externally-accessible services"))
+    elif outside:
+        found += checks.one_of(outside, path, _TRAFFIC_POLICIES)
+    number = spec.get("healthCheckNodePort", 0)
+    message = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
+    is_allowed = not number or service_update.has_health_check(spec)
+    return found + checks.holds(is_allowed, "spec.healthCheckNodePort", number, message)
+
+
+def _balancer_errors(spec: Object, old: Object) -> list[FieldError]:
+    """The errors of the fields for load balancers, and of the preference of endpoints."""
+    ranges, path = spec.get("loadBalancerSourceRanges") or [], "spec.LoadBalancerSourceRanges"
+    found = [forbidden(path, _ONLY_BALANCERS)] if ranges and not _is_balancer(spec) else []
+    found += checks.each_well_formed((each.strip() for each in ranges), path, _range_messages)
+    if spec.get("allocateLoadBalancerNodePorts") is not None and not _is_balancer(spec):
+        found.append(forbidden("spec.allocateLoadBalancerNodePorts", _ONLY_BALANCERS))
+    found += _class_errors(spec, old)
+    return found + checks.optional_one_of(spec.get("trafficDistribution"), "spec.trafficDistribution", _DISTRIBUTIONS)
+
+
+def _range_messages(text: str) -> list[str]:
+    return [] if addresses.find_network(text) else addresses.network_faults(text)
+
+
+def _class_errors(spec: Object, old: Object) -> list[FieldError]:
+    path, name = "spec.loadBalancerClass", spec.get("loadBalancerClass")
+    if _is_balancer(old) and _is_balancer(spec) and name != old.get("loadBalancerClass"):
+        return [invalid(path, name, "may not change once set")]
+    if name is not None and not _is_balancer(spec):
+        return [forbidden(path, _ONLY_BALANCERS)]
+    return checks.well_formed(name, path, names.label_key_faults)
+
+
+def _is_balancer(spec: Object) -> bool:
+    return spec.get("type") == "LoadBalancer"
+
+
+def allocation_errors(spec: Object, old: Object | None, *, allocates_ports: bool = True) -> list[FieldError]:
+    """The reasons why a valid Service cannot have the addresses and ports that it names.
+
+    Args:
+        spec: of the Service to be stored.
+        old: the stored spec, None for a new Service.
+        allocates_ports: whether node ports are checked, too.
+    """
+    if spec.get("type") == "ExternalName":
+        return []
+    found = service_family_validation.cluster_errors(spec)
+    if allocates_ports:
+        known = {port.get("nodePort") for port in (old or {}).get("ports") or []}
+        found += checks.each(spec.get("ports"), "spec.ports", lambda port, at: _node_port_errors(port, at, known))
+    number, stored = spec.get("healthCheckNodePort", 0), (old or {}).get("healthCheckNodePort", 0)
+    has_both = service_update.has_health_check(spec) and service_update.has_health_check(old or {})
+    if has_both and number != stored:
+        found.append(forbidden("spec.healthCheckNodePort", checks.IMMUTABLE))
+    return found
+
+
+def _node_port_errors(port: Object, path: str, known: Collection[int | None]) -> list[FieldError]:
+    """The error of a node port that is out of range, unless it is one of the stored (`known`) ones."""
+    first, last = NODE_PORTS
+    number = port.get("nodePort") or first
+    message = f"provided port is not in the valid range. The range of valid ports is {first}-{last}"
+    return checks.holds(first <= number <= last or number in known, f"{path}.nodePort", number, message)

@@ -1,137 +1,205 @@
-"""What is wrong with the containers of a pod spec.
+"""Validates the containers of a pod spec: names, images, ports, probes, lifecycle handlers, resources.
 
-Called by `pod_validation`.
+Environment variables, mounts and security contexts have modules of their own.
 
 Source: upstream's messages (golden captures; the API reference of core/v1).
 """
 
-from podscaler.api.kinds.pods import env_validation, probe_validation, resource_validation, security_context_validation
+import re
+from collections.abc import Mapping
+from functools import partial
+
+from podscaler.api.kinds.pods import env_validation, security_context_validation
 from podscaler.api.kinds.volumes import volume_validation
 from podscaler.api.machinery import names, ports
-from podscaler.api.machinery.field import FieldError, duplicate, forbidden, invalid, not_supported, required
+from podscaler.api.machinery.field import FieldError, forbidden, invalid, required
+from podscaler.api.machinery.quantity import Quantity
+from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Object
 
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _RESTART_POLICIES = ("Always", "Never", "OnFailure")
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
+_SCHEMES = ("HTTP", "HTTPS")
+_HEADER_NAME = re.compile(r"[-A-Za-z0-9]+")
+_HEADER_NAME_MESSAGE = (
+    "a valid HTTP header must consist of alphanumeric characters or '-' "
+    "(e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')"
+)
+_PROBE_NUMBERS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 
 
-def faults(spec: Object, path: str, volumes: frozenset[str]) -> list[FieldError]:
-    """What is wrong with containers and init containers of the pod spec at `path`."""
+def validate(spec: Object, path: str, volumes: frozenset[str]) -> list[FieldError]:
+    """The field errors of containers and init containers.
+
+    Args:
+        spec: a pod spec.
+        path: its place.
+        volumes: the names of its volumes, which containers may mount.
+    """
     listed, init = spec.get("containers") or [], spec.get("initContainers") or []
     if not listed:
         return [required(f"{path}.containers")]
-    found = []
     seen: set[str] = set()
-    for index, container in enumerate(listed):
-        place = f"{path}.containers[{index}]"
-        found += _container_faults(container, place, volumes, seen)
-        found += _lifecycle_faults(container, place)
-    found += _host_port_faults(listed, f"{path}.containers")
-    found += _security_faults(spec, path)
-    for index, container in enumerate(init):
-        found += _init_faults(container, f"{path}.initContainers[{index}]", volumes, seen)
-    return found
+    check = partial(_container_errors, volumes=volumes, seen=seen)
+    found = checks.each(listed, f"{path}.containers", lambda each, at: check(each, at) + _lifecycle_errors(each, at))
+    found += _host_port_errors(listed, f"{path}.containers")
+    has_host_users = spec.get("hostUsers") is not False
+    secure = partial(security_context_validation.container_errors, has_host_users=has_host_users)
+    found += checks.each(listed, f"{path}.containers", secure) + checks.each(init, f"{path}.initContainers", secure)
+    return found + checks.each(
+        init, f"{path}.initContainers", lambda each, at: check(each, at) + _init_errors(each, at)
+    )
 
 
-def _security_faults(spec: Object, path: str) -> list[FieldError]:
-    found = []
-    for group in ("containers", "initContainers"):
-        for index, container in enumerate(spec.get(group) or []):
-            found += security_context_validation.container_faults(
-                container, f"{path}.{group}[{index}]", has_host_users=spec.get("hostUsers") is not False
-            )
-    return found
+def _container_errors(container: Object, path: str, volumes: frozenset[str], seen: set[str]) -> list[FieldError]:
+    name, image = container.get("name", ""), container.get("image", "")
+    found = checks.required_form(name, f"{path}.name", names.dns_label_faults)
+    found += checks.not_repeated(name, f"{path}.name", seen) if name else []
+    found += checks.required_form(image, f"{path}.image", _image_messages)
+    policy = container.get("terminationMessagePolicy")
+    found += checks.required_one_of(policy, f"{path}.terminationMessagePolicy", _MESSAGE_POLICIES)
+    if listed := container.get("ports"):
+        port_names: set[str] = set()
+        found += checks.each(listed, f"{path}.ports", partial(_port_errors, seen=port_names))
+    if variables := container.get("env"):
+        found += checks.each(variables, f"{path}.env", env_validation.variable_errors)
+    if sources := container.get("envFrom"):
+        found += env_validation.source_errors(sources, f"{path}.envFrom")
+    found += volume_validation.mount_errors(container, f"{path}.volumeMounts", volumes)
+    found += checks.required_one_of(container.get("imagePullPolicy"), f"{path}.imagePullPolicy", _PULL_POLICIES)
+    resources = container.get("resources")
+    return found + _resource_errors(resources, f"{path}.resources") if resources else found
 
 
-def _container_faults(container: Object, path: str, volumes: frozenset[str], seen: set[str]) -> list[FieldError]:
-    found = _name_faults(container.get("name", ""), path, seen)
-    found += _image_faults(container.get("image", ""), f"{path}.image")
-    found += _choice_faults(container, "terminationMessagePolicy", path, _MESSAGE_POLICIES)
-    found += _port_faults(container.get("ports") or [], f"{path}.ports")
-    found += env_validation.faults(container.get("env") or [], f"{path}.env")
-    found += env_validation.from_faults(container.get("envFrom") or [], f"{path}.envFrom")
-    found += volume_validation.mount_faults(container, f"{path}.volumeMounts", volumes)
-    found += _choice_faults(container, "imagePullPolicy", path, _PULL_POLICIES)
-    return found + resource_validation.faults(container.get("resources") or {}, f"{path}.resources")
+def _image_messages(image: str) -> list[str]:
+    return [] if image == image.strip() else ["must not have leading or trailing whitespace"]
 
 
-def _name_faults(name: str, path: str, seen: set[str]) -> list[FieldError]:
-    if not name:
-        return [required(f"{path}.name")]
-    found = [invalid(f"{path}.name", name, text) for text in names.dns_label_faults(name)]
-    if name in seen:
-        found.append(duplicate(f"{path}.name", name))
-    seen.add(name)
-    return found
-
-
-def _image_faults(image: str, path: str) -> list[FieldError]:
-    if not image:
-        return [required(path)]
-    return [] if image == image.strip() else [invalid(path, image, "must not have leading or trailing whitespace")]
-
-
-def _choice_faults(container: Object, name: str, path: str, choices: tuple[str, ...]) -> list[FieldError]:
-    value = container.get(name, "")
-    if not value:
-        return [required(f"{path}.{name}")]
-    return [] if value in choices else [not_supported(f"{path}.{name}", value, choices)]
-
-
-def _lifecycle_faults(container: Object, path: str) -> list[FieldError]:
-    found = []
-    for name in ("postStart", "preStop"):
-        if (handler := (container.get("lifecycle") or {}).get(name)) is not None:
-            found += probe_validation.handler_faults(handler, f"{path}.lifecycle.{name}")
-    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
-        if (probe := container.get(name)) is not None:
-            found += probe_validation.faults(probe, f"{path}.{name}")
-    return found
-
-
-def _init_faults(container: Object, path: str, volumes: frozenset[str], seen: set[str]) -> list[FieldError]:
-    found = _container_faults(container, path, volumes, seen)
+def _init_errors(container: Object, path: str) -> list[FieldError]:
+    """The errors of the fields that init containers have only if they are sidecars."""
     policy = container.get("restartPolicy")
-    if policy is not None and policy not in _RESTART_POLICIES:
-        found.append(not_supported(f"{path}.restartPolicy", policy, _RESTART_POLICIES))
+    found = checks.optional_one_of(policy, f"{path}.restartPolicy", _RESTART_POLICIES)
     if policy == "Always":
-        return found + _lifecycle_faults(container, path)
-    text = "may not be set for init containers without restartPolicy=Always"
-    refused = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
-    return found + [forbidden(f"{path}.{name}", text) for name in refused if container.get(name) is not None]
+        return found + _lifecycle_errors(container, path)
+    message = "may not be set for init containers without restartPolicy=Always"
+    given = [name for name in ("lifecycle", *_PROBES) if container.get(name) is not None]
+    return found + [forbidden(f"{path}.{name}", message) for name in given]
 
 
-def _port_faults(listed: list[Object], path: str) -> list[FieldError]:
-    found = []
+def _port_errors(port: Object, path: str, seen: set[str]) -> list[FieldError]:
+    name, number, host_port = port.get("name", ""), port.get("containerPort", 0), port.get("hostPort")
+    found = checks.well_formed_if_set(name, f"{path}.name", ports.name_texts)
+    repeated = checks.not_repeated(name, f"{path}.name", seen) if name else []
+    found += repeated if not found else []
+    place = f"{path}.containerPort"
+    found += ports.number_faults(number, place) if number else [required(place)]
+    found += ports.number_faults(host_port, f"{path}.hostPort") if host_port else []
+    return found + ports.protocol_faults(port.get("protocol", ""), f"{path}.protocol")
+
+
+def _host_port_errors(containers: list[Object], path: str) -> list[FieldError]:
+    """The errors of ports of the host that two containers of a pod ask for."""
     seen: set[str] = set()
-    for index, port in enumerate(listed):
-        place, name, number = f"{path}[{index}]", port.get("name", ""), port.get("containerPort", 0)
-        if name:
-            texts = ports.name_texts(name)
-            found += [invalid(f"{place}.name", name, text) for text in texts]
-            if not texts and name in seen:
-                found.append(duplicate(f"{place}.name", name))
-            seen.add(name)
-        found += (
-            ports.number_faults(number, f"{place}.containerPort") if number else [required(f"{place}.containerPort")]
-        )
-        if port.get("hostPort"):
-            found += ports.number_faults(port["hostPort"], f"{place}.hostPort")
-        found += ports.protocol_faults(port.get("protocol", ""), f"{place}.protocol")
-    return found
-
-
-def _host_port_faults(containers: list[Object], path: str) -> list[FieldError]:
-    """Two containers of a pod cannot have the same port of the host."""
     found = []
-    seen: set[str] = set()
     for index, container in enumerate(containers):
         for at, port in enumerate(container.get("ports") or []):
-            if not port.get("hostPort"):
-                continue
-            key = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}"
-            if key in seen:
-                found.append(duplicate(f"{path}[{index}].ports[{at}].hostPort", key))
-            seen.add(key)
+            if port.get("hostPort"):
+                key = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}"
+                found += checks.not_repeated(key, f"{path}[{index}].ports[{at}].hostPort", seen)
     return found
+
+
+def _lifecycle_errors(container: Object, path: str) -> list[FieldError]:
+    """The errors of hooks and probes."""
+    found = []
+    if lifecycle := container.get("lifecycle"):
+        for name in ("postStart", "preStop"):
+            found += checks.optional(lifecycle.get(name), f"{path}.lifecycle.{name}", _handler_errors)
+    for name in _PROBES:
+        found += checks.optional(container.get(name), f"{path}.{name}", _probe_errors)
+    return found
+
+
+def _probe_errors(probe: Object, path: str) -> list[FieldError]:
+    """The errors of the probe at `path`, whose last part is the kind of probe."""
+    grace_s, place = probe.get("terminationGracePeriodSeconds"), f"{path}.terminationGracePeriodSeconds"
+    found = _handler_errors(probe, path)
+    for name in _PROBE_NUMBERS:
+        found += checks.optional(probe.get(name), f"{path}.{name}", checks.not_negative)
+    found += checks.holds(grace_s is None or grace_s > 0, place, grace_s, "must be greater than 0")
+    if path.endswith("readinessProbe"):
+        return found + checks.holds(grace_s is None, place, grace_s, "must not be set for readinessProbes")
+    threshold = probe.get("successThreshold", 1)
+    return found + checks.holds(threshold == 1, f"{path}.successThreshold", threshold, "must be 1")
+
+
+def _handler_errors(handler: Object, path: str) -> list[FieldError]:
+    """The errors of the action of a probe or hook, of which there must be one."""
+    given = [name for name in _HANDLERS if handler.get(name) is not None]
+    if not given:
+        return [required(path, "must specify a handler type")]
+    found = _action_errors(given[0], handler[given[0]], f"{path}.{given[0]}")
+    return found + [forbidden(f"{path}.{name}", "may not specify more than 1 handler type") for name in given[1:]]
+
+
+def _action_errors(kind: str, action: Object, path: str) -> list[FieldError]:
+    if kind == "exec":
+        return checks.present(action.get("command"), f"{path}.command")
+    if kind == "sleep":
+        seconds = action.get("seconds", 0)
+        return checks.holds(seconds >= 0, path, seconds, "must be greater than 0")
+    found = checks.present(action.get("path"), f"{path}.path") if kind == "httpGet" else []
+    found += ports.target_faults(action.get("port", 0), f"{path}.port")
+    return found + (_http_errors(action, path) if kind == "httpGet" else [])
+
+
+def _http_errors(action: Object, path: str) -> list[FieldError]:
+    """The errors of scheme and headers. Upstream leaves path, host and values of headers to nodes."""
+    found = checks.one_of(action.get("scheme", ""), f"{path}.scheme", _SCHEMES)
+    for header in action.get("httpHeaders") or []:
+        name = header.get("name", "")
+        found += checks.holds(_HEADER_NAME.fullmatch(name), f"{path}.httpHeaders", name, _HEADER_NAME_MESSAGE)
+    return found
+
+
+def _resource_errors(resources: Object, path: str) -> list[FieldError]:
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    parsed_limits = {name: Quantity.parse(str(limits[name])) for name in sorted(limits)}
+    parsed_requests = {name: Quantity.parse(str(requests[name])) for name in sorted(requests)}
+    found = [e for name in parsed_limits for e in _amount_errors(name, limits, parsed_limits, f"{path}.limits")]
+    found += [
+        e for name in parsed_requests for e in _amount_errors(name, requests, parsed_requests, f"{path}.requests")
+    ]
+    for name, amount in parsed_requests.items():
+        found += _limit_errors(name, amount, parsed_limits.get(name), path)
+    return found
+
+
+def _amount_errors(name: str, given: Object, parsed: Mapping[str, Quantity], path: str) -> list[FieldError]:
+    place, amount = f"{path}[{name}]", parsed[name]
+    found = checks.well_formed(name, place, names.container_resource_name_faults)
+    if amount.sign() < 0:
+        found.append(invalid(place, given[name], checks.NOT_NEGATIVE))
+    elif _is_whole(name) and amount.milli_value() % 1000:
+        found.append(invalid(place, given[name], "must be an integer"))
+    return found
+
+
+def _limit_errors(name: str, amount: Quantity, limit: Quantity | None, path: str) -> list[FieldError]:
+    """The error of a request that does not fit its limit; resources in whole units cannot be overcommitted."""
+    if limit is None:
+        message = "Limit must be set for non overcommitable resources"
+        return [required(f"{path}.limits", message)] if _is_whole(name) else []
+    if _is_whole(name) and amount != limit:
+        return [invalid(f"{path}.requests", str(amount), f"must be equal to {name} limit of {limit}")]
+    if amount > limit:
+        return [invalid(f"{path}.requests", str(amount), f"must be less than or equal to {name} limit of {limit}")]
+    return []
+
+
+def _is_whole(name: str) -> bool:
+    """Whether a resource comes in units that cannot be shared: extended resources and huge pages."""
+    return "/" in name or name.startswith("hugepages-")

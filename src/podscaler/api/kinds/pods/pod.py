@@ -1,16 +1,24 @@
-"""The record of Pod (core/v1).
+"""The record of Pod (core/v1): what may change in a stored pod, deletion, selectable fields.
 
-Source: golden captures; the API reference of core/v1.
+Source: golden captures; the API reference of core/v1; upstream's messages.
 """
 
-from podscaler.api.kinds.pods import pod_admission, pod_defaults, pod_table, pod_update, pod_validation, pod_warnings
-from podscaler.api.resource import status_subresource
+from podscaler.api.kinds.pods import pod_admission, pod_defaults, pod_table, pod_validation, pod_warnings
+from podscaler.api.machinery.field import FieldError, forbidden
+from podscaler.api.resource import go_struct, semantics, status_subresource
 from podscaler.api.resource.resources import Object, Resource, Strategy, Version
+
+_FIXED = (
+    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+_CHANGEABLE = ("activeDeadlineSeconds", "tolerations")
 
 
 def _prepare_update(new: Object, old: Object) -> None:
     status_subresource.keep_status(new, old)
-    pod_admission.admit_again(new, old)
+    pod_admission.readmit(new, old)
 
 
 def _prepare_status_update(new: Object, old: Object) -> None:
@@ -20,7 +28,7 @@ def _prepare_status_update(new: Object, old: Object) -> None:
 
 
 def _prepare_binding(new: Object, old: Object) -> None:
-    """Through `binding` a pod comes onto its node: spec.nodeName, and the status that says so."""
+    """The subresource `binding` sets spec.nodeName and the status."""
     new["spec"] = {**(old.get("spec") or {}), "nodeName": (new.get("spec") or {}).get("nodeName", "")}
 
 
@@ -47,13 +55,49 @@ def _fields(pod: Object) -> dict[str, str]:
     }
 
 
+def _validate(new: Object, old: Object | None) -> list[FieldError]:
+    """The field errors of a Pod to be stored; a stored one can change in few fields."""
+    if old is None:
+        return pod_validation.validate_new(new)
+    found = pod_validation.validate_spec(new.get("spec") or {}, "spec", is_template=False, old=old.get("spec"))
+    if len(new["spec"].get("containers") or []) != len(old["spec"].get("containers") or []):
+        return [*found, forbidden("spec.containers", "pod updates may not add or remove containers")]
+    if semantics.same(_fixed_part(new["spec"]), _fixed_part(old["spec"])):
+        return found + _toleration_errors(new["spec"], old["spec"])
+    changes = go_struct.difference(old["spec"], _with_changeable_of(old["spec"], new["spec"]), "core/v1.PodSpec")
+    return [*found, forbidden("spec", f"{_FIXED}\n{changes}")]
+
+
+def _fixed_part(spec: Object) -> Object:
+    return _with_changeable_of({}, spec)
+
+
+def _with_changeable_of(old: Object, new: Object) -> Object:
+    """`new`, except that what may change is as in `old`."""
+    fixed = {name: value for name, value in new.items() if name not in _CHANGEABLE}
+    fixed |= {name: old[name] for name in _CHANGEABLE if name in old}
+    for group in ("containers", "initContainers"):
+        if new.get(group):
+            fixed[group] = [_with_image_of(old.get(group) or [], index, each) for index, each in enumerate(new[group])]
+    return fixed
+
+
+def _with_image_of(old: list[Object], index: int, container: Object) -> Object:
+    return {**container, "image": old[index].get("image", "") if index < len(old) else ""}
+
+
+def _toleration_errors(new: Object, old: Object) -> list[FieldError]:
+    kept = new.get("tolerations") or []
+    if all(any(semantics.same(each, other) for other in kept) for each in old.get("tolerations") or []):
+        return []
+    return [forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")]
+
+
 RESOURCE = Resource(
     group="",
     plural="pods",
-    singular="pod",
     kind="Pod",
     versions=(Version("v1", "core/v1.Pod", default=pod_defaults.fill_pod),),
-    storage_version="v1",
     short_names=("po",),
     categories=("all",),
     has_status=True,
@@ -62,9 +106,9 @@ RESOURCE = Resource(
         prepare_create=pod_admission.admit,
         prepare_update=_prepare_update,
         prepare_status_update=_prepare_status_update,
-        validate=lambda new, old: pod_update.faults(new, old) if old else pod_validation.new_faults(new),
+        validate=_validate,
         warnings=pod_warnings.of_pod,
-        validate_status=pod_validation.status_faults,
+        validate_status=pod_validation.validate_status,
         has_generation=True,
         grace_period_s=_grace_period_s,
         prepare_subresource_update={"binding": _prepare_binding},

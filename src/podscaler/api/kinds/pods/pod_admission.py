@@ -1,9 +1,9 @@
-"""What upstream's admission plugins add to a new pod, as far as it shows in the stored object.
+"""What upstream's admission plugins set in a new pod.
 
-Called by the Pod record when a pod is created. Differs: without the ServiceAccount plugin, as in the golden captures.
-What classes make of a pod (`pod_classes`) is there already where they are looked up.
+The API server applies the pod's classes (`pod_classes`) before.
 
 Source: the plugin DefaultTolerationSeconds; the pod strategy (status, qosClass).
+Differs: without the ServiceAccount plugin, as in the golden captures.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ _EVICTION_DELAY_S = 300
 
 
 def admit(pod: Object) -> None:
-    """Give a new pod its tolerations, its first status and, unless its class did, its priority, in place."""
+    """Sets the tolerations, the first status and, where its class did not, the priority of a new pod, in place."""
     spec = pod["spec"]
     tolerate(spec)
     spec.setdefault("priority", 0)
@@ -24,8 +24,8 @@ def admit(pod: Object) -> None:
     pod["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
 
 
-def admit_again(pod: Object, old: Object) -> None:
-    """Give a changed pod what admission once gave it, where a client left it out, in place."""
+def readmit(pod: Object, old: Object) -> None:
+    """Sets again, in place, what admission had set and the client left out of an update."""
     spec = pod["spec"]
     tolerate(spec)
     for name in ("priority", "preemptionPolicy"):
@@ -34,7 +34,7 @@ def admit_again(pod: Object, old: Object) -> None:
 
 
 def tolerate(spec: Object) -> None:
-    """Let a pod stay for a while on a node that is gone or not ready, unless it says itself for how long."""
+    """Adds the tolerations for unreachable and not-ready nodes, unless the pod has its own, in place."""
     _tolerate(spec, "node.kubernetes.io/not-ready")
     _tolerate(spec, "node.kubernetes.io/unreachable")
 
@@ -51,7 +51,7 @@ def _covers(toleration: Object, taint: str) -> bool:
 
 
 def qos_class(spec: Object) -> str:
-    """Guaranteed: cpu and memory limited everywhere, requests equal; BestEffort: nothing asked; else Burstable.
+    """Guaranteed: all have limits of cpu and memory, equal to requests; BestEffort: none has any; else Burstable.
 
     Only cpu and memory count, and only containers and init containers.
     """

@@ -1,12 +1,13 @@
-"""What the classes that a new pod names make of it: its PriorityClass and its RuntimeClass.
+"""What the PriorityClass and the RuntimeClass of a new pod set in its spec.
 
-Called by `podscaler.controlplane.admission.pod_classes`, which looks the classes up. Specs are changed in place; what
-is returned is why there cannot be such a pod, empty if there can.
+Called by `podscaler.controlplane.admission.pod_classes`, which finds the classes. Specs are changed in place; the
+functions return the reason to refuse the pod, empty to admit it.
 
-Source: upstream's admission plugins Priority and RuntimeClass.
+Source: upstream's admission plugins Priority and RuntimeClass, and its merging of tolerations.
 """
 
-from podscaler.api.kinds.pods import toleration_merging
+from collections.abc import Sequence
+
 from podscaler.api.machinery.quantity import Quantity
 from podscaler.api.resource.resources import Object
 
@@ -14,8 +15,8 @@ DEFAULT_POLICY = "PreemptLowerPriority"
 _NO_CLASS: Object = {"value": 0, "preemptionPolicy": DEFAULT_POLICY}
 
 
-def prioritize(spec: Object, priority_class: Object | None) -> str:
-    """Give a pod the priority of its class, which it may repeat and not contradict; 0 without a class."""
+def apply_priority_class(spec: Object, priority_class: Object | None) -> str:
+    """Sets the priority of the class (0 without a class); a pod that names another priority is refused."""
     found = priority_class or _NO_CLASS
     fault = _set(spec, "priority", found.get("value", 0), "integer value of priority")
     policy = found.get("preemptionPolicy")
@@ -30,8 +31,8 @@ def _set(spec: Object, name: str, computed: object, word: str) -> str:
     return ""
 
 
-def run_with(spec: Object, runtime_class: Object | None) -> str:
-    """Give a pod what running it costs besides its containers, and where it can run, as its runtime class says."""
+def apply_runtime_class(spec: Object, runtime_class: Object | None) -> str:
+    """Sets the overhead, the node selector and the tolerations of the runtime class."""
     found = runtime_class or {}
     return _set_overhead(spec, found.get("overhead")) or _set_scheduling(spec, found.get("scheduling") or {})
 
@@ -62,5 +63,37 @@ def _set_scheduling(spec: Object, scheduling: Object) -> str:
     if selector:
         spec["nodeSelector"] = selector
     if scheduling.get("tolerations"):
-        spec["tolerations"] = toleration_merging.merged(spec.get("tolerations") or [], scheduling["tolerations"])
+        spec["tolerations"] = merged(spec.get("tolerations") or [], scheduling["tolerations"])
     return ""
+
+
+def merged(first: Sequence[Object], second: Sequence[Object]) -> list[Object]:
+    """Both lists of tolerations without those that others cover; of equal ones the first stays."""
+    listed = [*first, *second]
+    found: list[Object] = []
+    for index, one in enumerate(listed):
+        later = (other for other in listed[index + 1 :] if other != one)
+        if not any(_covers(other, one) for other in found) and not any(_covers(other, one) for other in later):
+            found.append(one)
+    return found
+
+
+def _covers(wide: Object, one: Object) -> bool:
+    """Whether all that `one` tolerates is tolerated by `wide`."""
+    if wide == one:
+        return True
+    is_for_all_keys = not wide.get("key") and wide.get("operator") == "Exists"
+    if wide.get("key", "") != one.get("key", "") and not is_for_all_keys:
+        return False
+    if wide.get("effect") and wide["effect"] != one.get("effect", ""):
+        return False
+    if wide.get("effect") == "NoExecute" and not _lasts_as_long(wide, one):
+        return False
+    if wide.get("operator") == "Exists":
+        return True
+    return one.get("operator") == "Equal" and wide.get("value", "") == one.get("value", "")
+
+
+def _lasts_as_long(wide: Object, one: Object) -> bool:
+    limit_s, wanted_s = wide.get("tolerationSeconds"), one.get("tolerationSeconds")
+    return limit_s is None or (wanted_s is not None and wanted_s <= limit_s)

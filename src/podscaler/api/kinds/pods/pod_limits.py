@@ -57,16 +57,16 @@ def _complete_container(
             yield f"{', '.join(sorted(new))} {told} for {called} {container.get('name', '')}"
 
 
-def faults(pod: Object, limit_range: Object) -> list[str]:
+def violations(pod: Object, limit_range: Object) -> list[str]:
     """Why the range does not allow a pod."""
     spec, found = pod["spec"], []
     for item in (limit_range.get("spec") or {}).get("limits") or []:
         if item.get("type") == "Container":
             for group, _ in _GROUPS:
                 for container in spec.get(group) or []:
-                    found += _faults(item, _amounts(container, "requests"), _amounts(container, "limits"))
+                    found += _errors(item, _amounts(container, "requests"), _amounts(container, "limits"))
         elif item.get("type") == "Pod":
-            found += _faults(item, _of_pod(spec, "requests"), _of_pod(spec, "limits"))
+            found += _errors(item, _of_pod(spec, "requests"), _of_pod(spec, "limits"))
     return found
 
 
@@ -89,16 +89,16 @@ def _of_pod(spec: Object, part: str) -> dict[str, Quantity]:
     return total
 
 
-def _faults(item: Object, requests: Amounts, limits: Amounts) -> list[str]:
+def _errors(item: Object, requests: Amounts, limits: Amounts) -> list[str]:
     kind = item["type"]
     return [
-        *_bound_faults("minimum", kind, item.get("min") or {}, (("request", requests), ("limit", limits))),
-        *_bound_faults("maximum", kind, item.get("max") or {}, (("limit", limits), ("request", requests))),
-        *_ratio_faults(kind, item.get("maxLimitRequestRatio") or {}, requests, limits),
+        *_bound_violations("minimum", kind, item.get("min") or {}, (("request", requests), ("limit", limits))),
+        *_bound_violations("maximum", kind, item.get("max") or {}, (("limit", limits), ("request", requests))),
+        *_ratio_violations(kind, item.get("maxLimitRequestRatio") or {}, requests, limits),
     ]
 
 
-def _bound_faults(
+def _bound_violations(
     bound: str, kind: str, bounds: Mapping[str, Any], given: tuple[tuple[str, Amounts], ...]
 ) -> Iterator[str]:
     """The first of `given` must be there and keep to the bound, the other one only if it is there."""
@@ -115,7 +115,7 @@ def _bound_faults(
                 break
 
 
-def _ratio_faults(kind: str, ratios: Mapping[str, Any], requests: Amounts, limits: Amounts) -> Iterator[str]:
+def _ratio_violations(kind: str, ratios: Mapping[str, Any], requests: Amounts, limits: Amounts) -> Iterator[str]:
     for name in sorted(ratios):
         allowed = Quantity.parse(str(ratios[name]))
         text = f"{name} max limit to request ratio per {kind} is {ratios[name]}"

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from podscaler.api.machinery import printing
-from podscaler.api.resource.resources import Column, Object, Printer
+from podscaler.api.resource import tables
+from podscaler.api.resource.resources import Column, Object
 
 
 @dataclass(slots=True)
@@ -34,17 +35,15 @@ class _Summary:
     sidecars: _Restarts = field(default_factory=_Restarts)
 
 
-def row(pod: Object, now_ns: int) -> list[Any]:
+def _cells(pod: Object, now_ns: int) -> list[Any]:
     """The nine cells of a pod."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     summary = _summarize(pod, spec, status)
     total = len(spec.get("containers") or []) + len(_sidecar_names(spec))
     return [
-        pod["metadata"].get("name", ""),
         f"{summary.ready}/{total}",
         summary.status,
         _restarts(summary, now_ns),
-        printing.created_age(pod, now_ns),
         _ip(status) or printing.NONE,
         spec.get("nodeName") or printing.NONE,
         status.get("nominatedNodeName") or printing.NONE,
@@ -52,19 +51,17 @@ def row(pod: Object, now_ns: int) -> list[Any]:
     ]
 
 
-PRINTER = Printer(
-    columns=(
-        Column("Name", format="name", description="Name of the pod, unique within its namespace."),
-        Column("Ready", description="How many of the pod's containers are ready, of all."),
-        Column("Status", description="What the pod is doing, in one word."),
-        Column("Restarts", description="How often containers were restarted, and when last."),
-        Column("Age", description="Time since the pod was created."),
-        Column("IP", description="Address of the pod.", priority=1),
-        Column("Node", description="Node on which the pod runs.", priority=1),
-        Column("Nominated Node", description="Node on which room is being made for the pod.", priority=1),
-        Column("Readiness Gates", description="How many of the pod's readiness gates are passed, of all.", priority=1),
-    ),
-    row=row,
+PRINTER = tables.named(
+    "pod",
+    Column("Ready", description="How many of the pod's containers are ready, of all."),
+    Column("Status", description="What the pod is doing, in one word."),
+    Column("Restarts", description="How often containers were restarted, and when last."),
+    tables.AGE,
+    Column("IP", description="Address of the pod.", priority=1),
+    Column("Node", description="Node on which the pod runs.", priority=1),
+    Column("Nominated Node", description="Node on which room is being made for the pod.", priority=1),
+    Column("Readiness Gates", description="How many of the pod's readiness gates are passed, of all.", priority=1),
+    cells=_cells,
 )
 
 

@@ -1,22 +1,17 @@
-"""What is wrong with a pod spec, alone or in a template.
+"""Validates pod specs, alone (Pod) or in the template of a workload.
 
-Called by the record of Pod and by `pod_template`. Containers and volumes have modules of their own.
+Called by the record of Pod and by those of the workloads. Containers, volumes and scheduling have modules of their own.
 
 Source: upstream's messages (golden captures; the API reference of core/v1).
 """
 
-from podscaler.api.kinds.pods import (
-    affinity_validation,
-    container_validation,
-    dns_config_validation,
-    security_context_validation,
-    toleration_validation,
-    topology_spread_validation,
-)
+import re
+
+from podscaler.api.kinds.pods import container_validation, scheduling_validation, security_context_validation
 from podscaler.api.kinds.volumes import volume_validation
 from podscaler.api.machinery import addresses, names
-from podscaler.api.machinery.field import FieldError, duplicate, forbidden, invalid, not_supported, required
-from podscaler.api.resource import metadata
+from podscaler.api.machinery.field import FieldError, forbidden, required
+from podscaler.api.resource import checks, metadata
 from podscaler.api.resource.resources import Object
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
@@ -24,130 +19,151 @@ _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _PREEMPTION_POLICIES = ("Never", "PreemptLowerPriority")
 _SYSTEMS = ("linux", "windows")
 _INT32_MAX = 2**31 - 1
+_SERVERS_MAX = 3
+_SEARCHES_MAX = 32
+_SEARCHES_MAX_CHARACTERS = 2048
+_LABEL_TEXT = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_SEARCH_TEXT = rf"{_LABEL_TEXT}(\.{_LABEL_TEXT})*"
+_SEARCH = re.compile(_SEARCH_TEXT)
+_SEARCH_MESSAGE = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start"
+    f" and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SEARCH_TEXT}')"
+)
 
 
-def faults(pod: Object, *, old: Object | None = None) -> list[FieldError]:
-    """What is wrong with a Pod, its metadata aside; `old` is the stored one."""
-    stored = None if old is None else old.get("spec")
-    return spec_faults(pod.get("spec") or {}, "spec", is_template=False, old=stored)
-
-
-def new_faults(pod: Object) -> list[FieldError]:
-    """What is wrong with a new Pod, its metadata aside."""
+def validate_new(pod: Object) -> list[FieldError]:
+    """The field errors of a new Pod, without those of its metadata."""
     spec = pod.get("spec") or {}
-    found = faults(pod)
+    found = validate_spec(spec, "spec", is_template=False)
     if spec.get("ephemeralContainers"):
         found.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
     return found
 
 
-def status_faults(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with the status of a Pod: addresses that are none."""
-    del old
+def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
+    """The field errors of the status of a Pod: texts that are no IP addresses."""
     status = new.get("status") or {}
     listed = status.get("podIPs") or ([{"ip": status["podIP"]}] if status.get("podIP") else [])
-    shown = [(f"status.podIPs[{index}]", each.get("ip", "")) for index, each in enumerate(listed)]
-    return [invalid(path, ip, addresses.FAULT) for path, ip in shown if addresses.find(ip) is None]
+    return checks.each([each.get("ip", "") for each in listed], "status.podIPs", _address_errors)
 
 
-def spec_faults(spec: Object, path: str, *, is_template: bool, old: Object | None = None) -> list[FieldError]:
-    """What is wrong with the pod spec at `path`; `old` is the stored one, whose faults upstream bears with in part."""
+def _address_errors(ip: str, path: str) -> list[FieldError]:
+    return checks.holds(addresses.find(ip), path, ip, addresses.FAULT)
+
+
+def validate_template(template: Object, path: str, *, old: Object | None = None) -> list[FieldError]:
+    """The field errors of a pod template; a pod spec that is the same as in the stored template `old` is trusted."""
+    meta, spec = template.get("metadata") or {}, template.get("spec") or {}
+    found = metadata.label_errors(meta.get("labels") or {}, f"{path}.labels")
+    found += metadata.annotation_errors(meta.get("annotations") or {}, f"{path}.annotations")
+    stored = None if old is None else old.get("spec")
+    if old is None or spec != stored:
+        found += validate_spec(spec, f"{path}.spec", is_template=True, old=stored)
+    return found
+
+
+def validate_spec(spec: Object, path: str, *, is_template: bool, old: Object | None = None) -> list[FieldError]:
+    """The field errors of the pod spec at `path`; some are not reported if the stored spec `old` has them too."""
     volumes = volume_validation.names_of(spec)
-    stored = (old or {}).get("volumes")
-    found = volume_validation.faults(spec.get("volumes") or [], f"{path}.volumes", old=stored)
-    found += container_validation.faults(spec, path, volumes)
-    found += _policy_faults(spec, path)
-    found += security_context_validation.pod_faults(spec, path)
-    found += affinity_validation.faults(spec.get("affinity") or {}, f"{path}.affinity")
-    found += dns_config_validation.faults(spec, f"{path}.dnsConfig")
-    found += _gate_faults(spec, path)
-    found += topology_spread_validation.faults(
-        spec.get("topologySpreadConstraints") or [], f"{path}.topologySpreadConstraints"
-    )
-    found += _system_faults(spec.get("os"), f"{path}.os")
-    found += metadata.label_faults(spec.get("nodeSelector") or {}, f"{path}.nodeSelector")
-    found += _name_faults(spec, path)
-    found += _deadline_faults(spec, path)
-    found += _host_faults(spec, path)
-    found += toleration_validation.faults(spec.get("tolerations") or [], f"{path}.tolerations")
-    found += volume_validation.file_key_faults(spec, path)
+    found = volume_validation.validate(spec.get("volumes") or [], f"{path}.volumes", old=(old or {}).get("volumes"))
+    found += container_validation.validate(spec, path, volumes)
+    found += checks.required_one_of(spec.get("restartPolicy"), f"{path}.restartPolicy", _RESTART_POLICIES)
+    found += checks.required_one_of(spec.get("dnsPolicy"), f"{path}.dnsPolicy", _DNS_POLICIES)
+    found += checks.optional_one_of(spec.get("preemptionPolicy"), f"{path}.preemptionPolicy", _PREEMPTION_POLICIES)
+    found += security_context_validation.pod_errors(spec, path)
+    found += checks.optional(spec.get("affinity"), f"{path}.affinity", scheduling_validation.affinity_errors)
+    found += _dns_config_errors(spec, f"{path}.dnsConfig")
+    found += _gate_errors(spec, path)
+    spread = spec.get("topologySpreadConstraints") or []
+    found += scheduling_validation.spread_errors(spread, f"{path}.topologySpreadConstraints")
+    found += checks.optional(spec.get("os"), f"{path}.os", _system_errors)
+    found += metadata.label_errors(spec.get("nodeSelector") or {}, f"{path}.nodeSelector")
+    found += _name_errors(spec, path)
+    found += checks.optional(spec.get("activeDeadlineSeconds"), f"{path}.activeDeadlineSeconds", _deadline_errors)
+    found += checks.each(spec.get("hostAliases"), f"{path}.hostAliases", _alias_errors)
+    found += checks.each(spec.get("tolerations"), f"{path}.tolerations", scheduling_validation.toleration_errors)
+    found += volume_validation.file_key_errors(spec, path)
     if is_template and spec.get("ephemeralContainers"):
         found.append(forbidden(f"{path}.ephemeralContainers", "ephemeral containers not allowed in pod template"))
     return found
 
 
-def _policy_faults(spec: Object, path: str) -> list[FieldError]:
-    found = []
-    for name, choices in (("restartPolicy", _RESTART_POLICIES), ("dnsPolicy", _DNS_POLICIES)):
-        value = spec.get(name, "")
-        if not value:
-            found.append(required(f"{path}.{name}"))
-        elif value not in choices:
-            found.append(not_supported(f"{path}.{name}", value, choices))
-    preemption = spec.get("preemptionPolicy")
-    if preemption is not None and preemption not in _PREEMPTION_POLICIES:
-        found.append(not_supported(f"{path}.preemptionPolicy", preemption, _PREEMPTION_POLICIES))
-    return found
+_NAME_RULES = {
+    "serviceAccountName": names.dns_subdomain_faults,
+    "nodeName": names.dns_subdomain_faults,
+    "hostname": names.dns_label_faults,
+    "subdomain": names.dns_label_faults,
+    "priorityClassName": names.dns_subdomain_faults,
+    "runtimeClassName": names.dns_subdomain_faults,
+    "hostnameOverride": names.dns_subdomain_faults,
+}
 
 
-def _name_faults(spec: Object, path: str) -> list[FieldError]:
-    rules = (
-        ("serviceAccountName", names.dns_subdomain_faults),
-        ("nodeName", names.dns_subdomain_faults),
-        ("hostname", names.dns_label_faults),
-        ("subdomain", names.dns_label_faults),
-        ("priorityClassName", names.dns_subdomain_faults),
-        ("runtimeClassName", names.dns_subdomain_faults),
-        ("hostnameOverride", names.dns_subdomain_faults),
-    )
+def _name_errors(spec: Object, path: str) -> list[FieldError]:
     found = []
-    for name, rule in rules:
+    for name, rule in _NAME_RULES.items():
         if value := spec.get(name):
-            found += [invalid(f"{path}.{name}", value, text) for text in rule(value)]
+            found += checks.well_formed(value, f"{path}.{name}", rule)
     return found
 
 
-def _gate_faults(spec: Object, path: str) -> list[FieldError]:
-    """What is wrong with what a pod waits for, before it is scheduled and before it is ready."""
-    found = []
+def _gate_errors(spec: Object, path: str) -> list[FieldError]:
+    """The errors of scheduling gates and readiness gates."""
     seen: set[str] = set()
+    found = []
     for index, gate in enumerate(spec.get("schedulingGates") or []):
         name, place = gate.get("name", ""), f"{path}.schedulingGates[{index}]"
-        found += [invalid(place, name, text) for text in names.label_key_faults(name)]
-        found += [duplicate(place, name)] if name in seen else []
-        seen.add(name)
+        found += checks.well_formed(name, place, names.label_key_faults) + checks.not_repeated(name, place, seen)
     if seen and spec.get("nodeName"):
-        text = "cannot be set until all schedulingGates have been cleared"
-        found.append(forbidden(f"{path}.nodeName", text))
+        found.append(forbidden(f"{path}.nodeName", "cannot be set until all schedulingGates have been cleared"))
     for index, gate in enumerate(spec.get("readinessGates") or []):
-        kind, place = gate.get("conditionType", ""), f"{path}.readinessGates[{index}].conditionType"
-        found += [invalid(place, kind, text) for text in names.label_key_faults(kind)]
+        place = f"{path}.readinessGates[{index}].conditionType"
+        found += checks.well_formed(gate.get("conditionType", ""), place, names.label_key_faults)
     return found
 
 
-def _system_faults(system: Object | None, path: str) -> list[FieldError]:
-    if system is None:
-        return []
-    name = system.get("name", "")
-    if not name:
-        return [required(f"{path}.name")]
-    return [] if name in _SYSTEMS else [not_supported(path, name, _SYSTEMS)]
+def _system_errors(system: Object, path: str) -> list[FieldError]:
+    name = system.get("name")
+    return checks.one_of(name, path, _SYSTEMS) if name else [required(f"{path}.name")]
 
 
-def _deadline_faults(spec: Object, path: str) -> list[FieldError]:
-    deadline_s = spec.get("activeDeadlineSeconds")
-    if deadline_s is None or 1 <= deadline_s <= _INT32_MAX:
-        return []
-    text = f"must be between 1 and {_INT32_MAX}, inclusive"
-    return [invalid(f"{path}.activeDeadlineSeconds", deadline_s, text)]
+def _deadline_errors(deadline_s: int, path: str) -> list[FieldError]:
+    is_valid = 1 <= deadline_s <= _INT32_MAX
+    return checks.holds(is_valid, path, deadline_s, f"must be between 1 and {_INT32_MAX}, inclusive")
 
 
-def _host_faults(spec: Object, path: str) -> list[FieldError]:
-    found = []
-    for index, alias in enumerate(spec.get("hostAliases") or []):
-        place = f"{path}.hostAliases[{index}]"
-        if addresses.find(alias.get("ip", "")) is None:
-            found.append(invalid(f"{place}.ip", alias.get("ip", ""), addresses.FAULT))
-        for host in alias.get("hostnames") or []:
-            found += [invalid(f"{place}.hostnames", host, text) for text in names.dns_subdomain_faults(host)]
+def _alias_errors(alias: Object, path: str) -> list[FieldError]:
+    found = _address_errors(alias.get("ip", ""), f"{path}.ip")
+    for host in alias.get("hostnames") or []:
+        found += checks.well_formed(host, f"{path}.hostnames", names.dns_subdomain_faults)
     return found
+
+
+def _dns_config_errors(spec: Object, path: str) -> list[FieldError]:
+    """The errors of `dnsConfig` at `path`, which the policy `None` requires."""
+    config, is_required = spec.get("dnsConfig"), spec.get("dnsPolicy") == "None"
+    if config is None:
+        return [required(path, "must provide `dnsConfig` when `dnsPolicy` is None")] if is_required else []
+    servers, place, found = config.get("nameservers") or [], f"{path}.nameservers", []
+    if is_required:
+        found += checks.present(servers, place, "must provide at least one DNS nameserver when `dnsPolicy` is None")
+    message = f"must not have more than {_SERVERS_MAX} nameservers"
+    found += checks.holds(len(servers) <= _SERVERS_MAX, place, servers, message)
+    found += checks.each(servers, place, _address_errors)
+    found += _search_errors(config.get("searches") or [], f"{path}.searches")
+    return found + checks.each(
+        config.get("options"),
+        f"{path}.options",
+        lambda each, at: checks.present(each.get("name"), at, "must not be empty"),
+    )
+
+
+def _search_errors(searches: list[str], path: str) -> list[FieldError]:
+    message = f"must not have more than {_SEARCHES_MAX} search paths"
+    found = checks.holds(len(searches) <= _SEARCHES_MAX, path, searches, message)
+    message = f"must not have more than {_SEARCHES_MAX_CHARACTERS} characters (including spaces) in the search list"
+    found += checks.holds(len(" ".join(searches)) <= _SEARCHES_MAX_CHARACTERS, path, searches, message)
+    domains = [search.removesuffix(".") for search in searches]
+    return found + checks.each(
+        domains, path, lambda name, at: checks.holds(not name or _SEARCH.fullmatch(name), at, name, _SEARCH_MESSAGE)
+    )

@@ -7,8 +7,8 @@ Source: upstream's warnings for pods. Differs: volumes of kinds that went long a
 
 from collections.abc import Iterator
 
-from podscaler.api.kinds.pods import affinity_validation
-from podscaler.api.resource import resource_warnings
+from podscaler.api.kinds.pods import scheduling_validation
+from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Object
 
 _OLD_LABELS = {
@@ -23,9 +23,8 @@ _OLD_VOLUMES = {"gitRepo": "deprecated in v1.11, and disabled by default in v1.3
 _NO_SELECTOR = "a null labelSelector results in matching no pod"
 
 
-def of_pod(new: Object, old: Object | None) -> list[str]:
+def of_pod(new: Object, _old: Object | None) -> list[str]:
     """The warnings for a Pod."""
-    del old
     return list(_of_spec(new.get("spec") or {}, "spec"))
 
 
@@ -51,7 +50,7 @@ def _of_spec(spec: Object, path: str) -> Iterator[str]:
     yield from _of_secrets(spec.get("imagePullSecrets") or [], f"{path}.imagePullSecrets")
     placed = list(_placed(spec, path))
     for place, container in placed:
-        yield from resource_warnings.fractions(container.get("resources") or {}, f"{place}.resources")
+        yield from checks.fraction_warnings(container.get("resources") or {}, f"{place}.resources")
         yield from _of_variables(container.get("env") or [], f"{place}.env")
     yield from _of_ports(placed)
 
@@ -63,10 +62,10 @@ def _deprecation(label: str) -> str:
 
 def _of_affinity(affinity: Object, path: str) -> Iterator[str]:
     to_nodes, place = affinity.get("nodeAffinity") or {}, f"{path}.nodeAffinity"
-    terms = (to_nodes.get(affinity_validation.REQUIRED) or {}).get("nodeSelectorTerms") or []
-    listed = [(f"{affinity_validation.REQUIRED}.nodeSelectorTerms[{n}]", term) for n, term in enumerate(terms)]
-    for index, each in enumerate(to_nodes.get(affinity_validation.PREFERRED) or []):
-        listed.append((f"{affinity_validation.PREFERRED}[{index}].preference", each.get("preference") or {}))
+    terms = (to_nodes.get(scheduling_validation.REQUIRED) or {}).get("nodeSelectorTerms") or []
+    listed = [(f"{scheduling_validation.REQUIRED}.nodeSelectorTerms[{n}]", term) for n, term in enumerate(terms)]
+    for index, each in enumerate(to_nodes.get(scheduling_validation.PREFERRED) or []):
+        listed.append((f"{scheduling_validation.PREFERRED}[{index}].preference", each.get("preference") or {}))
     for where, term in listed:
         for number, requirement in enumerate(term.get("matchExpressions") or []):
             key = requirement.get("key", "")
@@ -77,12 +76,12 @@ def _of_affinity(affinity: Object, path: str) -> Iterator[str]:
 
 
 def _of_pod_affinity(affinity: Object, path: str) -> Iterator[str]:
-    for index, term in enumerate(affinity.get(affinity_validation.REQUIRED) or []):
+    for index, term in enumerate(affinity.get(scheduling_validation.REQUIRED) or []):
         if term.get("labelSelector") is None:
-            yield f"{path}.{affinity_validation.REQUIRED}[{index}].labelSelector: {_NO_SELECTOR}"
-    for index, each in enumerate(affinity.get(affinity_validation.PREFERRED) or []):
+            yield f"{path}.{scheduling_validation.REQUIRED}[{index}].labelSelector: {_NO_SELECTOR}"
+    for index, each in enumerate(affinity.get(scheduling_validation.PREFERRED) or []):
         if (each.get("podAffinityTerm") or {}).get("labelSelector") is None:
-            place = f"{path}.{affinity_validation.PREFERRED}[{index}].podAffinityTerm"
+            place = f"{path}.{scheduling_validation.PREFERRED}[{index}].podAffinityTerm"
             yield f"{place}.labelSelector: {_NO_SELECTOR}"
 
 
@@ -116,7 +115,7 @@ def _placed(spec: Object, path: str) -> Iterator[tuple[str, Object]]:
 
 
 def _of_variables(variables: list[Object], path: str) -> Iterator[str]:
-    """A variable that is set again may say so by using what it was."""
+    """The warnings about variables that are set again without a reference to the earlier value."""
     seen: set[str] = set()
     for index, variable in enumerate(variables):
         name = variable.get("name", "")
@@ -126,7 +125,7 @@ def _of_variables(variables: list[Object], path: str) -> Iterator[str]:
 
 
 def _of_ports(placed: list[tuple[str, Object]]) -> Iterator[str]:
-    """Ports that are told twice in a pod, whichever container has them."""
+    """The warnings about ports that are defined twice in a pod, whichever container has them."""
     known: dict[tuple[int, str], list[tuple[str, Object]]] = {}
     names: dict[str, str] = {}
     for place, container in placed:

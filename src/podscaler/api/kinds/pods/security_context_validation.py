@@ -1,21 +1,18 @@
-"""What is wrong with the security contexts of a pod and of its containers.
+"""Validates the security contexts of a pod and of its containers.
 
-Called by `pod_validation` and `container_validation`.
-
-Source: upstream's messages; the API reference of core/v1. Differs: options for Windows are not checked, and privileged
-containers are let through: their processes are ordinary ones here.
+Source: upstream's messages; the API reference of core/v1.
+Differs: options for Windows are not checked, and privileged containers are allowed: their processes are ordinary here.
 """
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from functools import partial
 
-from podscaler.api.machinery.field import FieldError, duplicate, forbidden, invalid, not_supported, required
-from podscaler.api.resource import go_struct
+from podscaler.api.machinery.field import FieldError, forbidden, invalid, not_supported, required
+from podscaler.api.resource import checks, go_struct
 from podscaler.api.resource.resources import Object
 
 _ID_MAX = 2**31 - 1
-_ID_FAULT = f"must be between 0 and {_ID_MAX}, inclusive"
 _PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
 _PROC_MOUNTS = ("Default", "Unmasked")
 _POD_CHOICES = (
@@ -28,25 +25,28 @@ _SYSCTL = re.compile(_SYSCTL_TEXT)
 _SYSCTL_MAX = 253
 
 
-def pod_faults(spec: Object, path: str) -> list[FieldError]:
-    """What is wrong with the security context of the pod spec at `path`, and with what it shares with the host."""
-    context, place = spec.get("securityContext") or {}, f"{path}.securityContext"
-    found = _id_faults(context, ("fsGroup", "runAsUser", "runAsGroup"), place)
-    for index, group in enumerate(context.get("supplementalGroups") or []):
-        found += _number_faults(group, f"{place}.supplementalGroups[{index}]")
-    found += _host_faults(spec, path)
-    found += _sysctl_faults(context.get("sysctls") or [], f"{place}.sysctls")
+def pod_errors(spec: Object, path: str) -> list[FieldError]:
+    """The field errors of the security context of the pod spec at `path`, and of namespaces shared with the host."""
+    context, place = spec.get("securityContext"), f"{path}.securityContext"
+    if not context:
+        return _host_errors(spec, path)
+    found = _id_errors(context, ("fsGroup", "runAsUser", "runAsGroup"), place)
+    found += checks.each(context.get("supplementalGroups"), f"{place}.supplementalGroups", _number_errors)
+    found += _host_errors(spec, path)
+    found += _sysctl_errors(context.get("sysctls") or [], f"{place}.sysctls")
     for name, choices in _POD_CHOICES:
-        found += _choice_faults(context.get(name), choices, f"{place}.{name}")
-    return found + _profile_faults(context, place)
+        found += checks.optional_one_of(context.get(name), f"{place}.{name}", choices)
+    return found + _profile_errors(context, place)
 
 
-def container_faults(container: Object, path: str, *, has_host_users: bool) -> list[FieldError]:
-    """What is wrong with the security context of the container at `path`."""
-    context, place = container.get("securityContext") or {}, f"{path}.securityContext"
-    found = _id_faults(context, ("runAsUser", "runAsGroup"), place)
+def container_errors(container: Object, path: str, *, has_host_users: bool) -> list[FieldError]:
+    """The field errors of the security context of the container at `path`."""
+    context, place = container.get("securityContext"), f"{path}.securityContext"
+    if not context:
+        return []
+    found = _id_errors(context, ("runAsUser", "runAsGroup"), place)
     mount = context.get("procMount")
-    found += _choice_faults(mount, _PROC_MOUNTS, f"{place}.procMount")
+    found += checks.optional_one_of(mount, f"{place}.procMount", _PROC_MOUNTS)
     if mount == "Unmasked" and has_host_users:
         found.append(invalid(f"{place}.procMount", mount, "`hostUsers` must be false to use `Unmasked`"))
     if context.get("allowPrivilegeEscalation") is False:
@@ -54,7 +54,7 @@ def container_faults(container: Object, path: str, *, has_host_users: bool) -> l
         what = list(_escalations(context))
         text = "cannot set `allowPrivilegeEscalation` to false and"
         found += [invalid(place, shown, f"{text} {each}") for each in what]
-    return found + _profile_faults(context, place)
+    return found + _profile_errors(context, place)
 
 
 def _escalations(context: Object) -> Iterable[str]:
@@ -64,20 +64,15 @@ def _escalations(context: Object) -> Iterable[str]:
         yield "`capabilities.Add` CAP_SYS_ADMIN"
 
 
-def _id_faults(context: Object, names: tuple[str, ...], path: str) -> list[FieldError]:
-    given = [name for name in names if context.get(name) is not None]
-    return [fault for name in given for fault in _number_faults(context[name], f"{path}.{name}")]
+def _id_errors(context: Object, names: tuple[str, ...], path: str) -> list[FieldError]:
+    return [e for name in names for e in checks.optional(context.get(name), f"{path}.{name}", _number_errors)]
 
 
-def _number_faults(number: int, path: str) -> list[FieldError]:
-    return [] if 0 <= number <= _ID_MAX else [invalid(path, number, _ID_FAULT)]
+def _number_errors(number: int, path: str) -> list[FieldError]:
+    return checks.holds(0 <= number <= _ID_MAX, path, number, f"must be between 0 and {_ID_MAX}, inclusive")
 
 
-def _choice_faults(value: Any, choices: tuple[str, ...], path: str) -> list[FieldError]:
-    return [] if value is None or value in choices else [not_supported(path, value, choices)]
-
-
-def _host_faults(spec: Object, path: str) -> list[FieldError]:
+def _host_errors(spec: Object, path: str) -> list[FieldError]:
     found = []
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         text = "ShareProcessNamespace and HostPID cannot both be enabled"
@@ -88,31 +83,30 @@ def _host_faults(spec: Object, path: str) -> list[FieldError]:
     return found
 
 
-def _sysctl_faults(sysctls: list[Object], path: str) -> list[FieldError]:
+def _sysctl_errors(sysctls: list[Object], path: str) -> list[FieldError]:
     found = []
     seen: set[str] = set()
     for index, sysctl in enumerate(sysctls):
         place, name = f"{path}[{index}].name", sysctl.get("name", "")
-        if not name:
-            found.append(required(place))
-        elif len(name) > _SYSCTL_MAX or not _SYSCTL.fullmatch(name):
-            text = f"must have at most {_SYSCTL_MAX} characters and match regex ^{_SYSCTL_TEXT}$"
-            found.append(invalid(place, name, text))
-        elif name in seen:
-            found.append(duplicate(place, name))
-        seen.add(name)
+        malformed = checks.required_form(name, place, _sysctl_messages)
+        repeated = checks.not_repeated(name, place, seen)
+        found += malformed or repeated
     return found
 
 
-def _profile_faults(context: Object, path: str) -> list[FieldError]:
+def _sysctl_messages(name: str) -> list[str]:
+    is_name = len(name) <= _SYSCTL_MAX and _SYSCTL.fullmatch(name)
+    return [] if is_name else [f"must have at most {_SYSCTL_MAX} characters and match regex ^{_SYSCTL_TEXT}$"]
+
+
+def _profile_errors(context: Object, path: str) -> list[FieldError]:
     found = []
     for name, word in (("seccompProfile", "seccomp"), ("appArmorProfile", "AppArmor")):
-        if (profile := context.get(name)) is not None:
-            found += _one_profile_faults(profile, word, f"{path}.{name}")
+        found += checks.optional(context.get(name), f"{path}.{name}", partial(_one_profile_errors, word))
     return found
 
 
-def _one_profile_faults(profile: Object, word: str, path: str) -> list[FieldError]:
+def _one_profile_errors(word: str, profile: Object, path: str) -> list[FieldError]:
     kind, local = profile.get("type", ""), profile.get("localhostProfile")
     place = f"{path}.localhostProfile"
     if not kind:
@@ -120,14 +114,14 @@ def _one_profile_faults(profile: Object, word: str, path: str) -> list[FieldErro
     if kind not in _PROFILES:
         return [not_supported(f"{path}.type", kind, _PROFILES)]
     if kind == "Localhost":
-        return _local_faults(local, word, place)
+        return _local_errors(local, word, place)
     if local is None:
         return []
     shown = go_struct.shown(profile, "core/v1.SeccompProfile") if word == "seccomp" else local
     return [invalid(place, shown, f"can only be set when {word} type is Localhost")]
 
 
-def _local_faults(local: str | None, word: str, path: str) -> list[FieldError]:
+def _local_errors(local: str | None, word: str, path: str) -> list[FieldError]:
     if not local:
         return [required(path, f"must be set when {word} type is Localhost")]
     found = [invalid(path, local, "must be a relative path")] if local.startswith("/") else []

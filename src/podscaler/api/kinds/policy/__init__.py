@@ -1,5 +1,5 @@
 """Quotas, limits, disruption budgets, priority and runtime classes, roles and their bindings.
 
-Reading order: Each module is one kind.
-May import: `api.kinds.pods` and below.
+Reading order: each module has the record and the validation of one or two kinds.
+May import: `api.kinds.apps` and below.
 """

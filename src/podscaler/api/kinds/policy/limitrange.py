@@ -1,18 +1,34 @@
 """The record of LimitRange (core/v1); `podscaler.controlplane.admission.limit_ranges` applies it to new pods.
 
-Source: the API reference of core/v1.
+Source: upstream's messages; the API reference of core/v1.
 """
 
 import uuid
-from typing import Any
+from functools import partial
 
-from podscaler.api.kinds.policy import limitrange_validation
-from podscaler.api.machinery import printing
-from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
+from podscaler.api.machinery import names, printing
+from podscaler.api.machinery.field import FieldError, forbidden, invalid, required
+from podscaler.api.machinery.quantity import Quantity
+from podscaler.api.resource import checks, tables
+from podscaler.api.resource.resources import Object, Resource, Strategy, Version
+
+_TYPES = ("Container", "PersistentVolumeClaim", "Pod")
+_PARTS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
+_ORDERED = (
+    ("min", "max", "min", "min value {} is greater than max value {}"),
+    ("min", "defaultRequest", "defaultRequest", "min value {} is greater than default request value {}"),
+    ("defaultRequest", "max", "defaultRequest", "default request value {} is greater than max value {}"),
+    ("defaultRequest", "default", "defaultRequest", "default request value {} is greater than default limit value {}"),
+    ("min", "default", "default", "min value {} is greater than default value {}"),
+    ("default", "max", "default", "default value {} is greater than max value {}"),
+)
+"""(smaller part, larger part, part of the field error, message)."""
+_SHOWN = {("min", "default"): "min", ("default", "max"): "max"}
+"""The part whose value the error of a default shows."""
 
 
 def fill(limit_range: Object) -> None:
-    """API defaults, in place: what containers get follows from what they may have."""
+    """API defaults, in place: default amounts follow from minimum and maximum."""
     spec = limit_range.setdefault("spec", {})
     for item in spec.get("limits") or []:
         if item.get("type") != "Container":
@@ -26,33 +42,100 @@ def fill(limit_range: Object) -> None:
     spec.setdefault("limits", None)
 
 
+def validate(new: Object, _old: Object | None) -> list[FieldError]:
+    """The field errors of a LimitRange to be stored."""
+    seen: set[str] = set()
+    return checks.each((new.get("spec") or {}).get("limits"), "spec.limits", partial(_item_errors, seen=seen))
+
+
+def _item_errors(item: Object, path: str, seen: set[str]) -> list[FieldError]:
+    kind, place = item.get("type", ""), f"{path}.type"
+    found = checks.well_formed(kind, place, _type_messages) + checks.not_repeated(kind, place, seen)
+    return found + _name_errors(item, kind, path) + _amount_errors(item, path)
+
+
+def _type_messages(kind: str) -> list[str]:
+    is_known = "/" in kind or kind in _TYPES
+    return names.label_key_faults(kind) or ([] if is_known else ["must be a standard limit type or fully qualified"])
+
+
+def _name_errors(item: Object, kind: str, path: str) -> list[FieldError]:
+    rule = names.container_resource_name_faults if kind in ("Pod", "Container") else names.resource_name_faults
+    found = []
+    for part in _PARTS:
+        if kind == "Pod" and part in ("default", "defaultRequest"):
+            if item.get(part):
+                found.append(forbidden(f"{path}.{part}", "may not be specified when `type` is 'Pod'"))
+            continue
+        for name in sorted(item.get(part) or {}):
+            found += checks.well_formed(name, f"{path}.{part}[{name}]", rule)
+    bounds = {**(item.get("min") or {}), **(item.get("max") or {})}
+    if kind == "PersistentVolumeClaim" and "storage" not in bounds:
+        text = "either minimum or maximum storage value is required, but neither was provided"
+        found.append(required(f"{path}.limits", text))
+    return found
+
+
+def _amount_errors(item: Object, path: str) -> list[FieldError]:
+    parts = {
+        part: {name: Quantity.parse(str(amount)) for name, amount in (item.get(part) or {}).items()}
+        for part in _PARTS
+        if item.get("type") != "Pod" or part not in ("default", "defaultRequest")
+    }
+    found = []
+    for name in sorted({name for amounts in parts.values() for name in amounts}):
+        given = {part: amounts[name] for part, amounts in parts.items() if name in amounts}
+        found += _order_errors(given, name, path)
+        found += _ratio_errors(given, f"{path}.maxLimitRequestRatio[{name}]")
+        found += _overcommit_errors(given, name, path)
+    return found
+
+
+def _order_errors(given: dict[str, Quantity], name: str, path: str) -> list[FieldError]:
+    found = []
+    for small, large, told, text in _ORDERED:
+        if small in given and large in given and given[small] > given[large]:
+            shown = given[_SHOWN.get((small, large), told)]
+            found.append(invalid(f"{path}.{told}[{name}]", str(shown), text.format(given[small], given[large])))
+    return found
+
+
+def _ratio_errors(given: dict[str, Quantity], path: str) -> list[FieldError]:
+    ratio = given.get("maxLimitRequestRatio")
+    if ratio is None:
+        return []
+    found = [invalid(path, str(ratio), f"ratio {ratio} is less than 1")] if ratio < Quantity.parse("1") else []
+    least = given["min"].milli_value() if "min" in given else 0
+    if least > 0 and "max" in given:
+        limit = given["max"].milli_value() / least
+        if ratio.milli_value() / 1000 > limit:
+            found.append(invalid(path, str(ratio), f"ratio {ratio} is greater than max/min = {limit:f}"))
+    return found
+
+
+def _overcommit_errors(given: dict[str, Quantity], name: str, path: str) -> list[FieldError]:
+    """The error of a request that is not the limit, of a resource that cannot be overcommitted."""
+    may_differ = names.is_native_resource(name) and not name.startswith("hugepages-")
+    default, requested = given.get("default"), given.get("defaultRequest")
+    if may_differ or default is None or requested is None or default == requested:
+        return []
+    text = f"default value {default} must equal to defaultRequest value {requested} in {name}"
+    return [invalid(f"{path}.defaultRequest[{name}]", str(requested), text)]
+
+
 def _name(limit_range: Object) -> None:
-    """One without a name is named by a UUID, as no other kind is; made from its uid, since nothing here is random."""
+    """Names an object without a name by a UUID, which is made from its uid."""
     metadata = limit_range["metadata"]
     if not metadata.get("name"):
         metadata["name"] = str(uuid.uuid5(uuid.NAMESPACE_OID, metadata["uid"]))
 
 
-def _row(limits: Object, now_ns: int) -> list[Any]:
-    del now_ns
-    return [limits["metadata"].get("name", ""), limits["metadata"].get("creationTimestamp") or printing.UNKNOWN]
-
-
 RESOURCE = Resource(
     group="",
     plural="limitranges",
-    singular="limitrange",
     kind="LimitRange",
     versions=(Version("v1", "core/v1.LimitRange", default=fill),),
-    storage_version="v1",
-    strategy=Strategy(allows_create_on_update=True, prepare_create=_name, validate=limitrange_validation.faults),
+    strategy=Strategy(allows_create_on_update=True, prepare_create=_name, validate=validate),
     short_names=("limits",),
-    printer=Printer(
-        columns=(
-            Column("Name", format="name", description="Name of the limit range, unique within its namespace."),
-            Column("Created At", "date", description="When the limit range was created."),
-        ),
-        row=_row,
-        empty_is_null=True,
-    ),
+    printer=tables.with_creation_time("limit range", unknown=printing.UNKNOWN),
 )

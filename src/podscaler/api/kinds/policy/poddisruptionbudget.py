@@ -8,10 +8,10 @@ Source: the API reference of policy/v1; upstream's validation messages.
 from typing import Any
 
 from podscaler.api.kinds.apps import workload_spec
-from podscaler.api.machinery import int_or_percent, printing
-from podscaler.api.machinery.field import FieldError, invalid, not_supported
-from podscaler.api.resource import conditions_validation, go_struct, label_selector, status_subresource
-from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
+from podscaler.api.machinery import int_or_percent
+from podscaler.api.machinery.field import FieldError, invalid
+from podscaler.api.resource import checks, go_struct, label_selector, status_subresource, tables
+from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 _POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 _COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
@@ -26,9 +26,8 @@ def fill(budget: Object) -> None:
         status.setdefault(name, 0)
 
 
-def faults(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with a PodDisruptionBudget to be stored."""
-    del old
+def validate(new: Object, _old: Object | None) -> list[FieldError]:
+    """The field errors of a PodDisruptionBudget to be stored."""
     spec = new["spec"]
     found = []
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
@@ -38,36 +37,30 @@ def faults(new: Object, old: Object | None) -> list[FieldError]:
         if (amount := spec.get(name)) is not None:
             found += int_or_percent.faults(amount, f"spec.{name}")
             found += int_or_percent.at_most_all(amount, f"spec.{name}")
-    found += label_selector.faults(spec.get("selector") or {}, "spec.selector")
+    found += label_selector.validate(spec.get("selector") or {}, "spec.selector")
     policy = spec.get("unhealthyPodEvictionPolicy")
-    if policy is not None and policy not in _POLICIES:
-        found.append(not_supported("spec.unhealthyPodEvictionPolicy", policy, _POLICIES))
-    return found
+    return found + checks.optional_one_of(policy, "spec.unhealthyPodEvictionPolicy", _POLICIES)
 
 
-def status_faults(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with the status of a PodDisruptionBudget."""
-    del old
+def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
+    """The field errors of the status of a PodDisruptionBudget."""
     status = new.get("status") or {}
-    found = workload_spec.status_counts(status, *_COUNTS)
-    return found + conditions_validation.faults(status.get("conditions") or [], "status.conditions")
+    found = workload_spec.status_count_errors(status, *_COUNTS)
+    return found + status_subresource.validate_conditions(status.get("conditions"), "status.conditions")
 
 
-def _row(budget: Object, now_ns: int) -> list[Any]:
+def _cells(budget: Object, _now_ns: int) -> list[Any]:
     spec, status = budget["spec"], budget.get("status") or {}
     bounds = [spec.get(name) for name in ("minAvailable", "maxUnavailable")]
     shown = [_NONE if bound is None else str(bound) for bound in bounds]
-    allowed, age = status.get("disruptionsAllowed", 0), printing.created_age(budget, now_ns)
-    return [budget["metadata"].get("name", ""), *shown, allowed, age]
+    return [*shown, status.get("disruptionsAllowed", 0)]
 
 
 RESOURCE = Resource(
     group="policy",
     plural="poddisruptionbudgets",
-    singular="poddisruptionbudget",
     kind="PodDisruptionBudget",
     versions=(Version("v1", "policy/v1.PodDisruptionBudget", default=fill),),
-    storage_version="v1",
     short_names=("pdb",),
     has_status=True,
     strategy=Strategy(
@@ -76,18 +69,15 @@ RESOURCE = Resource(
         prepare_create=status_subresource.start_with(dict.fromkeys(_COUNTS, 0)),
         prepare_update=status_subresource.keep_status,
         prepare_status_update=status_subresource.keep_spec,
-        validate=faults,
-        validate_status=status_faults,
+        validate=validate,
+        validate_status=validate_status,
         has_generation=True,
     ),
-    printer=Printer(
-        columns=(
-            Column("Name", format="name", description="Name of the budget, unique within its namespace."),
-            Column("Min Available", description="How many pods must stay available."),
-            Column("Max Unavailable", description="How many pods may be unavailable."),
-            Column("Allowed Disruptions", "integer", description="How many pods may be evicted now."),
-            Column("Age", description="Time since the budget was created."),
-        ),
-        row=_row,
+    printer=tables.named(
+        "budget",
+        Column("Min Available", description="How many pods must stay available."),
+        Column("Max Unavailable", description="How many pods may be unavailable."),
+        Column("Allowed Disruptions", "integer", description="How many pods may be evicted now."),
+        cells=_cells,
     ),
 )

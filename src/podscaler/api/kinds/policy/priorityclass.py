@@ -5,9 +5,9 @@ Source: the API reference of scheduling.k8s.io/v1; upstream's validation message
 
 from typing import Any
 
-from podscaler.api.machinery import printing
-from podscaler.api.machinery.field import FieldError, forbidden, invalid, not_supported
-from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
+from podscaler.api.machinery.field import FieldError, forbidden, invalid
+from podscaler.api.resource import checks, tables
+from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 HIGHEST_VALUE = 1_000_000_000
 """The highest priority that is not the system's own."""
@@ -34,8 +34,8 @@ def fill(priority_class: Object) -> None:
     priority_class.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
 
-def faults(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with a PriorityClass to be stored."""
+def validate(new: Object, old: Object | None) -> list[FieldError]:
+    """The field errors of a PriorityClass to be stored."""
     value, policy = new.get("value", 0), new.get("preemptionPolicy", "")
     if old is not None:
         changed = (("value", value, old.get("value", 0)), ("preemptionPolicy", policy, old.get("preemptionPolicy", "")))
@@ -48,13 +48,13 @@ def faults(new: Object, old: Object | None) -> list[FieldError]:
     elif value > HIGHEST_VALUE and name not in SYSTEM:
         text = f"maximum allowed value of a user defined priority is {HIGHEST_VALUE}"
         found.append(forbidden("value", text))
-    return found + ([] if policy in _POLICIES else [not_supported("preemptionPolicy", policy, _POLICIES)])
+    return found + (checks.one_of(policy, "preemptionPolicy", _POLICIES))
 
 
 def _fixed(name: str, given: Any) -> FieldError:
     if name == "value":
         return forbidden("value", "may not be changed in an update.")
-    return invalid(name, given, "field is immutable")
+    return invalid(name, given, checks.IMMUTABLE)
 
 
 def _content(priority_class: Object) -> Any:
@@ -62,12 +62,10 @@ def _content(priority_class: Object) -> Any:
     return {name: part for name, part in priority_class.items() if name != "metadata"}
 
 
-def _row(priority_class: Object, now_ns: int) -> list[Any]:
+def _cells(priority_class: Object, _now_ns: int) -> list[Any]:
     return [
-        priority_class["metadata"].get("name", ""),
         priority_class.get("value", 0),
         bool(priority_class.get("globalDefault")),
-        printing.created_age(priority_class, now_ns),
         priority_class.get("preemptionPolicy", ""),
     ]
 
@@ -75,26 +73,23 @@ def _row(priority_class: Object, now_ns: int) -> list[Any]:
 RESOURCE = Resource(
     group="scheduling.k8s.io",
     plural="priorityclasses",
-    singular="priorityclass",
     kind="PriorityClass",
     versions=(Version("v1", "scheduling/v1.PriorityClass", default=fill),),
-    storage_version="v1",
     namespaced=False,
     short_names=("pc",),
     strategy=Strategy(
-        validate=faults,
+        validate=validate,
         has_generation=True,
         spec_of=_content,
         permanent_names=dict.fromkeys(SYSTEM, "this is a system priority class and cannot be deleted"),
     ),
-    printer=Printer(
-        columns=(
-            Column("Name", format="name", description="Name of the priority class."),
-            Column("Value", "integer", description="The priority; higher ones come first."),
-            Column("Global-Default", "boolean", description="Whether pods that name no class have this one."),
-            Column("Age", description="Time since the priority class was created."),
-            Column("PreemptionPolicy", description="Whether pods of this class may take others' places."),
-        ),
-        row=_row,
+    printer=tables.named(
+        "priority class",
+        Column("Value", "integer", description="The priority; higher ones come first."),
+        Column("Global-Default", "boolean", description="Whether pods that name no class have this one."),
+        tables.AGE,
+        Column("PreemptionPolicy", description="Whether pods of this class may take others' places."),
+        cells=_cells,
+        note="",
     ),
 )

@@ -1,16 +1,34 @@
-"""The record of ResourceQuota (core/v1): kept for clients; nothing is counted or limited by it.
+"""The record of ResourceQuota (core/v1), which is stored for clients; nothing is counted or limited by it.
 
 Source: the API reference of core/v1; upstream's validation messages.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
-from podscaler.api.kinds.policy import resourcequota_validation
-from podscaler.api.machinery import printing
-from podscaler.api.resource import status_subresource
-from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
+from podscaler.api.machinery import names
+from podscaler.api.machinery.field import FieldError, invalid, required
+from podscaler.api.machinery.quantity import Quantity
+from podscaler.api.resource import checks, status_subresource, tables
+from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 _LIMIT_PREFIX = "limits."
+_COMPUTE = frozenset(f"{prefix}{name}" for prefix in ("", "limits.", "requests.") for name in ("cpu", "memory"))
+_OF_PODS = _COMPUTE | {"pods"}
+_RESOURCES_BY_SCOPE = {
+    "BestEffort": frozenset({"pods"}),
+    "CrossNamespacePodAffinity": _OF_PODS,
+    "NotBestEffort": _OF_PODS,
+    "NotTerminating": _OF_PODS,
+    "PriorityClass": _OF_PODS,
+    "Terminating": _OF_PODS,
+    "VolumeAttributesClass": frozenset({"persistentvolumeclaims", "requests.storage"}),
+}
+"""The standard resources that a quota with the scope can limit."""
+_CONFLICTS = ({"BestEffort", "NotBestEffort"}, {"Terminating", "NotTerminating"})
+_WITHOUT_VALUES = ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "CrossNamespacePodAffinity")
+_OBJECTS = ("configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "resourcequotas", "secrets")
+_COUNTED = frozenset({*_OBJECTS, "services", "services.loadbalancers", "services.nodeports"})
 
 
 def fill(quota: Object) -> None:
@@ -19,39 +37,107 @@ def fill(quota: Object) -> None:
     quota.setdefault("status", {})
 
 
-def _row(quota: Object, now_ns: int) -> list[Any]:
+def validate(new: Object, old: Object | None) -> list[FieldError]:
+    """The field errors of a ResourceQuota to be stored; its scopes never change."""
+    spec = new.get("spec") or {}
+    hard, scopes, selector = spec.get("hard") or {}, spec.get("scopes") or [], spec.get("scopeSelector")
+    found = _amount_errors(hard, "spec.hard")
+    found += _scope_errors(scopes, hard, "spec.scopes")
+    if selector is not None:
+        found += _selector_errors(spec, hard, "spec.scopeSelector.matchExpressions")
+    if old is not None and set(scopes) != set((old.get("spec") or {}).get("scopes") or []):
+        found.append(invalid("spec.scopes", spec.get("scopes"), checks.IMMUTABLE))
+    return found
+
+
+def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
+    """The field errors of the status of a ResourceQuota."""
+    status = new.get("status") or {}
+    return [error for part in ("hard", "used") for error in _amount_errors(status.get(part) or {}, f"status.{part}")]
+
+
+def _amount_errors(amounts: Object, path: str) -> list[FieldError]:
+    found = []
+    for name in sorted(amounts):
+        place, amount = f"{path}[{name}]", Quantity.parse(str(amounts[name]))
+        found += checks.well_formed(name, place, names.quota_resource_name_faults)
+        if amount.sign() < 0:
+            found.append(invalid(place, str(amount), checks.NOT_NEGATIVE))
+        if (name in _COUNTED or names.is_extended_resource(name)) and amount.milli_value() % 1000:
+            found.append(invalid(place, str(amount), "must be an integer"))
+    return found
+
+
+def _scope_errors(scopes: list[str], hard: Object, path: str) -> list[FieldError]:
+    found = []
+    for scope in scopes:
+        found += checks.holds(scope in _RESOURCES_BY_SCOPE, path, scopes, "unsupported scope")
+        found += [invalid(path, scopes, "unsupported scope applied to resource") for _ in _misapplied(scope, hard)]
+    return found + [invalid(path, scopes, "conflicting scopes") for pair in _CONFLICTS if pair <= set(scopes)]
+
+
+def _misapplied(scope: str, hard: Object) -> Iterable[str]:
+    """The limited resources that a quota with the scope cannot limit."""
+    known = _RESOURCES_BY_SCOPE.get(scope)
+    return (name for name in hard if known and names.is_standard_quota_resource(name) and name not in known)
+
+
+def _selector_errors(spec: Object, hard: Object, path: str) -> list[FieldError]:
+    selector = spec["scopeSelector"]
+    listed = selector.get("matchExpressions") or []
+    found = []
+    for each in listed:
+        scope = each.get("scopeName", "")
+        found += checks.holds(scope in _RESOURCES_BY_SCOPE, f"{path}.scopeName", scope, "unsupported scope")
+        found += [invalid(path, selector, "unsupported scope applied to resource") for _ in _misapplied(scope, hard)]
+        found += _operator_errors(each, path)
+    named = {each.get("scopeName", "") for each in listed}
+    return found + [invalid(path, spec.get("scopes"), "conflicting scopes") for pair in _CONFLICTS if pair <= named]
+
+
+def _operator_errors(requirement: Object, path: str) -> list[FieldError]:
+    operator, values = requirement.get("operator", ""), requirement.get("values") or []
+    found = []
+    if requirement.get("scopeName") in _WITHOUT_VALUES and operator != "Exists":
+        some = ", ".join(f"ResourceQuotaScope{name}" for name in _WITHOUT_VALUES[:-1])
+        text = f"must be 'Exists' when scope is any of {some} or ResourceQuotaScope{_WITHOUT_VALUES[-1]}"
+        found.append(invalid(f"{path}.operator", operator, text))
+    if operator in ("In", "NotIn"):
+        text = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+        return found if values else [*found, required(f"{path}.values", text)]
+    if operator in ("Exists", "DoesNotExist"):
+        text = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+        return [*found, invalid(f"{path}.values", values, text)] if values else found
+    return [*found, invalid(f"{path}.operator", operator, "not a valid selector operator")]
+
+
+def _cells(quota: Object, _now_ns: int) -> list[Any]:
     status = quota.get("status") or {}
     hard, used = status.get("hard") or {}, status.get("used") or {}
     shown = {name: f"{name}: {used.get(name, '0')}/{hard[name]}" for name in sorted(hard)}
     limits = [text for name, text in shown.items() if name.startswith(_LIMIT_PREFIX)]
     requests = [text for name, text in shown.items() if not name.startswith(_LIMIT_PREFIX)]
-    age = printing.created_age(quota, now_ns)
-    return [quota["metadata"].get("name", ""), ", ".join(requests), ", ".join(limits), age]
+    return [", ".join(requests), ", ".join(limits)]
 
 
 RESOURCE = Resource(
     group="",
     plural="resourcequotas",
-    singular="resourcequota",
     kind="ResourceQuota",
     versions=(Version("v1", "core/v1.ResourceQuota", default=fill),),
-    storage_version="v1",
     short_names=("quota",),
     has_status=True,
     strategy=Strategy(
         prepare_create=status_subresource.start_with({}),
         prepare_update=status_subresource.keep_status,
         prepare_status_update=status_subresource.keep_spec,
-        validate=resourcequota_validation.faults,
-        validate_status=resourcequota_validation.status_faults,
+        validate=validate,
+        validate_status=validate_status,
     ),
-    printer=Printer(
-        columns=(
-            Column("Name", format="name", description="Name of the quota, unique within its namespace."),
-            Column("Request", description="What is used, of what may be."),
-            Column("Limit", description="The same for limits."),
-            Column("Age", description="Time since the quota was created."),
-        ),
-        row=_row,
+    printer=tables.named(
+        "quota",
+        Column("Request", description="What is used, of what may be."),
+        Column("Limit", description="The same for limits."),
+        cells=_cells,
     ),
 )

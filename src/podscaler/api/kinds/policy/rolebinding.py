@@ -7,9 +7,10 @@ from functools import partial
 from typing import Any
 
 from podscaler.api.kinds.policy.role import GROUP
-from podscaler.api.machinery import names, printing
-from podscaler.api.machinery.field import FieldError, invalid, not_supported, required
-from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
+from podscaler.api.machinery import names
+from podscaler.api.machinery.field import FieldError, not_supported
+from podscaler.api.resource import checks, tables
+from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 _ROLE_KINDS = {True: ("Role", "ClusterRole"), False: ("ClusterRole",)}
 """What a binding can give, by whether it is of a namespace."""
@@ -26,14 +27,13 @@ def fill(binding: Object) -> None:
             subject["apiGroup"] = GROUP
 
 
-def faults(new: Object, old: Object | None, *, namespaced: bool) -> list[FieldError]:
-    """What is wrong with a binding to be stored; its role cannot be changed."""
-    found = _role_faults(new.get("roleRef") or {}, _ROLE_KINDS[namespaced])
-    for index, subject in enumerate(new.get("subjects") or []):
-        found += _subject_faults(subject, f"subjects[{index}]", namespaced=namespaced)
-    if old is not None and (new.get("roleRef") or {}) != (old.get("roleRef") or {}):
-        found.append(invalid("roleRef", _shown(new.get("roleRef") or {}), "field is immutable"))
-    return found
+def validate(new: Object, old: Object | None, *, namespaced: bool) -> list[FieldError]:
+    """The field errors of a binding to be stored; its role cannot be changed."""
+    reference = new.get("roleRef") or {}
+    found = _role_errors(reference, _ROLE_KINDS[namespaced])
+    found += checks.each(new.get("subjects"), "subjects", partial(_subject_errors, namespaced=namespaced))
+    is_same = old is None or reference == (old.get("roleRef") or {})
+    return found + checks.holds(is_same, "roleRef", _shown(reference), checks.IMMUTABLE)
 
 
 def _shown(reference: Object) -> Object:
@@ -45,36 +45,25 @@ def _shown(reference: Object) -> Object:
     }
 
 
-def _role_faults(reference: Object, kinds: tuple[str, ...]) -> list[FieldError]:
-    found = []
-    group, kind, name = (reference.get(key, "") for key in ("apiGroup", "kind", "name"))
-    if group != GROUP:
-        found.append(not_supported("roleRef.apiGroup", group, (GROUP,)))
-    if kind not in kinds:
-        found.append(not_supported("roleRef.kind", kind, kinds))
-    if not name:
-        return [*found, required("roleRef.name")]
-    return found + [invalid("roleRef.name", name, text) for text in names.path_segment_faults(name)]
+def _role_errors(reference: Object, kinds: tuple[str, ...]) -> list[FieldError]:
+    found = checks.one_of(reference.get("apiGroup", ""), "roleRef.apiGroup", (GROUP,))
+    found += checks.one_of(reference.get("kind", ""), "roleRef.kind", kinds)
+    return found + checks.required_form(reference.get("name", ""), "roleRef.name", names.path_segment_faults)
 
 
-def _subject_faults(subject: Object, path: str, *, namespaced: bool) -> list[FieldError]:
+def _subject_errors(subject: Object, path: str, *, namespaced: bool) -> list[FieldError]:
     kind, name, group = (subject.get(key, "") for key in ("kind", "name", "apiGroup"))
-    found = [] if name else [required(f"{path}.name")]
+    found = checks.present(name, f"{path}.name")
     if kind == "ServiceAccount":
-        if name:
-            found += [invalid(f"{path}.name", name, text) for text in names.dns_subdomain_faults(name)]
-        if group:
-            found.append(not_supported(f"{path}.apiGroup", group, ("",)))
-        if not namespaced and not subject.get("namespace"):
-            found.append(required(f"{path}.namespace"))
-    elif kind not in _SUBJECT_KINDS:
-        found.append(not_supported(f"{path}.kind", kind, _SUBJECT_KINDS))
-    elif group != GROUP:
-        found.append(not_supported(f"{path}.apiGroup", group, (GROUP,)))
-    return found
+        found += checks.well_formed_if_set(name, f"{path}.name", names.dns_subdomain_faults)
+        found += checks.one_of(group, f"{path}.apiGroup", ("",))
+        return found + checks.present(namespaced or subject.get("namespace"), f"{path}.namespace")
+    if kind not in _SUBJECT_KINDS:
+        return [*found, not_supported(f"{path}.kind", kind, _SUBJECT_KINDS)]
+    return found + checks.one_of(group, f"{path}.apiGroup", (GROUP,))
 
 
-def _row(binding: Object, now_ns: int) -> list[Any]:
+def _cells(binding: Object, _now_ns: int) -> list[Any]:
     reference = binding.get("roleRef") or {}
     subjects: dict[str, list[str]] = {kind: [] for kind in _SUBJECT_KINDS}
     for subject in binding.get("subjects") or []:
@@ -82,46 +71,39 @@ def _row(binding: Object, now_ns: int) -> list[Any]:
         shown = f"{subject.get('namespace', '')}/{name}" if subject.get("kind") == "ServiceAccount" else name
         subjects.setdefault(subject.get("kind", ""), []).append(shown)
     return [
-        binding["metadata"].get("name", ""),
         f"{reference.get('kind', '')}/{reference.get('name', '')}",
-        printing.created_age(binding, now_ns),
         ", ".join(subjects["User"]),
         ", ".join(subjects["Group"]),
         ", ".join(subjects["ServiceAccount"]),
     ]
 
 
-_PRINTER = Printer(
-    columns=(
-        Column("Name", format="name", description="Name of the binding."),
-        Column("Role", description="Kind and name of the role that is given."),
-        Column("Age", description="Time since the binding was created."),
-        Column("Users", description="The users who have the role.", priority=1),
-        Column("Groups", description="The groups whose members have the role.", priority=1),
-        Column("ServiceAccounts", description="The service accounts that have the role.", priority=1),
-    ),
-    row=_row,
+_PRINTER = tables.named(
+    "binding",
+    Column("Role", description="Kind and name of the role that is given."),
+    tables.AGE,
+    Column("Users", description="The users who have the role.", priority=1),
+    Column("Groups", description="The groups whose members have the role.", priority=1),
+    Column("ServiceAccounts", description="The service accounts that have the role.", priority=1),
+    cells=_cells,
+    note="",
 )
 
 ROLE_BINDING = Resource(
     group=GROUP,
     plural="rolebindings",
-    singular="rolebinding",
     kind="RoleBinding",
     versions=(Version("v1", "rbac/v1.RoleBinding", default=fill),),
-    storage_version="v1",
-    strategy=Strategy(allows_create_on_update=True, validate=partial(faults, namespaced=True)),
+    strategy=Strategy(allows_create_on_update=True, validate=partial(validate, namespaced=True)),
     printer=_PRINTER,
 )
 
 CLUSTER_ROLE_BINDING = Resource(
     group=GROUP,
     plural="clusterrolebindings",
-    singular="clusterrolebinding",
     kind="ClusterRoleBinding",
     versions=(Version("v1", "rbac/v1.ClusterRoleBinding", default=fill),),
-    storage_version="v1",
     namespaced=False,
-    strategy=Strategy(allows_create_on_update=True, validate=partial(faults, namespaced=False)),
+    strategy=Strategy(allows_create_on_update=True, validate=partial(validate, namespaced=False)),
     printer=_PRINTER,
 )

@@ -3,46 +3,33 @@
 Source: the API reference of node.k8s.io/v1.
 """
 
-from typing import Any
-
-from podscaler.api.machinery import names, printing
-from podscaler.api.machinery.field import FieldError, invalid, required
-from podscaler.api.resource import metadata
-from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
+from podscaler.api.machinery import names
+from podscaler.api.machinery.field import FieldError
+from podscaler.api.resource import checks, metadata, tables
+from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 
-def faults(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with a RuntimeClass to be stored."""
+def validate(new: Object, old: Object | None) -> list[FieldError]:
+    """The field errors of a RuntimeClass to be stored; its handler cannot be changed."""
     handler = new.get("handler", "")
     if old is not None:
-        fault = invalid("handler", handler, "field is immutable")
-        return [] if handler == old.get("handler", "") else [fault]
-    found = [] if handler else [required("handler")]
-    found += [invalid("handler", handler, text) for text in names.dns_label_faults(handler)] if handler else []
+        return checks.unchanged(handler, old.get("handler", ""), "handler")
+    found = checks.required_form(handler, "handler", names.dns_label_faults)
     selector = (new.get("scheduling") or {}).get("nodeSelector") or {}
-    return found + metadata.label_faults(selector, "scheduling.nodeSelector")
-
-
-def _row(runtime_class: Object, now_ns: int) -> list[Any]:
-    name, handler = runtime_class["metadata"].get("name", ""), runtime_class.get("handler", "")
-    return [name, handler, printing.created_age(runtime_class, now_ns)]
+    return found + metadata.label_errors(selector, "scheduling.nodeSelector")
 
 
 RESOURCE = Resource(
     group="node.k8s.io",
     plural="runtimeclasses",
-    singular="runtimeclass",
     kind="RuntimeClass",
     versions=(Version("v1", "node/v1.RuntimeClass"),),
-    storage_version="v1",
     namespaced=False,
-    strategy=Strategy(validate=faults, allows_unconditional_update=False),
-    printer=Printer(
-        columns=(
-            Column("Name", format="name", description="Name of the runtime class."),
-            Column("Handler", description="What runs its pods."),
-            Column("Age", description="Time since the runtime class was created."),
-        ),
-        row=_row,
+    strategy=Strategy(validate=validate, allows_unconditional_update=False),
+    printer=tables.named(
+        "runtime class",
+        Column("Handler", description="What runs its pods."),
+        cells=lambda runtime_class, _now_ns: [runtime_class.get("handler", "")],
+        note="",
     ),
 )

@@ -1,4 +1,4 @@
-"""What is wrong with a PersistentVolumeClaim, or with a template of one.
+"""Validates PersistentVolumeClaims, and the claim templates of StatefulSets.
 
 Called by its record and by the validation of StatefulSets.
 
@@ -6,9 +6,9 @@ Source: upstream's messages; the API reference of core/v1.
 """
 
 from podscaler.api.machinery import names
-from podscaler.api.machinery.field import FieldError, forbidden, invalid, not_supported, required
+from podscaler.api.machinery.field import FieldError, forbidden, not_supported, required
 from podscaler.api.machinery.quantity import Quantity
-from podscaler.api.resource import go_struct, label_selector, semantics
+from podscaler.api.resource import checks, go_struct, label_selector, semantics
 from podscaler.api.resource.resources import Object
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
@@ -16,27 +16,23 @@ _VOLUME_MODES = ("Block", "Filesystem")
 _FIXED = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 
 
-def faults(new: Object, old: Object | None) -> list[FieldError]:
-    """What is wrong with a PersistentVolumeClaim to be stored."""
-    found = spec_faults(new["spec"], "spec")
-    return found if old is None else found + _change_faults(new, old)
+def validate(new: Object, old: Object | None) -> list[FieldError]:
+    """The field errors of a PersistentVolumeClaim to be stored."""
+    found = validate_spec(new["spec"], "spec")
+    return found if old is None else found + _change_errors(new, old)
 
 
-def spec_faults(spec: Object, path: str) -> list[FieldError]:
-    """What is wrong with the claim's spec at `path`."""
-    found = _mode_faults(spec, path)
-    if (selector := spec.get("selector")) is not None:
-        found += label_selector.faults(selector, f"{path}.selector")
-    found += _size_faults(((spec.get("resources") or {}).get("requests") or {}), f"{path}.resources")
+def validate_spec(spec: Object, path: str) -> list[FieldError]:
+    """The field errors of the claim's spec at `path`."""
+    found = _mode_errors(spec, path)
+    found += checks.optional(spec.get("selector"), f"{path}.selector", label_selector.validate)
+    found += _size_errors(((spec.get("resources") or {}).get("requests") or {}), f"{path}.resources")
     for name in ("storageClassName", "volumeAttributesClassName"):
-        if given := spec.get(name):
-            found += [invalid(f"{path}.{name}", given, text) for text in names.dns_subdomain_faults(given)]
-    if spec.get("volumeMode") not in _VOLUME_MODES:
-        found.append(not_supported(f"{path}.volumeMode", spec.get("volumeMode"), _VOLUME_MODES))
-    return found
+        found += checks.well_formed_if_set(spec.get(name), f"{path}.{name}", names.dns_subdomain_faults)
+    return found + checks.one_of(spec.get("volumeMode"), f"{path}.volumeMode", _VOLUME_MODES)
 
 
-def _mode_faults(spec: Object, path: str) -> list[FieldError]:
+def _mode_errors(spec: Object, path: str) -> list[FieldError]:
     modes = spec.get("accessModes") or []
     if not modes:
         return [required(f"{path}.accessModes", "at least 1 access mode is required")]
@@ -47,26 +43,21 @@ def _mode_faults(spec: Object, path: str) -> list[FieldError]:
     return found
 
 
-def _size_faults(requests: Object, path: str) -> list[FieldError]:
+def _size_errors(requests: Object, path: str) -> list[FieldError]:
     if "storage" not in requests:
         return [required(f"{path}[storage]")]
     size = Quantity.parse(str(requests["storage"]))
-    if size.sign() > 0:
-        return []
-    return [invalid(f"{path}[storage]", str(size), "must be greater than zero")]
+    return checks.holds(size.sign() > 0, f"{path}[storage]", str(size), "must be greater than zero")
 
 
-def _change_faults(new: Object, old: Object) -> list[FieldError]:
+def _change_errors(new: Object, old: Object) -> list[FieldError]:
     found = []
     before, after = _compared(new, old)
     if not semantics.same(after, before):
         lines = go_struct.difference(before, after, "core/v1.PersistentVolumeClaimSpec")
         found.append(forbidden("spec", f"{_FIXED}\n{lines}"))
-    found += _shrinking_faults(new, old)
-    mode = new["spec"].get("volumeMode")
-    if mode != old["spec"].get("volumeMode"):
-        found.append(invalid("volumeMode", mode, "field is immutable"))
-    return found
+    found += _shrinking_errors(new, old)
+    return found + checks.unchanged(new["spec"].get("volumeMode"), old["spec"].get("volumeMode"), "volumeMode")
 
 
 def _compared(new: Object, old: Object) -> tuple[Object, Object]:
@@ -85,7 +76,7 @@ def _compared(new: Object, old: Object) -> tuple[Object, Object]:
     return before, after
 
 
-def _shrinking_faults(new: Object, old: Object) -> list[FieldError]:
+def _shrinking_errors(new: Object, old: Object) -> list[FieldError]:
     """A claim can shrink to what its volume has not yet become, for a growth that failed."""
     size, before = _size(new["spec"].get("resources"), "requests"), _size(old["spec"].get("resources"), "requests")
     is_smaller = size < before

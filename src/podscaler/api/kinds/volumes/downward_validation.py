@@ -1,7 +1,5 @@
 """Rules for references to a pod's own fields and resources, in variables and in files of the downward API.
 
-Called by `env_validation`, `volume_validation` and `projected_volume_validation`.
-
 Source: upstream's validation of core/v1 ObjectFieldSelector, ResourceFieldSelector and DownwardAPIVolumeFile.
 """
 
@@ -9,51 +7,24 @@ import re
 
 from podscaler.api.kinds.volumes import volume_paths
 from podscaler.api.machinery import names
-from podscaler.api.machinery.field import FieldError, invalid, not_supported, required
+from podscaler.api.machinery.field import FieldError, invalid, required
+from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Object
 
-VARIABLE_FIELDS = (
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
-    "spec.nodeName",
-    "spec.serviceAccountName",
-    "status.hostIP",
-    "status.hostIPs",
-    "status.podIP",
-    "status.podIPs",
-)
-_CONVERTIBLE = {
-    name: name
-    for name in (
-        *VARIABLE_FIELDS,
-        "metadata.annotations",
-        "metadata.labels",
-        "spec.restartPolicy",
-        "spec.schedulerName",
-    )
-} | {"status.phase": "status.phase", "spec.host": "spec.nodeName"}
-"""The labels of fields that upstream's converter knows -> the field that each means."""
+_IDENTITY = ("metadata.name", "metadata.namespace", "metadata.uid")
+_FILE_FIELDS = ("metadata.annotations", "metadata.labels", *_IDENTITY)
+_ADDRESSES = ("status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs")
+VARIABLE_FIELDS = (*_IDENTITY, "spec.nodeName", "spec.serviceAccountName", *_ADDRESSES)
+_OTHERS = ("spec.restartPolicy", "spec.schedulerName", "status.phase")
+_CONVERTIBLE = {name: name for name in (*VARIABLE_FIELDS, *_FILE_FIELDS, *_OTHERS)} | {"spec.host": "spec.nodeName"}
+"""Field labels that upstream converts -> the field that each means."""
 _SUBSCRIPT = re.compile(r"(?P<name>.+?)\['(?P<key>.*)'\]", re.DOTALL)
-_RESOURCES = (
-    "limits.cpu",
-    "limits.ephemeral-storage",
-    "limits.memory",
-    "requests.cpu",
-    "requests.ephemeral-storage",
-    "requests.memory",
-)
-_FILE_FIELDS = (
-    "metadata.annotations",
-    "metadata.labels",
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
-)
+_AMOUNTS = ("cpu", "ephemeral-storage", "memory")
+_RESOURCES = tuple(f"{side}.{name}" for side in ("limits", "requests") for name in _AMOUNTS)
 
 
-def field_faults(source: Object, path: str, fields: tuple[str, ...]) -> list[FieldError]:
-    """What is wrong with an ObjectFieldSelector.
+def field_errors(source: Object, path: str, fields: tuple[str, ...]) -> list[FieldError]:
+    """The field errors of an ObjectFieldSelector.
 
     Args:
         source: the selector.
@@ -69,46 +40,44 @@ def field_faults(source: Object, path: str, fields: tuple[str, ...]) -> list[Fie
         text = f"error converting fieldPath: unsupported pod version: {source['apiVersion']}"
         return [invalid(f"{path}.fieldPath", field, text)]
     if match := _SUBSCRIPT.fullmatch(field):
-        return _subscript_faults(match, path)
+        return _subscript_errors(match, path)
     if field in _CONVERTIBLE:
         found = _CONVERTIBLE[field]
-        return [] if found in fields else [not_supported(f"{path}.fieldPath", found, fields)]
+        return checks.one_of(found, f"{path}.fieldPath", fields)
     text = f"error converting fieldPath: field label not supported: {field}"
     return [invalid(f"{path}.fieldPath", field, text)]
 
 
-def _subscript_faults(match: re.Match[str], path: str) -> list[FieldError]:
+def _subscript_errors(match: re.Match[str], path: str) -> list[FieldError]:
     name, key = match["name"], match["key"]
     if name not in ("metadata.labels", "metadata.annotations"):
         text = f"error converting fieldPath: field label does not support subscript: {match[0]}"
         return [invalid(f"{path}.fieldPath", match[0], text)]
     key = key.lower() if name == "metadata.annotations" else key
-    return [invalid(path, key, text) for text in names.label_key_faults(key)]
+    return checks.well_formed(key, path, names.label_key_faults)
 
 
-def resource_faults(source: Object, path: str) -> list[FieldError]:
-    """What is wrong with a ResourceFieldSelector, its container's name aside."""
+def resource_errors(source: Object, path: str) -> list[FieldError]:
+    """The field errors of a ResourceFieldSelector, its container's name aside."""
     resource = source.get("resource", "")
-    if not resource:
-        return [required(f"{path}.resource")]
-    known = resource in _RESOURCES or resource.startswith(("limits.hugepages-", "requests.hugepages-"))
-    return [] if known else [not_supported(f"{path}.resource", resource, _RESOURCES)]
+    is_known = resource.startswith(("limits.hugepages-", "requests.hugepages-"))
+    return [] if is_known else checks.required_one_of(resource, f"{path}.resource", _RESOURCES)
 
 
-def file_faults(item: Object, path: str) -> list[FieldError]:
-    """What is wrong with a file of the downward API; `path` is that of the volume's source, as upstream has it."""
+def file_errors(item: Object, path: str) -> list[FieldError]:
+    """The field errors of a file of the downward API; `path` is that of the volume's source, as upstream has it."""
     where, field, resource = item.get("path", ""), item.get("fieldRef"), item.get("resourceFieldRef")
-    found = [] if where else [required(f"{path}.path")]
-    found += volume_paths.file_faults(where, f"{path}.path")
+    found = checks.present(where, f"{path}.path")
+    found += volume_paths.file_errors(where, f"{path}.path")
     if field is not None:
-        found += field_faults(field, f"{path}.fieldRef", _FILE_FIELDS)
+        found += field_errors(field, f"{path}.fieldRef", _FILE_FIELDS)
         if resource is not None:
             text = "fieldRef and resourceFieldRef can not be specified simultaneously"
             found.append(invalid(path, "resource", text))
     elif resource is None:
         found.append(required(path, "one of fieldRef and resourceFieldRef is required"))
     elif resource.get("containerName"):
-        found += resource_faults(resource, f"{path}.resourceFieldRef")
+        found += resource_errors(resource, f"{path}.resourceFieldRef")
     else:
         found.append(required(f"{path}.resourceFieldRef.containerName"))
-    return found + volume_paths.mode_faults(item.get("mode"), f"{path}.mode")
+    return found + volume_paths.mode_errors(item.get("mode"), f"{path}.mode")

@@ -1,4 +1,4 @@
-"""The record of PersistentVolumeClaim (core/v1): kept for clients and other controllers; there is no storage to bind.
+"""The record of PersistentVolumeClaim (core/v1), which is stored for clients; no volume is bound to it.
 
 Source: the API reference of core/v1; upstream's validation messages.
 """
@@ -7,8 +7,8 @@ from typing import Any
 
 from podscaler.api.kinds.volumes import claim_validation
 from podscaler.api.machinery import printing
-from podscaler.api.resource import resource_warnings, status_subresource
-from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
+from podscaler.api.resource import checks, status_subresource, tables
+from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 _SHORT_MODES = {
     "ReadWriteOnce": "RWO",
@@ -28,7 +28,7 @@ def fill(claim: Object) -> None:
 
 
 def _prepare_create(new: Object) -> None:
-    """A new claim is protected: it goes only when no pod uses it (`gc.claim_protection`)."""
+    """Adds the finalizer with which a claim is deleted only when no pod uses it (`gc.claim_protection`)."""
     new["status"] = {"phase": "Pending"}
     finalizers = new["metadata"].setdefault("finalizers", None) or []
     if PROTECTION not in finalizers:
@@ -37,7 +37,7 @@ def _prepare_create(new: Object) -> None:
 
 
 def _settle_source(spec: Object) -> None:
-    """`dataSource` is for claims and snapshots only; it and its successor `dataSourceRef` say the same."""
+    """Drops a `dataSource` that is no claim or snapshot, and keeps it equal to its successor `dataSourceRef`."""
     source = spec.get("dataSource")
     if source is not None and (source.get("apiGroup") or "", source.get("kind", "")) not in _SOURCES:
         del spec["dataSource"]
@@ -48,26 +48,23 @@ def _settle_source(spec: Object) -> None:
         spec["dataSource"] = dict(reference)
 
 
-def warnings(new: Object, old: Object | None) -> list[str]:
-    """What the writer of a claim is told: there are no parts of bytes."""
-    del old
-    return resource_warnings.fractions(new["spec"].get("resources") or {}, "spec.resources")
+def warnings(new: Object, _old: Object | None) -> list[str]:
+    """The warnings about amounts that are fractions of bytes."""
+    return checks.fraction_warnings(new["spec"].get("resources") or {}, "spec.resources")
 
 
-def _row(claim: Object, now_ns: int) -> list[Any]:
+def _cells(claim: Object, _now_ns: int) -> list[Any]:
     spec, status = claim["spec"], claim.get("status") or {}
     is_bound = bool(spec.get("volumeName"))
     modes = [_SHORT_MODES.get(mode, mode) for mode in status.get("accessModes") or []]
     phase = "Terminating" if claim["metadata"].get("deletionTimestamp") else status.get("phase", "")
     return [
-        claim["metadata"].get("name", ""),
         phase,
         spec.get("volumeName", ""),
         (status.get("capacity") or {}).get("storage", "") if is_bound else "",
         ",".join(modes) if is_bound else "",
         spec.get("storageClassName", ""),
         "<unset>" if spec.get("volumeAttributesClassName") is None else spec["volumeAttributesClassName"],
-        printing.created_age(claim, now_ns),
         spec.get("volumeMode", printing.UNKNOWN),
     ]
 
@@ -75,31 +72,27 @@ def _row(claim: Object, now_ns: int) -> list[Any]:
 RESOURCE = Resource(
     group="",
     plural="persistentvolumeclaims",
-    singular="persistentvolumeclaim",
     kind="PersistentVolumeClaim",
     versions=(Version("v1", "core/v1.PersistentVolumeClaim", default=fill),),
-    storage_version="v1",
     short_names=("pvc",),
     has_status=True,
     strategy=Strategy(
         prepare_create=_prepare_create,
         prepare_update=status_subresource.keep_status,
         prepare_status_update=status_subresource.keep_spec,
-        validate=claim_validation.faults,
+        validate=claim_validation.validate,
         warnings=warnings,
     ),
-    printer=Printer(
-        columns=(
-            Column("Name", format="name", description="Name of the claim, unique within its namespace."),
-            Column("Status", description="Whether storage was found for it."),
-            Column("Volume", description="The volume that it is bound to."),
-            Column("Capacity", description="How much that holds."),
-            Column("Access Modes", description="Who may use that at once."),
-            Column("StorageClass", description="The kind of storage asked for."),
-            Column("VolumeAttributesClass", description="The attributes asked for."),
-            Column("Age", description="Time since the claim was created."),
-            Column("VolumeMode", description="Whether it is a file system or a device.", priority=1),
-        ),
-        row=_row,
+    printer=tables.named(
+        "claim",
+        Column("Status", description="Whether storage was found for it."),
+        Column("Volume", description="The volume that it is bound to."),
+        Column("Capacity", description="How much that holds."),
+        Column("Access Modes", description="Who may use that at once."),
+        Column("StorageClass", description="The kind of storage asked for."),
+        Column("VolumeAttributesClass", description="The attributes asked for."),
+        tables.AGE,
+        Column("VolumeMode", description="Whether it is a file system or a device.", priority=1),
+        cells=_cells,
     ),
 )

@@ -1,6 +1,6 @@
-"""Validates the sources of a projected volume: the paths of its files above all.
+"""Validates the sources of a projected volume, above all the paths of their files.
 
-Called by `volume_validation`. What passes names files below the volume's directory only, and no file twice among the
+What passes names files below the volume's directory only, and no file twice among the
 sources whose paths upstream compares (those of tokens it does not).
 
 Source: upstream's validation of core/v1 ProjectedVolumeSource, recorded answers (`recorded/refusals.jsonl`). The
@@ -11,8 +11,8 @@ Differs: the bounds of podCertificate.maxExpirationSeconds are not checked.
 
 from podscaler.api.kinds.volumes import downward_validation, volume_paths
 from podscaler.api.machinery import names
-from podscaler.api.machinery.field import FieldError, forbidden, invalid, not_supported, required, too_long
-from podscaler.api.resource import go_struct, label_selector
+from podscaler.api.machinery.field import FieldError, forbidden, invalid, required, too_long
+from podscaler.api.resource import checks, go_struct, label_selector
 from podscaler.api.resource.resources import Object
 from podscaler.api.text import quoting
 
@@ -28,11 +28,13 @@ _DOMAIN_MAX_BYTES = 253
 _SIGNER_MAX_BYTES = 571
 
 
-def faults(source: Object, path: str, *, trusts_token_paths: bool) -> list[FieldError]:
-    """What is wrong with the `projected` source at `path`.
+def validate(source: Object, path: str, *, trusts_token_paths: bool) -> list[FieldError]:
+    """The field errors of the `projected` source at `path`.
 
     Args:
-        trusts_token_paths: whether tokens' paths are not checked, because the stored object has a wrong one already.
+        source: the volume's source.
+        path: its place.
+        trusts_token_paths: whether paths of tokens are not checked, because the stored object has an invalid one.
     """
     found: list[FieldError] = []
     taken = _Paths(path)
@@ -42,25 +44,25 @@ def faults(source: Object, path: str, *, trusts_token_paths: bool) -> list[Field
         for kind in given:
             part = each[kind]
             if kind in ("secret", "configMap"):
-                found += _keys_faults(part, f"{place}.{kind}", taken)
+                found += _keys_errors(part, f"{place}.{kind}", taken)
             elif kind == "downwardAPI":
-                found += _downward_faults(part, f"{place}.{kind}", taken)
+                found += _downward_errors(part, f"{place}.{kind}", taken)
             elif kind == "serviceAccountToken":
-                found += _expiration_faults(part.get("expirationSeconds"), f"{place}.{kind}.expirationSeconds")
-                found += [] if trusts_token_paths and part.get("path") else _token_path_faults(part, f"{path}.path")
+                found += _expiration_errors(part.get("expirationSeconds"), f"{place}.{kind}.expirationSeconds")
+                found += [] if trusts_token_paths and part.get("path") else _token_path_errors(part, f"{path}.path")
             elif kind == "clusterTrustBundle":
-                found += _bundle_faults(part, f"{place}.{kind}", taken)
+                found += _bundle_errors(part, f"{place}.{kind}", taken)
             else:
-                found += _certificate_faults(part, f"{place}.{kind}", taken)
+                found += _certificate_errors(part, f"{place}.{kind}", taken)
         if len(given) > 1:
             found.append(forbidden(place, "may not specify more than 1 volume type per source"))
     return found
 
 
-def has_wrong_token_path(source: Object) -> bool:
+def has_invalid_token_path(source: Object) -> bool:
     """Whether a stored `projected` source has a token whose path would be refused."""
     tokens = [each.get("serviceAccountToken") for each in source.get("sources") or []]
-    return any(token is not None and volume_paths.file_faults(token.get("path", ""), "") for token in tokens)
+    return any(token is not None and volume_paths.file_errors(token.get("path", ""), "") for token in tokens)
 
 
 class _Paths:
@@ -72,33 +74,36 @@ class _Paths:
         self._shown: set[str] = set()
 
     def take(self, path: str, shown: str) -> list[FieldError]:
-        """The conflict of `path` with earlier ones, named by `shown`; upstream tells each name once."""
+        """The error of a `path` that an earlier file has; each `shown` value is reported once, as upstream does."""
         if path not in self._taken:
             self._taken.add(path)
             return []
-        is_told = shown in self._shown
+        is_reported = shown in self._shown
         self._shown.add(shown)
-        return [] if is_told else [invalid(self._place, shown, "conflicting duplicate paths")]
+        return checks.holds(is_reported, self._place, shown, "conflicting duplicate paths")
 
 
-def _keys_faults(part: Object, path: str, taken: _Paths) -> list[FieldError]:
+def _keys_errors(part: Object, path: str, taken: _Paths) -> list[FieldError]:
     name = part.get("name", "")
-    found = [] if name else [required(f"{path}.name")]
-    for index, item in enumerate(part.get("items") or []):
-        found += volume_paths.key_faults(item, f"{path}.items[{index}]")
-        found += taken.take(item["path"], name) if item.get("path") else []
-    return found
+    return checks.present(name, f"{path}.name") + checks.each(
+        part.get("items"),
+        f"{path}.items",
+        lambda item, at: [
+            *volume_paths.key_errors(item, at),
+            *(taken.take(item["path"], name) if item.get("path") else []),
+        ],
+    )
 
 
-def _downward_faults(part: Object, path: str, taken: _Paths) -> list[FieldError]:
+def _downward_errors(part: Object, path: str, taken: _Paths) -> list[FieldError]:
     found = []
     for item in part.get("items") or []:
-        found += downward_validation.file_faults(item, path)
+        found += downward_validation.file_errors(item, path)
         found += taken.take(item["path"], item["path"]) if item.get("path") else []
     return found
 
 
-def _expiration_faults(expiration_s: int | None, path: str) -> list[FieldError]:
+def _expiration_errors(expiration_s: int | None, path: str) -> list[FieldError]:
     if expiration_s is None:
         return [required(path)]
     if expiration_s < _EXPIRATION_MIN_S:
@@ -108,25 +113,25 @@ def _expiration_faults(expiration_s: int | None, path: str) -> list[FieldError]:
     return []
 
 
-def _token_path_faults(part: Object, path: str) -> list[FieldError]:
+def _token_path_errors(part: Object, path: str) -> list[FieldError]:
     where = part.get("path", "")
-    return volume_paths.file_faults(where, path) if where else [required(path)]
+    return volume_paths.file_errors(where, path) if where else [required(path)]
 
 
-def _bundle_faults(part: Object, path: str, taken: _Paths) -> list[FieldError]:
-    found = _bundle_choice_faults(part, path)
+def _bundle_errors(part: Object, path: str, taken: _Paths) -> list[FieldError]:
+    found = _bundle_choice_errors(part, path)
     where = part.get("path", "")
-    found += [] if where else [required(f"{path}.path")]
-    return found + volume_paths.file_faults(where, f"{path}.path") + taken.take(where, where)
+    found += checks.present(where, f"{path}.path")
+    return found + volume_paths.file_errors(where, f"{path}.path") + taken.take(where, where)
 
 
-def _bundle_choice_faults(part: Object, path: str) -> list[FieldError]:
+def _bundle_choice_errors(part: Object, path: str) -> list[FieldError]:
     name, signer, selector = part.get("name"), part.get("signerName"), part.get("labelSelector")
     if name is not None and signer is not None:
         shown = go_struct.shown(part, "core/v1.ClusterTrustBundleProjection")
         return [invalid(path, shown, "only one of name and signerName may be used")]
     if name is not None:
-        found = [] if name else [required(f"{path}.name", "must be a valid object name")]
+        found = checks.present(name, f"{path}.name", "must be a valid object name")
         found += [
             invalid(f"{path}.name", name, f"not a valid clustertrustbundlename: {text}") for text in _bundle_texts(name)
         ]
@@ -135,9 +140,9 @@ def _bundle_choice_faults(part: Object, path: str) -> list[FieldError]:
             found.append(invalid(f"{path}.labelSelector", selector, text))
         return found
     if signer is not None:
-        found = [] if signer else [required(f"{path}.signerName", "must be a valid signer name")]
-        found += _signer_faults(signer, f"{path}.signerName")
-        return found + (label_selector.faults(selector, f"{path}.labelSelector") if selector else [])
+        found = checks.present(signer, f"{path}.signerName", "must be a valid signer name")
+        found += _signer_errors(signer, f"{path}.signerName")
+        return found + (label_selector.validate(selector, f"{path}.labelSelector") if selector else [])
     return [required(path, "either name or signerName must be specified")]
 
 
@@ -152,29 +157,28 @@ def _bundle_texts(name: str) -> list[str]:
     return names.dns_subdomain_faults(last)
 
 
-def _certificate_faults(part: Object, path: str, taken: _Paths) -> list[FieldError]:
-    found = _signer_faults(part.get("signerName", ""), f"{path}.signerName")
+def _certificate_errors(part: Object, path: str, taken: _Paths) -> list[FieldError]:
+    found = _signer_errors(part.get("signerName", ""), f"{path}.signerName")
     for key in part.get("userAnnotations") or {}:
-        found += _annotation_faults(key.lower(), f"{path}.userAnnotations")
+        found += _annotation_errors(key.lower(), f"{path}.userAnnotations")
     kind = part.get("keyType", "")
-    if kind not in _KEY_TYPES:
-        found.append(not_supported(f"{path}.keyType", kind, _KEY_TYPES))
+    found += checks.one_of(kind, f"{path}.keyType", _KEY_TYPES)
     given = [name for name in _CERTIFICATE_PATHS if part.get(name)]
     for name in given:
-        found += volume_paths.file_faults(part[name], f"{path}.{name}") + taken.take(part[name], part[name])
+        found += volume_paths.file_errors(part[name], f"{path}.{name}") + taken.take(part[name], part[name])
     return found if given else [*found, required(path, _NO_CERTIFICATE_PATH)]
 
 
-def _annotation_faults(key: str, path: str) -> list[FieldError]:
+def _annotation_errors(key: str, path: str) -> list[FieldError]:
     if not key:
         return [required(path)]
-    found = [invalid(path, key, text) for text in names.label_key_faults(key)]
+    found = checks.well_formed(key, path, names.label_key_faults)
     if not found and "/" not in key:
         found = [invalid(path, key, 'must be a domain-prefixed key (such as "acme.io/foo")')]
     return found
 
 
-def _signer_faults(signer: str, path: str) -> list[FieldError]:
+def _signer_errors(signer: str, path: str) -> list[FieldError]:
     if not signer:
         return [required(path)]
     parts = signer.split("/")
@@ -183,16 +187,15 @@ def _signer_faults(signer: str, path: str) -> list[FieldError]:
     domain, rest = parts
     found = [too_long(path, _DOMAIN_MAX_BYTES)] if len(domain.encode()) > _DOMAIN_MAX_BYTES else []
     labels = domain.split(".")
-    found += _label_faults([(label, names.dns_label_faults(label)) for label in labels], domain, path)
-    if len(labels) < 2:
-        found.append(invalid(path, domain, _SIGNER_DOMAIN))
-    found += _label_faults([(label, names.dns_subdomain_faults(label)) for label in rest.split(".")], rest, path)
+    found += _label_errors([(label, names.dns_label_faults(label)) for label in labels], domain, path)
+    found += checks.holds(len(labels) >= 2, path, domain, _SIGNER_DOMAIN)
+    found += _label_errors([(label, names.dns_subdomain_faults(label)) for label in rest.split(".")], rest, path)
     if len(signer.encode()) > _SIGNER_MAX_BYTES:
         found.append(too_long(path, _SIGNER_MAX_BYTES))
     return found
 
 
-def _label_faults(labels: list[tuple[str, list[str]]], shown: str, path: str) -> list[FieldError]:
-    """What is wrong with the first wrong label; upstream tells of no other."""
+def _label_errors(labels: list[tuple[str, list[str]]], shown: str, path: str) -> list[FieldError]:
+    """The field errors of the first invalid label; upstream reports no other."""
     label, texts = next(((label, texts) for label, texts in labels if texts), ("", []))
     return [invalid(path, shown, f"validating label {quoting.quoted(label)}: {text}") for text in texts]

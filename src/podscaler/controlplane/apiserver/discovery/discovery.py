@@ -1,10 +1,9 @@
-"""What is served, told to clients: groups, versions, resources; one by one or all at once.
+"""Builds discovery documents: meta/v1 APIGroupList and APIResourceList, aggregated APIGroupDiscoveryList.
 
-Called by `app`, which keeps the documents until the routes change. Shapes are meta/v1 APIGroupList, APIResourceList
-and apidiscovery.k8s.io/v2 APIGroupDiscoveryList.
+Called by `non_resource_handlers`, which caches the documents until `generation` changes.
 
-Source: the API concepts on discovery. As upstream does, aggregated documents leave group and version of a response's
-kind empty where they are the resource's own.
+Source: the API concepts on discovery. As upstream, aggregated documents leave group and version of a response kind
+empty where they are the resource's own.
 """
 
 import base64
@@ -17,18 +16,18 @@ from podscaler.api.crd.version_order import sort_key
 from podscaler.controlplane.aggregator.layer import Aggregation
 from podscaler.controlplane.aggregator.versions import RemoteVersions
 from podscaler.controlplane.apiserver.discovery import metric_apis
-from podscaler.controlplane.apiserver.discovery.resource_entry import Listed
+from podscaler.controlplane.apiserver.discovery.resource_entry import DiscoveryResource
 from podscaler.controlplane.apiserver.handlers.reviews import Review
 from podscaler.controlplane.apiserver.http.routes import Routes, Served
-from podscaler.controlplane.registry.registry import MetricApis
+from podscaler.controlplane.registry.providers import MetricApis
 
 Document = dict[str, Any]
 
 
 class DiscoveryDocuments:
-    """The documents for what `routes`, `reviews`, the metrics APIs and other servers serve.
+    """The documents about `routes`, `reviews`, the metrics APIs and other API servers.
 
-    A metrics API of our own is not served as long as another server serves a version of its group.
+    A metrics API of this server is left out as long as another server serves a version of its group.
     """
 
     def __init__(
@@ -47,13 +46,13 @@ class DiscoveryDocuments:
 
     @property
     def generation(self) -> tuple[int, ...]:
-        """Differs whenever the documents do."""
+        """A value that changes whenever the documents do."""
         metrics = self._metrics.generation if self._metrics is not None else 0
         return self._routes.generation, metrics, *(self._aggregation.generation if self._aggregation else ())
 
     @property
     def groups(self) -> list[str]:
-        """The groups, without the core group, in the order of preference."""
+        """The groups, without the core group, in order of preference."""
         metric_groups = (group for group in self._metric_groups if not self._remotes.has_group(group))
         remote = self._remotes.groups
         found = {*self._own_groups, *metric_groups, *remote} - {""}
@@ -67,13 +66,13 @@ class DiscoveryDocuments:
 
     @property
     def group_versions(self) -> tuple[tuple[str, str], ...]:
-        """Group and version of all that this server has, apart from metrics that are stated, the core group first."""
+        """Groups and versions of this server, without those of metrics APIs; the core group first."""
         return tuple(
             (group, version) for group in ("", *sorted(self._own_groups)) for version in self._own_versions(group)
         )
 
     def versions(self, group: str) -> list[str]:
-        """The versions of a group, preferred first; empty for a group that is not served."""
+        """The versions of a group, preferred first; empty for an unknown group."""
         remotes = self._remotes.of_group(group)
         if not remotes:
             return self._own_versions(group) + list(self._metric_groups.get(group, ()))
@@ -88,21 +87,21 @@ class DiscoveryDocuments:
         return found
 
     def is_own(self, group: str) -> bool:
-        """Whether this server itself serves anything in the group."""
+        """Whether this server itself serves a version of the group."""
         has_metrics = group in self._metric_groups and not self._remotes.has_group(group)
         return has_metrics or bool(self._own_versions(group))
 
     def core_versions(self) -> Document:
-        """The answer of `/api`."""
+        """The document of `/api`."""
         return {"kind": "APIVersions", "versions": self.versions(""), "serverAddressByClientCIDRs": []}
 
     def group_list(self) -> Document:
-        """The answer of `/apis`."""
+        """The document of `/apis`."""
         groups = [self._group(group) for group in self.groups]
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
     def group(self, group: str) -> Document:
-        """The answer of `/apis/GROUP`."""
+        """The document of `/apis/GROUP`."""
         return {"kind": "APIGroup", "apiVersion": "v1", **self._group(group)}
 
     def _group(self, group: str) -> Document:
@@ -110,7 +109,7 @@ class DiscoveryDocuments:
         return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 
     def resource_list(self, group: str, version: str) -> Document:
-        """The answer of `/apis/GROUP/VERSION` and `/api/v1`."""
+        """The document of `/apis/GROUP/VERSION` and `/api/v1`."""
         resources = [entry for listed in self._listed(group, version) for entry in _plain_entries(listed)]
         return {
             "kind": "APIResourceList",
@@ -120,7 +119,7 @@ class DiscoveryDocuments:
         }
 
     def aggregated(self, *, core: bool) -> Document:
-        """The aggregated answer of `/api` (`core`) and `/apis`."""
+        """The aggregated document of `/api` (`core`) or `/apis`."""
         groups = [""] if core else self.groups
         return {
             "kind": "APIGroupDiscoveryList",
@@ -138,11 +137,11 @@ class DiscoveryDocuments:
         if remote is None or self._aggregation is None:
             resources = [_aggregated_entry(listed) for listed in self._listed(group, version)]
             return {"version": version, "resources": resources, "freshness": "Current"}
-        told = self._aggregation.documents.told(remote)
-        known = {"resources": told.resources} if told.resources else {}
-        return {"version": version, **known, "freshness": "Current" if told.is_fresh else "Stale"}
+        found = self._aggregation.documents.of(remote)
+        resources_member = {"resources": found.resources} if found.resources else {}
+        return {"version": version, **resources_member, "freshness": "Current" if found.is_fresh else "Stale"}
 
-    def _listed(self, group: str, version: str) -> Iterator[Listed]:
+    def _listed(self, group: str, version: str) -> Iterator[DiscoveryResource]:
         found = [_listed_resource(served) for served in self._routes.resources(group, version)]
         if version == "v1":
             found += [_listed_review(review) for review in self._reviews if review.group == group]
@@ -151,9 +150,9 @@ class DiscoveryDocuments:
         yield from sorted(found, key=lambda listed: listed.name)
 
 
-def _listed_resource(served: Served) -> Listed:
+def _listed_resource(served: Served) -> DiscoveryResource:
     resource = served.resource
-    return Listed(
+    return DiscoveryResource(
         name=resource.plural,
         singular=resource.singular,
         kind=resource.kind,
@@ -168,16 +167,16 @@ def _listed_resource(served: Served) -> Listed:
     )
 
 
-def _listed_review(review: Review) -> Listed:
-    return Listed(review.plural, review.singular, review.kind, review.namespaced, ("create",))
+def _listed_review(review: Review) -> DiscoveryResource:
+    return DiscoveryResource(review.plural, review.singular, review.kind, review.namespaced, ("create",))
 
 
 def storage_version_hash(stored_as: str) -> str:
-    """The hash by which clients tell that a resource is stored in another version: of `group/version/kind`."""
+    """The hash of `group/version/kind`, by which clients notice that a resource's storage version has changed."""
     return base64.b64encode(hashlib.sha256(stored_as.encode()).digest()[:8]).decode()
 
 
-def _plain_entries(listed: Listed) -> Iterator[Document]:
+def _plain_entries(listed: DiscoveryResource) -> Iterator[Document]:
     entry: Document = {
         "name": listed.name,
         "singularName": listed.singular,
@@ -185,10 +184,7 @@ def _plain_entries(listed: Listed) -> Iterator[Document]:
         "kind": listed.kind,
         "verbs": listed.verbs,
     }
-    if listed.short_names:
-        entry["shortNames"] = listed.short_names
-    if listed.categories:
-        entry["categories"] = listed.categories
+    entry |= _aliases(listed)
     if listed.stored_as:
         entry["storageVersionHash"] = storage_version_hash(listed.stored_as)
     if listed.kind:
@@ -204,7 +200,12 @@ def _plain_entries(listed: Listed) -> Iterator[Document]:
         }
 
 
-def _aggregated_entry(listed: Listed) -> Document:
+def _aliases(listed: DiscoveryResource) -> Document:
+    aliases = {"shortNames": listed.short_names, "categories": listed.categories}
+    return {name: values for name, values in aliases.items() if values}
+
+
+def _aggregated_entry(listed: DiscoveryResource) -> Document:
     entry: Document = {
         "resource": listed.name,
         "responseKind": {"group": "", "version": "", "kind": listed.kind},
@@ -212,10 +213,7 @@ def _aggregated_entry(listed: Listed) -> Document:
         "singularResource": listed.singular,
         "verbs": listed.verbs,
     }
-    if listed.short_names:
-        entry["shortNames"] = listed.short_names
-    if listed.categories:
-        entry["categories"] = listed.categories
+    entry |= _aliases(listed)
     if listed.subresources:
         entry["subresources"] = [
             {

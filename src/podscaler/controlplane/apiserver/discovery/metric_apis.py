@@ -1,7 +1,7 @@
-"""Metrics APIs: their place in discovery, and the GET requests below them.
+"""The metrics APIs (custom.metrics.k8s.io, external.metrics.k8s.io): their discovery entries and GET requests.
 
-Called by `discovery` and `dispatch`. They have no resources with records: what they list are metrics, which come and go
-with what is measured. `podscaler.controlplane.registry.registry.MetricApis` knows them.
+Called by `discovery` and `dispatch`. Their resources are metrics, which appear and disappear with what is measured;
+they have no routes. `podscaler.controlplane.registry.providers.MetricApis` provides them.
 
 Source: the custom metrics API server library: `pods/http_requests` and the like in discovery, GET only.
 """
@@ -10,14 +10,14 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
-from podscaler.controlplane.apiserver.discovery.resource_entry import Listed
+from podscaler.controlplane.apiserver.discovery.resource_entry import DiscoveryResource
 from podscaler.controlplane.apiserver.http import http_errors, negotiation, responses
 from podscaler.controlplane.apiserver.http.negotiation import Form
 from podscaler.controlplane.apiserver.http.paths import ResourcePath
 from podscaler.controlplane.apiserver.http.queries import Query
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.apiserver.http.routes import READ, Subresource
-from podscaler.controlplane.registry.registry import MetricApis, MetricQuery, MetricResource
+from podscaler.controlplane.registry.providers import MetricApis, MetricQuery
 
 
 def serves(apis: MetricApis | None, group: str, version: str) -> bool:
@@ -26,7 +26,7 @@ def serves(apis: MetricApis | None, group: str, version: str) -> bool:
 
 
 async def get(apis: MetricApis, request: web.BaseRequest, path: ResourcePath, query: Query) -> EncodedResponse:
-    """The values that the path asks for.
+    """The response with the metric values of a path.
 
     Raises:
         StatusError: 400, 404, 405, 406.
@@ -51,28 +51,20 @@ async def get(apis: MetricApis, request: web.BaseRequest, path: ResourcePath, qu
     return await responses.of(found, Form(form.encoding))
 
 
-def listed(apis: MetricApis, group: str) -> Sequence[Listed]:
-    """The metrics of a group as discovery lists them: external ones alone, others as parts of what they describe.
+def listed(apis: MetricApis, group: str) -> Sequence[DiscoveryResource]:
+    """The discovery entries of a group: external metrics as resources, others as subresources of what they describe.
 
-    Source: aggregators show the described resources without a kind of their own, as nothing else is known about them.
+    Source: aggregators list the described resources without a kind, as nothing else is known about them.
     """
     kind = apis.list_kinds[group]
-    parts: dict[tuple[str, bool], list[str]] = {}
-    found = []
+    subresources: dict[tuple[str, bool], list[Subresource]] = {}
+    entries = []
     for resource in apis.resources(group):
         if resource.subject:
-            parts.setdefault((resource.subject, resource.namespaced), []).append(resource.metric)
+            metrics = subresources.setdefault((resource.subject, resource.namespaced), [])
+            metrics.append(Subresource(resource.metric, kind, READ))
         else:
-            found.append(_outside(resource, kind))
-    for (subject, namespaced), metrics in parts.items():
-        found.append(_described(subject, kind, namespaced=namespaced, metrics=metrics))
-    return found
-
-
-def _outside(resource: MetricResource, kind: str) -> Listed:
-    return Listed(resource.metric, "", kind, resource.namespaced, ("get",))
-
-
-def _described(subject: str, kind: str, *, namespaced: bool, metrics: Sequence[str]) -> Listed:
-    subresources = tuple(Subresource(metric, kind, READ) for metric in metrics)
-    return Listed(subject, "", "", namespaced, (), subresources=subresources)
+            entries.append(DiscoveryResource(resource.metric, "", kind, resource.namespaced, ("get",)))
+    for (subject, namespaced), metrics in subresources.items():
+        entries.append(DiscoveryResource(subject, "", "", namespaced, (), subresources=tuple(metrics)))
+    return entries

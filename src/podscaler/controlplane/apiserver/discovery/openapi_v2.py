@@ -1,8 +1,8 @@
-"""`/openapi/v2`, as much of it as clients still ask for: which kinds let the server validate fields, and the schemas.
+"""`/openapi/v2`: the part of the OpenAPI v2 document that clients still read, as JSON and as protobuf.
 
-Called by `non_resource_handlers`. kubectl reads OpenAPI v3, except for a `List` and for kinds that v3 does not know,
-where it wants the older document to find, for each kind, a PATCH operation with the parameter `fieldValidation`; and it
-explains fields from the definitions where it is told to (`--output=plaintext-openapiv2`).
+Called by `non_resource_handlers`. kubectl reads OpenAPI v3, except for a `List` and for kinds that v3 does not have:
+there it looks in the v2 document for a PATCH operation of the kind with the parameter `fieldValidation`. `kubectl
+explain --output=plaintext-openapiv2` reads the definitions.
 
 Source: OpenAPI 2.0; the protobuf form is that of github.com/google/gnostic-models (openapiv2/OpenAPIv2.proto), of which
 the messages below are the part that is used, with its names and numbers.
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
 PROTOBUF_TYPE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-"""What clients accept; `ANSWER_TYPE` is what they get, for an `@` is not allowed in media types."""
+"""The media type in `Accept` headers; responses have `RESPONSE_TYPE`, as an `@` is not allowed in media types."""
 
-ANSWER_TYPE = PROTOBUF_TYPE.replace("@", ".")
+RESPONSE_TYPE = PROTOBUF_TYPE.replace("@", ".")
 PARAMETER = "fieldValidation"
 GVK = "x-kubernetes-group-version-kind"
 
@@ -78,7 +78,7 @@ def json_document(routes: Routes, schemas: Schemas) -> bytes:
 
 
 def protobuf_document(routes: Routes, schemas: Schemas) -> bytes:
-    """The document as protobuf, which is what kubectl reads. Costs the import of google.protobuf."""
+    """The document as protobuf, the form that kubectl reads. Imports google.protobuf."""
     document = {
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": "v1.37.0"},
@@ -120,7 +120,7 @@ def _named_schemas(schemas: Schemas) -> dict[str, Any]:
 
 
 def _schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A definition in the words of the protobuf form."""
+    """A definition as fields of the protobuf message `Schema`."""
     found = {name: schema[name] for name in ("format", "description", "required") if name in schema}
     if "$ref" in schema:
         found["_ref"] = schema["$ref"]

@@ -1,4 +1,4 @@
-"""One resource as discovery tells of it, whatever it comes from.
+"""One resource in a discovery document.
 
 Made by `discovery` from routes and reviews, and by `metric_apis` from metrics.
 """
@@ -9,8 +9,12 @@ from podscaler.controlplane.apiserver.http.routes import Subresource
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """One resource of a group and version; without a kind, only its subresources are there."""
+class DiscoveryResource:
+    """One resource of a group and version; with an empty `kind` only its subresources are listed.
+
+    Attributes:
+        stored_as: `group/version/kind` of the storage version, empty for resources that are not stored.
+    """
 
     name: str
     singular: str

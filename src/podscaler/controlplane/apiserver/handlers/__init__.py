@@ -1,6 +1,5 @@
-"""Handlers of requests to resources: reads, writes, patches, deletes, scales, reviews, tokens, the proxy to other
-servers.
+"""Handlers of resource requests: reads, writes, patches, deletes, subresources, reviews, the proxy to other servers.
 
-Reading order: `writes`, `patching` and `applying` follow a write.
+Reading order: `reads`; `writes`, `patching` and `applying` follow a write; `json_patch` and `strategic_merge` are pure.
 May import: `controlplane.apiserver.streaming` and below.
 """

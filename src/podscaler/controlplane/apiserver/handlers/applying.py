@@ -1,9 +1,8 @@
-"""PATCH with a configuration: server-side apply to objects, their status and their scale.
+"""Server-side apply: PATCH of objects, their status and their scale with a configuration.
 
-Called by `patching` and `scales` for bodies of type `application/apply-patch+yaml`.
-
-The configuration is merged inside the store's read-change-write, in the version of the path; what comes out is decoded,
-defaulted and turned into the storage version like any body.
+Called by `patching` and `scales` for bodies of type `application/apply-patch+yaml`. The configuration is merged inside
+the store's read-modify-write, in the version of the path; the result is decoded, defaulted and converted to the storage
+version like any body.
 
 Source: the API server's apply patcher; golden update-hpa.jsonl, scale.jsonl.
 """
@@ -18,18 +17,18 @@ from podscaler.api.managed_fields.applying import ConfigurationError
 from podscaler.api.managed_fields.kinds import Application
 from podscaler.api.managed_fields.kinds import ManagedKind as TrackedKind
 from podscaler.api.managed_fields.updating import ConversionError
-from podscaler.api.resource import api_errors as object_refusals
+from podscaler.api.resource import api_errors
 from podscaler.api.resource.resources import Object
 from podscaler.api.schema import restoring
 from podscaler.api.schema.decoding import Decoded
 from podscaler.api.text import json_text, yaml_text
 from podscaler.api.text.json_text import DecodeError, Repeated
 from podscaler.base.clock import rfc3339
-from podscaler.controlplane.apiserver.http import bodies, field_manager, http_errors, queries
+from podscaler.controlplane.apiserver.handlers import json_patch
+from podscaler.controlplane.apiserver.http import bodies, http_errors, queries
 from podscaler.controlplane.apiserver.http.bodies import BodyKind
 from podscaler.controlplane.apiserver.http.queries import WriteOptions
-from podscaler.controlplane.apiserver.http.resource_request import Plane, ResourceRequest
-from podscaler.controlplane.apiserver.patch import json_patch
+from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.storage.options import Author
 
 APPLY = "application/apply-patch+yaml"
@@ -38,7 +37,7 @@ _MAP_TYPE = "map[string]interface {}"
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A parsed configuration, and what a strict server does not like about its text."""
+    """A parsed configuration, and the decoder's text about duplicate fields (empty without)."""
 
     obj: Object
     duplicates: str = ""
@@ -46,12 +45,12 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class ApplyTarget:
-    """What configurations are applied to.
+    """The target of an apply request.
 
     Attributes:
         expected: the kind, in the version of the path.
-        tracked: how its fields are tracked.
-        decode: from a merged object to that of the kind. Raises DecodeError.
+        tracked: how the ownership of its fields is tracked.
+        decode: decodes a merged object. Raises DecodeError.
     """
 
     expected: BodyKind
@@ -60,16 +59,8 @@ class ApplyTarget:
 
 
 @dataclass(frozen=True, slots=True)
-class Applying:
-    """One apply request.
-
-    Attributes:
-        configuration: what is applied.
-        target: what it is applied to.
-        author: who applies.
-        options: of the request.
-        now_ns: the wall clock.
-    """
+class ApplyRequest:
+    """One apply request; `author` is its field manager, `now_ns` the wall clock."""
 
     configuration: Configuration
     target: ApplyTarget
@@ -78,12 +69,12 @@ class Applying:
     now_ns: int
 
     def applied(self, live: Object | None, entries: Sequence[Any], warnings: list[str]) -> Object:
-        """The object as it becomes, in the version of the path, decoded, with its managedFields.
+        """The merged object in the version of the path, decoded, with its managedFields.
 
         Args:
-            live: in that version, as stored; None where there is none.
+            live: the stored object in that version; None where it is created.
             entries: its managedFields.
-            warnings: get what there is to say about the configuration.
+            warnings: gets the warnings about the configuration.
 
         Raises:
             StatusError: 400, 409, 500.
@@ -95,12 +86,12 @@ class Applying:
         try:
             obj = kinds.applied(self.target.tracked, live, entries, application)
         except ConfigurationError as error:
-            raise object_refusals.unnamed_failure(
+            raise api_errors.unnamed_failure(
                 f"failed to create typed patch object ({_named(config)}): {error}"
             ) from None
         except ConversionError as error:
-            raise object_refusals.unnamed_failure(str(error)) from None
-        self._judge_text(warnings)
+            raise api_errors.unnamed_failure(str(error)) from None
+        self._check_duplicates(warnings)
         return self._decoded(obj)
 
     def _check(self) -> None:
@@ -111,12 +102,12 @@ class Applying:
         if isinstance(metadata, dict) and isinstance(metadata.get("managedFields"), list):
             raise http_errors.bad_request("metadata.managedFields must be nil")
 
-    def _judge_text(self, warnings: list[str]) -> None:
+    def _check_duplicates(self, warnings: list[str]) -> None:
         found, validation = self.configuration.duplicates, self.options.field_validation
         if found and validation == "Strict":
             raise http_errors.bad_request(f"error strict decoding patch: error converting YAML to JSON: {found}")
         if found and validation == "Warn":
-            warnings.extend(bodies.shown((found,)))
+            warnings.extend(bodies.warning_texts((found,)))
 
     def _unconvertible(self, text: str) -> str:
         config = self.configuration.obj
@@ -131,42 +122,42 @@ class Applying:
         try:
             decoded = self.target.decode({**obj, "metadata": metadata})
         except DecodeError as error:
-            raise object_refusals.unnamed_failure(self._unconvertible(str(error))) from None
-        result = bodies.typed(decoded, self.target.expected)
+            raise api_errors.unnamed_failure(self._unconvertible(str(error))) from None
+        result = bodies.with_type_meta(decoded, self.target.expected)
         result.setdefault("metadata", {})["managedFields"] = entries
         return result
 
 
-async def receive(call: ResourceRequest, target: ApplyTarget, now_ns: int) -> Applying:
-    """The apply request of a call.
+async def receive(request: ResourceRequest, target: ApplyTarget, now_ns: int) -> ApplyRequest:
+    """Read an apply request.
 
     Raises:
         StatusError: 400, 408, 413, 422.
     """
-    options = queries.patch_options(call.query, applies=True)
-    configuration = parse(await bodies.read(call.request))
-    return Applying(configuration, target, field_manager.of(call, options), options, now_ns)
+    options = queries.patch_options(request.query, applies=True)
+    configuration = parse(await bodies.read(request.http))
+    return ApplyRequest(configuration, target, request.author(options), options, now_ns)
 
 
-def object_target(plane: Plane, call: ResourceRequest) -> ApplyTarget:
-    """The object of a path, or its status."""
-    version = call.served.version
-    tracked = plane.objects.field_managers.kind(call.served.resource, call.path.subresource)
-    return ApplyTarget(call.kind, tracked, version.decode or partial(restoring.decoded, message=version.message))
+def object_target(server: ServerContext, request: ResourceRequest) -> ApplyTarget:
+    """The target for an object or its status."""
+    version = request.served.version
+    tracked = server.objects.field_managers.kind(request.served.resource, request.path.subresource)
+    return ApplyTarget(request.kind, tracked, version.decode or partial(restoring.decoded, message=version.message))
 
 
 def parse(body: bytes) -> Configuration:
     """The configuration of a body.
 
     Raises:
-        StatusError: 400 for what is no object.
+        StatusError: 400 for a body that is no object.
     """
     config = _parse_json(body) if body[:1] == b"{" else None
     return _parse_yaml(body) if config is None else Configuration(config)
 
 
 def _parse_json(body: bytes) -> Object | None:
-    """The object of a JSON text, None for one that the reader of YAML must judge."""
+    """The object of a JSON text, None where the YAML parser has to report an error or duplicate fields."""
     try:
         value = json_text.parse(body)
         if not isinstance(value, dict) or _has_repeated(value):
@@ -182,7 +173,7 @@ def _parse_yaml(body: bytes) -> Configuration:
         document = yaml_text.parse(body)
     except DecodeError as error:
         text = f"error encoding patch: {error}"
-        if body.lstrip().startswith(b"{"):  # upstream takes such a text for JSON, and meets the fault later
+        if body.lstrip().startswith(b"{"):  # upstream takes it for JSON, and fails in a later step
             text = f"error decoding patch: error converting YAML to JSON: {error}"
         raise http_errors.bad_request(text) from None
     if document.value is not None and not isinstance(document.value, dict):
@@ -193,14 +184,14 @@ def _parse_yaml(body: bytes) -> Configuration:
 
 
 def _has_repeated(value: Any) -> bool:
-    """Whether an object in a parsed text has a member twice."""
+    """Whether an object in a parsed text has a duplicate member."""
     if isinstance(value, list):
         return any(map(_has_repeated, value))
     return isinstance(value, dict) and (isinstance(value, Repeated) or any(map(_has_repeated, value.values())))
 
 
 def _type_text(config: Object) -> str:
-    """What a configuration says that it is, as Go prints it: `autoscaling/v1, Kind=HorizontalPodAutoscaler`."""
+    """The kind of a configuration as Go prints it: `autoscaling/v1, Kind=HorizontalPodAutoscaler`."""
     api_version = str(config.get("apiVersion") or "")
     version = api_version if "/" in api_version else f"/{api_version}"
     return f"{version}, Kind={config.get('kind') or ''}"

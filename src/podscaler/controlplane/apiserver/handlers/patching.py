@@ -1,33 +1,30 @@
-"""PATCH of objects, their status and their scale.
+"""PATCH of objects and their status: JSON patch, JSON merge patch, strategic merge patch, server-side apply.
 
 Called by `dispatch`. A patch applies to the newest object in the version of the path, inside the store's
-read-change-write: a client sees a conflict only if its patch names a resourceVersion. What comes out is decoded,
-defaulted and turned into the storage version like any body.
+read-modify-write: a client gets a conflict only if its patch names a resourceVersion. The result is decoded, defaulted
+and converted to the storage version like any body.
 
-Source: the API server's patch handler and its refusals (golden update-hpa.jsonl).
+Source: the API server's patch handler and its errors (golden update-hpa.jsonl).
 """
 
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from podscaler.api.machinery import field as fields
-from podscaler.api.resource import api_errors as object_refusals
+from podscaler.api.resource import api_errors
 from podscaler.api.resource.resources import Object, Version
 from podscaler.api.schema import decoding, restoring
 from podscaler.api.text import json_text
 from podscaler.api.text.json_text import DecodeError, Repeated
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.apiserver.handlers import applying, owners, writes
-from podscaler.controlplane.apiserver.http import bodies, field_manager, http_errors, names, queries, rendering
+from podscaler.controlplane.apiserver.handlers import applying, json_patch, strategic_lists, strategic_merge, writes
+from podscaler.controlplane.apiserver.handlers.strategic_merge import MessageSchema
+from podscaler.controlplane.apiserver.http import bodies, http_errors, names, queries, rendering
 from podscaler.controlplane.apiserver.http.bodies import BodyKind, Kinds
 from podscaler.controlplane.apiserver.http.negotiation import media_type
 from podscaler.controlplane.apiserver.http.queries import FieldValidation
-from podscaler.controlplane.apiserver.http.resource_request import Plane, ResourceRequest
+from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
-from podscaler.controlplane.apiserver.patch import json_patch, merge, strategic, strategic_lists, strategic_rest
-from podscaler.controlplane.apiserver.patch.patch_schema import MessageSchema
-from podscaler.controlplane.auth.rules import Attributes
-from podscaler.controlplane.registry import acting
 from podscaler.controlplane.storage.options import UpdateOptions
 
 PatchType = Literal["json", "merge", "strategic"]
@@ -37,7 +34,7 @@ TYPES: dict[str, PatchType] = {
     "application/merge-patch+json": "merge",
     "application/strategic-merge-patch+json": "strategic",
 }
-"""Server-side apply (`applying.APPLY`) is a fourth, with rules of its own."""
+"""Server-side apply (`applying.APPLY`) is handled by `applying`."""
 
 _MAP_TYPE = "map[string]interface {}"
 
@@ -48,7 +45,7 @@ class Patch:
 
     Attributes:
         document: for `json` a list of operations, else an object.
-        problems: what a strict server does not like about it.
+        problems: duplicate and unknown fields, which are errors under `fieldValidation=Strict`.
     """
 
     type: PatchType
@@ -56,30 +53,30 @@ class Patch:
     problems: tuple[str, ...] = ()
 
     def applied(self, obj: Object, message: str) -> Object:
-        """`obj` (left as it is) as the patch changes it.
+        """A patched copy of `obj`; `message` is the schema's name of its type.
 
         Raises:
-            StatusError: 413, 422, 500.
+            StatusError: 400, 413, 422, 500.
         """
         match self.type:
             case "json":
                 patched: Object = json_patch.applied(obj, self.document)
             case "merge":
-                patched = merge.merged(obj, self.document)
+                patched = json_patch.merged(obj, self.document)
             case "strategic":
-                patched = strategic.merged(obj, self.document, MessageSchema(message))
+                patched = strategic_merge.merged(obj, self.document, MessageSchema(message))
         return patched
 
     def shown(self, patched: Object, original: Object, message: str) -> str:
-        """The value that refusals of the outcome show: what came out, or for strategic merge what is left of it."""
+        """The value in error messages about the result: the result, or for strategic merge the rest of the patch."""
         if self.type == "strategic":
-            return strategic_lists.go_text(strategic_rest.rest(original, self.document, MessageSchema(message)))
+            return strategic_lists.go_text(strategic_merge.rest(original, self.document, MessageSchema(message)))
         return json_text.shown(patched)
 
 
 @dataclass(frozen=True, slots=True)
-class Patching:
-    """Applies a patch to an object in one version, inside the store's write; `warnings` gets what it has to say."""
+class Patcher:
+    """Applies a patch to an object in one version and decodes the result; appends to `warnings`."""
 
     patch: Patch
     expected: BodyKind
@@ -88,154 +85,152 @@ class Patching:
     warnings: list[str]
 
     def decoded(self, obj: Object) -> tuple[Object, BodyKind]:
-        """`obj` (in the expected version) patched and decoded, and the kind that it now says it is.
+        """`obj` (in the expected version) patched and decoded, and the kind and version that it has now.
 
         Raises:
-            StatusError: 413, 422, 500.
+            StatusError: 400, 413, 422, 500.
         """
         patched = self.patch.applied(obj, self.expected.message)
         if not isinstance(patched, dict):  # a JSON patch may put a list in the object's place
-            raise self._refused(patched, _no_type(patched), obj)
+            raise self._invalid(patched, _type_error(patched), obj)
         kind = self._kind(patched)
         try:
             if self.patch.type == "strategic":
                 patched = restoring.restored(patched, self.expected.message)
             decoded = kind.decoded(patched)
         except DecodeError as error:
-            raise self._refused(patched, str(error), obj) from None
+            raise self._invalid(patched, str(error), obj) from None
         found = sorted(decoded.problems) if self.patch.type == "strategic" else decoded.problems
         problems = (*self.patch.problems, *found)
         if problems and self.validation == "Strict":
-            raise self._refused(patched, http_errors.strict(problems), obj)
+            raise self._invalid(patched, http_errors.strict(problems), obj)
         if self.validation == "Warn":
-            self.warnings.extend(bodies.shown(problems))
-        return bodies.typed(decoded, kind), kind
+            self.warnings.extend(bodies.warning_texts(problems))
+        return bodies.with_type_meta(decoded, kind), kind
 
     def _kind(self, patched: Object) -> BodyKind:
         if self.expected.decode is not None:
             api_version, kind = (str(patched.get(key) or "") for key in ("apiVersion", "kind"))
             return replace(self.expected, api_version=api_version, kind=kind)
-        if self.patch.type == "strategic":  # upstream puts such a patch into the object's type, whatever it says
+        if self.patch.type == "strategic":  # upstream decodes it as the object's type, whatever kind it has
             return self.expected
         name = patched.get("kind") or self.expected.kind
         version = patched.get("apiVersion") or self.expected.api_version
         if str(version).count("/") > 1:
-            raise self._refused(patched, f"unexpected GroupVersion string: {version}")
+            raise self._invalid(patched, f"unexpected GroupVersion string: {version}")
         found = self.kinds.get((str(version), str(name)))
         if found is not None and found.kind != self.expected.kind:
-            raise self._refused(patched, bodies.conversion(found, self.expected))
+            raise self._invalid(patched, bodies.unknown_conversion(found, self.expected))
         if found is None:
-            raise self._refused(patched, f'no kind "{name}" is registered for version "{version}" {bodies.SCHEME}')
+            raise self._invalid(patched, f'no kind "{name}" is registered for version "{version}" {bodies.SCHEME}')
         return found
 
-    def _refused(self, patched: Object, text: str, original: Object | None = None) -> StatusError:
+    def _invalid(self, patched: Object, text: str, original: Object | None = None) -> StatusError:
         shown = self.patch.shown(patched, original or {}, self.expected.message)
-        fault = fields.invalid("patch", shown, text)
-        return fields.refusal(group="", kind="", name="", errors=[fault])
+        return fields.refusal(group="", kind="", name="", errors=[fields.invalid("patch", shown, text)])
 
 
-def _no_type(patched: Any) -> str:
-    """Why a document that is no object does not say what it is."""
+def _type_error(patched: Any) -> str:
+    """The decoder's error for a document that is no object."""
     try:
         decoding.read_type_meta(patched)
     except DecodeError as error:
         return str(error)
-    raise AssertionError("what is no object says nothing of its type")
+    raise AssertionError("only objects have a kind and apiVersion")
 
 
-async def patch(plane: Plane, call: ResourceRequest) -> EncodedResponse:
+async def patch(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
     """Patch an object or its status.
 
     Raises:
-        StatusError: 400, 404, 406, 409, 413, 415, 422, 500.
+        StatusError: 400, 403, 404, 406, 408, 409, 413, 415, 422, 500.
     """
-    path = call.path
-    names.check_in_path(path.name)
-    if media_type(call.content_type) == applying.APPLY:
-        return await _apply(plane, call)
-    options = queries.patch_options(call.query, applies=False)
-    parsed = await receive(call)
-    patching = Patching(parsed, call.kind, plane.kinds, options.field_validation, call.warnings)
+    path = request.path
+    names.check_path_name(path.name)
+    if media_type(request.content_type) == applying.APPLY:
+        return await _apply(server, request)
+    options = queries.patch_options(request.query, applies=False)
+    parsed = await receive(request)
+    patcher = Patcher(parsed, request.kind, server.kinds, options.field_validation, request.warnings)
     before: Object = {}
 
     def change(stored: Object) -> Object:
         before.update(stored)
-        obj, kind = patching.decoded(call.served.version.from_storage(stored))
+        obj, kind = patcher.decoded(request.served.version.from_storage(stored))
         names.check_name(obj, path.name)
-        names.settle_namespace(obj, path.namespace)
-        owners.merge_repeated(obj, call.warnings, is_patched=True)
-        return writes.to_storage(_version(call, kind), obj)
+        names.set_namespace(obj, path.namespace)
+        writes.remove_duplicate_owners(obj, request.warnings, is_patched=True)
+        return writes.to_storage(_version(request, kind), obj)
 
-    update = UpdateOptions(path.subresource, dry_run=options.dry_run, author=field_manager.of(call, options))
-    entry = await plane.objects.update(call.key, path.namespace, path.name, change, options=update)
-    call.warn(entry, before)
-    return await rendering.one(plane, call, entry)
+    update = UpdateOptions(path.subresource, dry_run=options.dry_run, author=request.author(options))
+    entry = await server.objects.update(request.key, path.namespace, path.name, change, options=update)
+    request.warn(entry, before)
+    return await rendering.one(server, request, entry)
 
 
-async def _apply(plane: Plane, call: ResourceRequest) -> EncodedResponse:
-    path, version = call.path, call.served.version
-    managers, record = plane.objects.field_managers, call.served.resource
-    application = await applying.receive(call, applying.object_target(plane, call), plane.clock.now_ns())
+async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
+    path, version = request.path, request.served.version
+    managers, record = server.objects.field_managers, request.served.resource
+    application = await applying.receive(request, applying.object_target(server, request), server.clock.now_ns())
     before: Object = {}
 
     def change(stored: Object) -> Object:
         before.update(stored)
-        live = managers.live(record, stored, call.served.api_version) if stored else None
+        live = managers.live(record, stored, request.served.api_version) if stored else None
         entries = stored["metadata"].get("managedFields") or [] if stored else []
-        obj = application.applied(live, entries, call.warnings)
+        obj = application.applied(live, entries, request.warnings)
         if not stored:
-            _check_new(plane, call, obj)
+            _check_new(server, request, obj)
         names.check_name(obj, path.name)
-        names.settle_namespace(obj, path.namespace)
-        owners.merge_repeated(obj, call.warnings, is_patched=True)
+        names.set_namespace(obj, path.namespace)
+        writes.remove_duplicate_owners(obj, request.warnings, is_patched=True)
         return writes.to_storage(version, obj)
 
     update = UpdateOptions(path.subresource, dry_run=application.options.dry_run, author=None)
-    entry, is_new = await plane.objects.apply(call.key, path.namespace, path.name, change, options=update)
-    call.warn(entry, before or None)
-    return await rendering.one(plane, call, entry, status=201 if is_new else 200)
+    entry, is_new = await server.objects.apply(request.key, path.namespace, path.name, change, options=update)
+    request.warn(entry, before or None)
+    return await rendering.one(server, request, entry, status=201 if is_new else 200)
 
 
-def _check_new(plane: Plane, call: ResourceRequest, obj: Object) -> None:
-    """Refuse to create for who may only patch (403), and what says that it is a certain object that exists (409)."""
-    path = call.path
-    if plane.authorizer is not None:
-        wanted = Attributes(
-            "create", group=path.group, resource=path.resource, namespace=path.namespace, name=path.name
-        )
-        plane.authorizer.authorize(acting.current(), wanted)
+def _check_new(server: ServerContext, request: ResourceRequest, obj: Object) -> None:
+    """Check an apply that creates the object.
+
+    Raises:
+        StatusError: 403 for a user who may not create, 409 for a configuration with the uid of an existing object.
+    """
+    request.check_may_create(server.authorizer)
     uid = obj["metadata"].get("uid", "")
     if uid:
         why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-        raise object_refusals.conflict(call.served.resource, call.path.name, why)
+        raise api_errors.conflict(request.served.resource, request.path.name, why)
     obj["metadata"].pop("resourceVersion", None)
 
 
-def _version(call: ResourceRequest, kind: BodyKind) -> Version:
-    """The version that a patched object says it has: usually the path's, but a patch may change it."""
-    versions = call.served.resource.versions
-    return next((each for each in versions if each.message == kind.message), call.served.version)
+def _version(request: ResourceRequest, kind: BodyKind) -> Version:
+    """The version of a patched object: the path's, unless the patch changes the apiVersion."""
+    versions = request.served.resource.versions
+    return next((each for each in versions if each.message == kind.message), request.served.version)
 
 
-async def receive(call: ResourceRequest) -> Patch:
+async def receive(request: ResourceRequest) -> Patch:
     """The request's body as a patch.
 
     Raises:
         StatusError: 400, 408, 413, 415.
     """
-    patch_type = TYPES.get(media_type(call.content_type))
-    if call.served.resource.is_custom and patch_type in (None, "strategic"):
+    patch_type = TYPES.get(media_type(request.content_type))
+    if request.served.resource.is_custom and patch_type in (None, "strategic"):
         raise http_errors.unsupported_custom_patch()
     if patch_type is None:
         raise http_errors.unsupported_patch()
-    return parse(await bodies.read(call.request), patch_type)
+    return parse(await bodies.read(request.http), patch_type)
 
 
 def parse(body: bytes, patch_type: PatchType) -> Patch:
     """The patch of a body.
 
     Raises:
-        StatusError: 400 for what is no patch of that type.
+        StatusError: 400 for an invalid patch of that type.
     """
     try:
         value = json_text.parse(body)
@@ -244,9 +239,8 @@ def parse(body: bytes, patch_type: PatchType) -> Patch:
     problems = tuple(f'duplicate field "{path}"' for path in _duplicates(value, ""))
     if patch_type == "json":
         operations = json_patch.parse(value)
-        return Patch(
-            patch_type, json_text.representable(operations), (*problems, *json_patch.unknown_fields(operations))
-        )
+        problems = (*problems, *json_patch.unknown_fields(operations))
+        return Patch(patch_type, json_text.representable(operations), problems)
     if value is None and patch_type == "strategic":
         return Patch(patch_type, {})
     if not isinstance(value, dict):
@@ -254,9 +248,8 @@ def parse(body: bytes, patch_type: PatchType) -> Patch:
     try:
         plain = json_text.plain(value)
     except DecodeError as error:
-        raise http_errors.bad_request(
-            f"error decoding patch: {error}" if patch_type == "merge" else str(error)
-        ) from None
+        text = f"error decoding patch: {error}" if patch_type == "merge" else str(error)
+        raise http_errors.bad_request(text) from None
     return Patch(patch_type, plain if patch_type == "strategic" else value, problems)
 
 
@@ -268,7 +261,7 @@ def _no_object(value: Any, patch_type: PatchType) -> StatusError:
 
 
 def _duplicates(value: Any, path: str) -> list[str]:
-    """The paths of members that stand twice, in the order of the text."""
+    """The paths of duplicate members, in the order of the text."""
     if isinstance(value, list):
         return [found for index, item in enumerate(value) for found in _duplicates(item, f"{path}[{index}]")]
     if not isinstance(value, dict):

@@ -1,10 +1,10 @@
-"""Requests for what another API server serves: sent there in the caller's name, and its answers back as they come.
+"""Proxies requests to other API servers on behalf of the user, and streams their responses back.
 
-Called by `dispatch`, once the caller is known and may do what it wants. Bodies of answers are passed on piece by piece,
-as fast as the client reads, so that watches work and large lists need no memory.
+Called by `dispatch` for authorized requests to groups and versions that an APIService of another server has. Response
+bodies are relayed chunk by chunk, as fast as the client reads, so that watches work and large lists need no memory.
 
-Source: upstream's kube-aggregator (proxy handler) and its upgrade-aware proxy: headers, refusals and their texts; the
-deadline of requests that are not meant to last. Differs: a connection cannot be upgraded (exec, WebSocket).
+Source: upstream's kube-aggregator (proxy handler) and its upgrade-aware proxy: headers, error texts; the deadline of
+requests that are not long-running. Differs: a connection cannot be upgraded (exec, WebSocket).
 """
 
 import asyncio
@@ -26,55 +26,55 @@ from podscaler.controlplane.aggregator.versions import Remote
 from podscaler.controlplane.apiserver.http import bodies, responses, streaming_response
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.apiserver.streaming.streams import Streams
-from podscaler.controlplane.auth.rules import Attributes
+from podscaler.controlplane.auth.authorizer import Attributes
 from podscaler.controlplane.registry.users import User
 
 Response = EncodedResponse | web.StreamResponse
 
 REQUEST_TIMEOUT_S = 60.0
-_LASTING_VERBS = frozenset({"watch", "proxy"})
-_LASTING_PARTS = frozenset({"attach", "exec", "log", "portforward", "proxy"})
+_LONG_RUNNING_VERBS = frozenset({"watch", "proxy"})
+_LONG_RUNNING_SUBRESOURCES = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 _PATH_SAFE = "/$&+,:;=@-_.~"
-"""What Go leaves as it is in paths."""
-_BODILESS = frozenset({204, 304})
+"""The characters that Go does not escape in paths."""
+_WITHOUT_BODY = frozenset({204, 304})
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Forwarded:
-    """A request to be handed on.
+class ProxiedRequest:
+    """A request to another API server.
 
     Attributes:
         path, query: decoded path, raw query.
-        user: for whom it is carried out.
-        wanted: what it wants to do.
+        user: the user on whose behalf it is sent.
     """
 
-    request: web.BaseRequest
+    http: web.BaseRequest
     path: str
     query: str
     user: User
-    wanted: Attributes
+    attributes: Attributes
 
     @property
-    def lasts(self) -> bool:
-        """Whether it may take as long as it likes."""
-        return self.wanted.verb in _LASTING_VERBS or self.wanted.subresource in _LASTING_PARTS
+    def is_long_running(self) -> bool:
+        """Whether the request has no deadline."""
+        verb, subresource = self.attributes.verb, self.attributes.subresource
+        return verb in _LONG_RUNNING_VERBS or subresource in _LONG_RUNNING_SUBRESOURCES
 
     @property
     def target(self) -> str:
-        """Path and query as they are sent: the path that was authorized, and no other way to write it."""
+        """Path and query as they are sent: escaped from the decoded path that was authorized."""
         path = quote(self.path, safe=_PATH_SAFE)
         pairs = sorted(parse_qsl(self.query, keep_blank_values=True), key=lambda pair: pair[0])
         return f"{path}?{urlencode(pairs, errors='surrogateescape')}" if pairs else path
 
 
-async def forward(aggregation: Aggregation, remote: Remote, asked: Forwarded, streams: Streams) -> Response:
-    """What the server answers; a text that says why not where it cannot be asked.
+async def forward(aggregation: Aggregation, remote: Remote, proxied: ProxiedRequest, streams: Streams) -> Response:
+    """The response of the other server; a plain-text error where it cannot be reached.
 
     Raises:
-        StatusError: 408, 413 for the body, 504 where the server takes too long.
+        StatusError: 408, 413 for the request body, 504 where the server exceeds `REQUEST_TIMEOUT_S`.
     """
     if not remote.is_available:
         return _failure("service unavailable")
@@ -83,33 +83,35 @@ async def forward(aggregation: Aggregation, remote: Remote, asked: Forwarded, st
     except Unreachable:
         return _failure("service unavailable")
     try:
-        answer = await _ask(aggregation, remote, address, asked)
+        received = await _send(aggregation, remote, address, proxied)
     except UnusableBundle as error:
         return _failure(str(error), 500)
     except (aiohttp.ClientError, OSError) as error:
         return _failure(f"error trying to reach service: {network_errors.of(error, *address, remote.server_name)}")
     try:
-        if 300 <= answer.status < 400 and "Location" in answer.headers:
+        if 300 <= received.status < 400 and "Location" in received.headers:
             text = "the backend attempted to redirect this request, which is not permitted"
             return EncodedResponse(text.encode(), 502, responses.TEXT)
-        response = await _begun(asked, answer)
-        await streams.until_stopped(_relay(asked, answer, response))
+        response = await _start_response(proxied, received)
+        await streams.until_stopped(_relay(proxied, received, response))
         return response
     finally:
-        answer.close()
+        received.close()
 
 
-async def _ask(aggregation: Aggregation, remote: Remote, address: Address, asked: Forwarded) -> aiohttp.ClientResponse:
-    """The head of the server's answer. Raises StatusError 408, 413, 504."""
-    body = await bodies.read(asked.request)
+async def _send(
+    aggregation: Aggregation, remote: Remote, address: Address, proxied: ProxiedRequest
+) -> aiohttp.ClientResponse:
+    """Send the request; returns the head of the response. Raises StatusError 408, 413, 504."""
+    body = await bodies.read(proxied.http)
     try:
-        async with asyncio.timeout(None if asked.lasts else REQUEST_TIMEOUT_S):
+        async with asyncio.timeout(None if proxied.is_long_running else REQUEST_TIMEOUT_S):
             return await aggregation.connections.send(
                 remote,
                 address,
-                method=asked.request.method,
-                path=asked.target,
-                headers=_headers(asked, address),
+                method=proxied.http.method,
+                path=proxied.target,
+                headers=_headers(proxied, address),
                 body=io.BytesIO(body) if body else None,
             )
     except aiohttp.ServerTimeoutError:  # while connecting
@@ -123,45 +125,40 @@ def _failure(text: str, status: int = 503) -> EncodedResponse:
     return EncodedResponse(f"{text}\n".encode(), status, responses.TEXT, headers={"X-Content-Type-Options": "nosniff"})
 
 
-def _headers(asked: Forwarded, address: Address) -> CIMultiDict[str]:
-    request = asked.request
+def _headers(proxied: ProxiedRequest, address: Address) -> CIMultiDict[str]:
+    request = proxied.http
     headers = identity.passed_on(request.headers)
-    headers.extend(identity.headers_of(asked.user))
-    before = request.headers.get("X-Forwarded-For")
-    peer = request.remote or ""
-    headers["X-Forwarded-For"] = f"{before}, {peer}" if before else peer
+    headers.extend(identity.headers_of(proxied.user))
+    previous, peer = request.headers.get("X-Forwarded-For"), request.remote or ""
+    headers["X-Forwarded-For"] = f"{previous}, {peer}" if previous else peer
     headers["X-Forwarded-Host"] = f"{address[0]}:{address[1]}"
     headers["X-Forwarded-Proto"] = "https"
-    headers["X-Forwarded-Uri"] = asked.target.partition("?")[0]
+    headers["X-Forwarded-Uri"] = proxied.target.partition("?")[0]
     return headers
 
 
-async def _begun(asked: Forwarded, answer: aiohttp.ClientResponse) -> web.StreamResponse:
-    """The response, with its head sent."""
-    headers = identity.passed_back(answer.headers)
+async def _start_response(proxied: ProxiedRequest, received: aiohttp.ClientResponse) -> web.StreamResponse:
+    """Send the head of the response to the client; returns the response."""
+    headers = identity.passed_back(received.headers)
     headers.setdefault("Cache-Control", "no-cache, private")
-    response = web.StreamResponse(status=answer.status, reason=answer.reason, headers=headers)
-    if "Content-Length" not in headers and asked.request.method != "HEAD" and answer.status not in _BODILESS:
+    response = web.StreamResponse(status=received.status, reason=received.reason, headers=headers)
+    if "Content-Length" not in headers and proxied.http.method != "HEAD" and received.status not in _WITHOUT_BODY:
         response.enable_chunked_encoding()
-    await response.prepare(asked.request)
-    if asked.lasts and (beginning := asked.request.get(streaming_response.BEGINNING)) is not None:
-        await beginning.tell()
+    await response.prepare(proxied.http)
+    if proxied.is_long_running:
+        await streaming_response.notify_start(proxied.http)
     return response
 
 
-async def _relay(asked: Forwarded, answer: aiohttp.ClientResponse, response: web.StreamResponse) -> None:
-    """Pass the body on; one that breaks off in the middle does so for the client, too."""
+async def _relay(proxied: ProxiedRequest, received: aiohttp.ClientResponse, response: web.StreamResponse) -> None:
+    """Relay the body; where the server closes the connection early, the client's is closed too."""
     try:
-        async with asyncio.timeout(None if asked.lasts else REQUEST_TIMEOUT_S):
-            async for chunk in answer.content.iter_any():
-                await _write(response, chunk)
+        async with asyncio.timeout(None if proxied.is_long_running else REQUEST_TIMEOUT_S):
+            async for chunk in received.content.iter_any():
+                async with asyncio.timeout(streaming_response.WRITE_TIMEOUT_S):
+                    await response.write(chunk)
         await response.write_eof()
     except (aiohttp.ClientError, OSError) as error:
-        _log.info("%s %s broke off: %r", asked.request.method, asked.path, error)
-        if asked.request.transport is not None:
-            asked.request.transport.abort()
-
-
-async def _write(response: web.StreamResponse, chunk: bytes) -> None:
-    async with asyncio.timeout(streaming_response.WRITE_TIMEOUT_S):
-        await response.write(chunk)
+        _log.info("%s %s broke off: %r", proxied.http.method, proxied.path, error)
+        if proxied.http.transport is not None:
+            proxied.http.transport.abort()

@@ -1,34 +1,83 @@
-"""GET of objects and lists.
+"""GET of objects and lists: stored ones from memory, computed ones (PodMetrics, NodeMetrics) from their provider.
 
-Called by `dispatch`. They come from memory and cost a lookup; objects that are not stored are `computed_objects`'s.
+Called by `dispatch`. Computed objects are those whose record says `stored=False`; they have no resourceVersion.
+
+Source: the metrics.k8s.io API. Differs: metrics-server's 404 names the kind, `podmetrics.metrics.k8s.io`.
 """
 
+from podscaler.api.resource import api_errors
+from podscaler.api.resource.resources import Object
+from podscaler.base.errors import StatusError
 from podscaler.controlplane.apiserver.http import http_errors, names, queries, rendering
-from podscaler.controlplane.apiserver.http.resource_request import Plane, ResourceRequest
+from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
+from podscaler.controlplane.registry.providers import VirtualObjects
+from podscaler.controlplane.storage import entries, selecting
+from podscaler.controlplane.storage.entries import Entry
+from podscaler.controlplane.storage.listing import ListPage
 
 
-async def get(plane: Plane, call: ResourceRequest) -> EncodedResponse:
-    """One object.
+async def get(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
+    """The response with one stored object.
 
     Raises:
         StatusError: 400, 404, 406, 500, 504.
     """
-    path = call.path
-    names.check_in_path(path.name)
-    if call.query.flag("export"):
+    path = request.path
+    names.check_path_name(path.name)
+    if request.query.flag("export"):
         raise http_errors.bad_request("the export parameter, deprecated since v1.14, is no longer supported")
-    version = call.query.text("resourceVersion")
-    entry = plane.objects.get(call.key, path.namespace, path.name, resource_version=version)
-    return await rendering.one(plane, call, entry)
+    version = request.query.text("resourceVersion")
+    entry = server.objects.get(request.key, path.namespace, path.name, resource_version=version)
+    return await rendering.one(server, request, entry)
 
 
-async def list_all(plane: Plane, call: ResourceRequest) -> EncodedResponse:
-    """The objects of a namespace, or of all.
+async def list_all(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
+    """The response with the stored objects of a namespace, or of all.
 
     Raises:
         StatusError: 400, 406, 410, 422, 504.
     """
-    options = queries.list_options(call.query)
-    found = plane.objects.list(call.key, call.path.namespace, options=options)
-    return await rendering.page(plane, call, found)
+    options = queries.list_options(request.query)
+    page = server.objects.list(request.key, request.path.namespace, options=options)
+    return await rendering.page(server, request, page)
+
+
+async def get_computed(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
+    """The response with one computed object.
+
+    Raises:
+        StatusError: 404, 406, 503 without a provider.
+    """
+    path = request.path
+    found = _provider(server, request).get(path.namespace, path.name)
+    if found is None:
+        raise api_errors.not_found(request.served.resource, path.name)
+    return await rendering.one(server, request, _entry(request, found))
+
+
+async def list_computed(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
+    """The response with the computed objects of a namespace (or of all) that match the selectors.
+
+    Raises:
+        StatusError: 400, 406, 503 without a provider.
+    """
+    namespace = request.path.namespace
+    selection = selecting.selection(request.served.resource, namespace, queries.list_options(request.query))
+    found = [_entry(request, obj) for obj in _provider(server, request).list(namespace)]
+    selected = sorted((entry for entry in found if selection.matches(entry)), key=lambda entry: entry.key)
+    return await rendering.page(server, request, ListPage(selected, 0))
+
+
+def _provider(server: ServerContext, request: ResourceRequest) -> VirtualObjects:
+    provider = server.parts.virtual.get(request.key)
+    if provider is None:
+        text = "the server is currently unable to handle the request"
+        raise StatusError(text, code=503, reason="ServiceUnavailable", details={})
+    return provider
+
+
+def _entry(request: ResourceRequest, obj: Object) -> Entry:
+    """A computed object as an entry of revision 0, with kind and apiVersion of the request."""
+    type_meta = {"kind": request.served.resource.kind, "apiVersion": request.served.api_version}
+    return entries.from_object(request.key, {**type_meta, **obj, **type_meta, "metadata": dict(obj["metadata"])}, 0)

@@ -1,7 +1,7 @@
-"""Selectors in questions about access: what is wrong with them, and which cannot be understood.
+"""Validates the label and field selectors of access reviews.
 
-Called by `reviews`. Roles do not look at selectors, so that an answer never depends on one; the asker is told all the
-same. An operator that is not known is no fault: newer clients may have more.
+Called by `reviews`. RBAC ignores selectors, so the result of a review never depends on one; errors and unparsable
+selectors are reported all the same. As upstream, an unknown operator is no error: newer clients may have more.
 
 Source: upstream's validation of authorization.k8s.io/v1 ResourceAttributes, and its evaluation errors.
 """
@@ -18,30 +18,30 @@ _TAKES_VALUES = ("In", "NotIn")
 _TAKES_NONE = ("Exists", "DoesNotExist")
 
 
-def faults(wanted: Mapping[str, Any]) -> list[FieldError]:
-    """What is wrong with the selectors of `resourceAttributes`."""
+def errors(attributes: Mapping[str, Any]) -> list[FieldError]:
+    """The field errors of the selectors in `resourceAttributes`."""
     found: list[FieldError] = []
-    for part, key_faults in (("fieldSelector", _field_key_faults), ("labelSelector", _label_key_faults)):
-        selector = wanted.get(part)
+    for part, key_errors in (("fieldSelector", _field_key_errors), ("labelSelector", _label_key_errors)):
+        selector = attributes.get(part)
         if selector is not None:
-            found += _faults_of(selector, f"{_PATH}.{part}", key_faults)
+            found += _selector_errors(selector, f"{_PATH}.{part}", key_errors)
     return found
 
 
-def evaluation_error(wanted: Mapping[str, Any]) -> str:
-    """Which selectors are ignored, in upstream's words; empty where none is."""
-    told = []
+def evaluation_error(attributes: Mapping[str, Any]) -> str:
+    """Upstream's text about the selectors that are ignored; empty where none is."""
+    texts = []
     for part, parse in (("fieldSelector", field_selectors.parse), ("labelSelector", selectors.parse)):
-        selector = wanted.get(part) or {}
+        selector = attributes.get(part) or {}
         operators = [each.get("operator", "") for each in selector.get("requirements") or []]
         unknown = [operator for operator in operators if operator not in _TAKES_VALUES + _TAKES_NONE]
-        if unknown or not _is_read(parse, selector.get("rawSelector", "")):
+        if unknown or not _parses(parse, selector.get("rawSelector", "")):
             partially = "partially " if len(unknown) < len(operators) else ""
-            told.append(f"{_PATH}.{part} {partially}ignored due to parse error")
-    return "; ".join(told)
+            texts.append(f"{_PATH}.{part} {partially}ignored due to parse error")
+    return "; ".join(texts)
 
 
-def _is_read(parse: Callable[[str], object], text: str) -> bool:
+def _parses(parse: Callable[[str], object], text: str) -> bool:
     try:
         parse(text)
     except ValueError:
@@ -49,8 +49,8 @@ def _is_read(parse: Callable[[str], object], text: str) -> bool:
     return True
 
 
-def _faults_of(
-    selector: Mapping[str, Any], path: str, key_faults: Callable[[str, str], list[FieldError]]
+def _selector_errors(
+    selector: Mapping[str, Any], path: str, key_errors: Callable[[str, str], list[FieldError]]
 ) -> list[FieldError]:
     raw, requirements = selector.get("rawSelector", ""), selector.get("requirements") or []
     if raw and requirements:
@@ -61,20 +61,20 @@ def _faults_of(
     found: list[FieldError] = []
     for index, requirement in enumerate(requirements):
         at = f"{path}.requirements[{index}]"
-        found += key_faults(requirement.get("key", ""), f"{at}.key")
-        found += _value_faults(requirement, f"{at}.values")
+        found += key_errors(requirement.get("key", ""), f"{at}.key")
+        found += _value_errors(requirement, f"{at}.values")
     return found
 
 
-def _field_key_faults(key: str, path: str) -> list[FieldError]:
+def _field_key_errors(key: str, path: str) -> list[FieldError]:
     return [] if key else [field.required(path, "must be specified")]
 
 
-def _label_key_faults(key: str, path: str) -> list[FieldError]:
+def _label_key_errors(key: str, path: str) -> list[FieldError]:
     return [field.invalid(path, key, text) for text in names.label_key_faults(key)]
 
 
-def _value_faults(requirement: Mapping[str, Any], path: str) -> list[FieldError]:
+def _value_errors(requirement: Mapping[str, Any], path: str) -> list[FieldError]:
     operator, values = requirement.get("operator", ""), requirement.get("values") or []
     if operator in _TAKES_VALUES and not values:
         return [field.required(path, "must be specified when `operator` is 'In' or 'NotIn'")]

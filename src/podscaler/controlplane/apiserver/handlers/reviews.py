@@ -1,6 +1,6 @@
-"""Questions about access: who am I, may I do this, what may I do, whose token is this.
+"""Token and access reviews: TokenReview, SelfSubjectReview and the SubjectAccessReviews.
 
-Called by `dispatch` for POSTs to the review resources, which are answered and never stored.
+Called by `dispatch` for POSTs to the review resources; reviews are evaluated and returned, never stored.
 
 Source: authentication.k8s.io/v1 and authorization.k8s.io/v1, upstream's validation of them.
 """
@@ -16,9 +16,10 @@ from podscaler.api.resource.resources import Object
 from podscaler.base.clock import rfc3339
 from podscaler.controlplane.apiserver.handlers import review_selectors
 from podscaler.controlplane.apiserver.http import http_errors
+from podscaler.controlplane.auth.account_tokens import DEFAULT_AUDIENCES, TokenError
+from podscaler.controlplane.auth.authenticator import Authenticator
+from podscaler.controlplane.auth.authorizer import Attributes, Authorizer, aggregated
 from podscaler.controlplane.auth.policy_rules import EVERYTHING, PolicyRule
-from podscaler.controlplane.auth.rules import Attributes, Authorizer, aggregated
-from podscaler.controlplane.auth.tokens import Authenticator, TokenFault
 from podscaler.controlplane.registry.users import MASTERS, User
 
 _AUTHENTICATION = "authentication.k8s.io"
@@ -26,8 +27,8 @@ _AUTHORIZATION = "authorization.k8s.io"
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
-    """Who asks, and those who know the answers."""
+class ReviewContext:
+    """The user who sent a review, and what evaluates it."""
 
     user: User
     authenticator: Authenticator
@@ -37,43 +38,43 @@ class Asking:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """One kind of question.
+    """One kind of review.
 
     Attributes:
         message: the schema's name.
-        answer: from the asked object (which it may complete) and who asks to its `status`; may raise StatusError.
+        evaluate: from the review (which it may complete) and its context to its `status`. Raises StatusError.
     """
 
     group: str
     plural: str
     kind: str
     message: str
-    answer: Callable[[Object, Asking], Object]
+    evaluate: Callable[[Object, ReviewContext], Object]
     namespaced: bool = False
 
     @property
-    def offer(self) -> CreateOnly:
-        """The question as OpenAPI documents describe it."""
+    def endpoint(self) -> CreateOnly:
+        """The resource as OpenAPI documents describe it."""
         return CreateOnly(self.group, "v1", self.plural, self.kind, self.message, self.namespaced)
 
     @property
     def singular(self) -> str:
-        """The name of one."""
+        """The singular name, for discovery."""
         return self.kind.lower()
 
 
-def _self_subject(review: Object, asking: Asking) -> Object:
-    review["metadata"] = {"creationTimestamp": rfc3339(asking.now_ns)}
-    return {"userInfo": user_info(asking.user)}
+def _self_subject(review: Object, context: ReviewContext) -> Object:
+    review["metadata"] = {"creationTimestamp": rfc3339(context.now_ns)}
+    return {"userInfo": user_info(context.user)}
 
 
-def _token(review: Object, asking: Asking) -> Object:
+def _token(review: Object, context: ReviewContext) -> Object:
     spec = _spec(review)
     if not spec.get("token"):
         raise http_errors.bad_request("token is required for TokenReview in authentication")
-    audiences = list(spec.get("audiences") or asking.authenticator.audiences)
-    found = asking.authenticator.user_of_token(spec["token"], audiences)
-    if isinstance(found, TokenFault):
+    audiences = list(spec.get("audiences") or DEFAULT_AUDIENCES)
+    found = context.authenticator.user_of_token(spec["token"], audiences)
+    if isinstance(found, TokenError):
         return {"user": {}, "error": found.message}
     common = [audience for audience in audiences if audience in found.audiences]
     if not common:
@@ -81,41 +82,41 @@ def _token(review: Object, asking: Asking) -> Object:
     return {"authenticated": True, "user": user_info(found.user), "audiences": common}
 
 
-def _self_access(review: Object, asking: Asking) -> Object:
+def _self_access(review: Object, context: ReviewContext) -> Object:
     spec = _spec(review)
-    _check(_attribute_faults(spec) + _metadata_faults(review))
-    return _judged(spec, asking.user, asking.authorizer)
+    _raise_if(_attribute_errors(spec) + _metadata_errors(review))
+    return _access_status(spec, context.user, context.authorizer)
 
 
-def _subject_access(review: Object, asking: Asking) -> Object:
+def _subject_access(review: Object, context: ReviewContext) -> Object:
     spec = _spec(review)
-    _check(_attribute_faults(spec) + _subject_faults(spec) + _metadata_faults(review))
-    return _judged(spec, _subject(spec), asking.authorizer)
+    _raise_if(_attribute_errors(spec) + _subject_errors(spec) + _metadata_errors(review))
+    return _access_status(spec, _subject(spec), context.authorizer)
 
 
-def _local_access(review: Object, asking: Asking) -> Object:
+def _local_access(review: Object, context: ReviewContext) -> Object:
     spec = _spec(review)
     namespace = (review.get("metadata") or {}).get("namespace", "")
-    faults = _attribute_faults(spec) + _subject_faults(spec) + _metadata_faults(review, but_namespace=True)
-    wanted = spec.get("resourceAttributes")
-    if wanted is not None and wanted.get("namespace", "") != namespace:
+    errors = _attribute_errors(spec) + _subject_errors(spec) + _metadata_errors(review, but_namespace=True)
+    resource_attributes = spec.get("resourceAttributes")
+    if resource_attributes is not None and resource_attributes.get("namespace", "") != namespace:
         path = "spec.resourceAttributes.namespace"
-        faults.append(field.invalid(path, wanted.get("namespace", ""), "must match metadata.namespace"))
-    if (on_path := spec.get("nonResourceAttributes")) is not None:
+        errors.append(field.invalid(path, resource_attributes.get("namespace", ""), "must match metadata.namespace"))
+    if (non_resource_attributes := spec.get("nonResourceAttributes")) is not None:
         text = "disallowed on this kind of request"
-        faults.append(field.invalid("spec.nonResourceAttributes", _go_path(on_path), text))
-    _check(faults)
-    return _judged(spec, _subject(spec), asking.authorizer)
+        errors.append(field.invalid("spec.nonResourceAttributes", _go_path(non_resource_attributes), text))
+    _raise_if(errors)
+    return _access_status(spec, _subject(spec), context.authorizer)
 
 
-def _self_rules(review: Object, asking: Asking) -> Object:
+def _self_rules(review: Object, context: ReviewContext) -> Object:
     namespace = _spec(review).get("namespace", "")
     if not namespace:
         raise http_errors.bad_request("no namespace on request")
-    rules, errors = asking.authorizer.policy.rules(asking.user, namespace)
-    if MASTERS in asking.user.groups and not rules:
+    rules, errors = context.authorizer.policy.rules(context.user, namespace)
+    if MASTERS in context.user.groups and not rules:
         rules = list(EVERYTHING)
-    review["spec"] = {}  # upstream answers without the namespace
+    review["spec"] = {}  # upstream returns it without the namespace
     status: Object = {
         "resourceRules": [_resource_rule(rule) for rule in rules if rule.resources],
         "nonResourceRules": [rule.to_object() for rule in rules if rule.urls],
@@ -134,53 +135,53 @@ def _spec(review: Object) -> Mapping[str, Any]:
 
 
 def _subject(spec: Mapping[str, Any]) -> User:
-    """The user that a review is about: with the groups that it states and no others."""
+    """The user that a review is about, with the groups that it states only."""
     extra = spec.get("extra") or {}
     return User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""), extra, is_known=False)
 
 
-def _judged(spec: Mapping[str, Any], user: User, authorizer: Authorizer) -> Object:
+def _access_status(spec: Mapping[str, Any], user: User, authorizer: Authorizer) -> Object:
     decision = authorizer.decide(user, _attributes(spec))
-    told = {
+    texts = {
         "reason": decision.reason,
         "evaluationError": review_selectors.evaluation_error(spec.get("resourceAttributes") or {}),
     }
-    return {"allowed": decision.allowed} | {name: text for name, text in told.items() if text}
+    return {"allowed": decision.allowed} | {name: text for name, text in texts.items() if text}
 
 
 def _attributes(spec: Mapping[str, Any]) -> Attributes:
-    wanted = spec.get("resourceAttributes")
-    if wanted is None:
-        on_path = spec.get("nonResourceAttributes") or {}
-        return Attributes(on_path.get("verb", ""), path=on_path.get("path", ""))
-    names = ("group", "resource", "subresource", "namespace", "name")
-    return Attributes(wanted.get("verb", ""), **{name: wanted.get(name, "") for name in names})
+    resource_attributes = spec.get("resourceAttributes")
+    if resource_attributes is None:
+        non_resource_attributes = spec.get("nonResourceAttributes") or {}
+        return Attributes(non_resource_attributes.get("verb", ""), path=non_resource_attributes.get("path", ""))
+    names = ("verb", "group", "resource", "subresource", "namespace", "name")
+    return Attributes(**{name: resource_attributes.get(name, "") for name in names})
 
 
 _EXACTLY_ONE = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
 
 
-def _attribute_faults(spec: Mapping[str, Any]) -> list[FieldError]:
-    wanted, on_path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
-    if wanted is not None and on_path is not None:
-        return [field.invalid("spec", _go_path(on_path), _EXACTLY_ONE)]
-    if wanted is None:
-        return [field.invalid("spec", None, _EXACTLY_ONE)] if on_path is None else []
-    return review_selectors.faults(wanted)
+def _attribute_errors(spec: Mapping[str, Any]) -> list[FieldError]:
+    resource_attributes, non_resource_attributes = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if resource_attributes is not None and non_resource_attributes is not None:
+        return [field.invalid("spec", _go_path(non_resource_attributes), _EXACTLY_ONE)]
+    if resource_attributes is None:
+        return [field.invalid("spec", None, _EXACTLY_ONE)] if non_resource_attributes is None else []
+    return review_selectors.errors(resource_attributes)
 
 
-def _go_path(on_path: Mapping[str, Any]) -> Object:
-    """Attributes of a path as upstream's messages show them: its internal type has the Go names of fields."""
-    return {"Path": on_path.get("path", ""), "Verb": on_path.get("verb", "")}
+def _go_path(non_resource_attributes: Mapping[str, Any]) -> Object:
+    """`nonResourceAttributes` as upstream's messages show them, with the field names of its Go type."""
+    return {"Path": non_resource_attributes.get("path", ""), "Verb": non_resource_attributes.get("verb", "")}
 
 
-def _subject_faults(spec: Mapping[str, Any]) -> list[FieldError]:
+def _subject_errors(spec: Mapping[str, Any]) -> list[FieldError]:
     if spec.get("user") or spec.get("groups"):
         return []
     return [field.invalid("spec.user", "", "at least one of user or group must be specified")]
 
 
-def _metadata_faults(review: Object, *, but_namespace: bool = False) -> list[FieldError]:
+def _metadata_errors(review: Object, *, but_namespace: bool = False) -> list[FieldError]:
     metadata = {name: value for name, value in (review.get("metadata") or {}).items() if value}
     metadata.pop("managedFields", None)
     if but_namespace:
@@ -191,10 +192,10 @@ def _metadata_faults(review: Object, *, but_namespace: bool = False) -> list[Fie
     return [field.invalid("metadata", metadata, text)]
 
 
-def _check(faults: list[FieldError]) -> None:
-    """Raise StatusError 422 if there are faults; upstream does not name the kind."""
-    if faults:
-        raise field.refusal(group=_AUTHORIZATION, kind="", name="", errors=faults)
+def _raise_if(errors: list[FieldError]) -> None:
+    """Raise StatusError 422 if there are errors; as upstream, without the kind."""
+    if errors:
+        raise field.refusal(group=_AUTHORIZATION, kind="", name="", errors=errors)
 
 
 def user_info(user: User) -> Object:
@@ -208,42 +209,16 @@ def user_info(user: User) -> Object:
     return info
 
 
+def _review(group: str, kind: str, evaluate: Callable[[Object, ReviewContext], Object], **options: bool) -> Review:
+    message = f"{group.partition('.')[0]}/v1.{kind}"
+    return Review(group, f"{kind.lower()}s", kind, message, evaluate, **options)
+
+
 REVIEWS = (
-    Review(
-        _AUTHENTICATION,
-        "selfsubjectreviews",
-        "SelfSubjectReview",
-        "authentication/v1.SelfSubjectReview",
-        _self_subject,
-    ),
-    Review(_AUTHENTICATION, "tokenreviews", "TokenReview", "authentication/v1.TokenReview", _token),
-    Review(
-        _AUTHORIZATION,
-        "localsubjectaccessreviews",
-        "LocalSubjectAccessReview",
-        "authorization/v1.LocalSubjectAccessReview",
-        _local_access,
-        namespaced=True,
-    ),
-    Review(
-        _AUTHORIZATION,
-        "selfsubjectaccessreviews",
-        "SelfSubjectAccessReview",
-        "authorization/v1.SelfSubjectAccessReview",
-        _self_access,
-    ),
-    Review(
-        _AUTHORIZATION,
-        "selfsubjectrulesreviews",
-        "SelfSubjectRulesReview",
-        "authorization/v1.SelfSubjectRulesReview",
-        _self_rules,
-    ),
-    Review(
-        _AUTHORIZATION,
-        "subjectaccessreviews",
-        "SubjectAccessReview",
-        "authorization/v1.SubjectAccessReview",
-        _subject_access,
-    ),
+    _review(_AUTHENTICATION, "SelfSubjectReview", _self_subject),
+    _review(_AUTHENTICATION, "TokenReview", _token),
+    _review(_AUTHORIZATION, "LocalSubjectAccessReview", _local_access, namespaced=True),
+    _review(_AUTHORIZATION, "SelfSubjectAccessReview", _self_access),
+    _review(_AUTHORIZATION, "SelfSubjectRulesReview", _self_rules),
+    _review(_AUTHORIZATION, "SubjectAccessReview", _subject_access),
 )

@@ -1,6 +1,6 @@
-"""The scale subresource over HTTP: GET, PUT and PATCH of an autoscaling/v1 Scale.
+"""The scale subresource: GET, PUT and PATCH of an autoscaling/v1 Scale.
 
-Called by `app`; what a Scale means for its object is decided by `objects`.
+Called by `dispatch`; `registry.objects` converts between a Scale and its object.
 """
 
 from functools import partial
@@ -10,11 +10,11 @@ from podscaler.api.resource.resources import Object
 from podscaler.api.schema import canonical, restoring
 from podscaler.controlplane.apiserver.handlers import applying, writes
 from podscaler.controlplane.apiserver.handlers.applying import ApplyTarget
-from podscaler.controlplane.apiserver.handlers.patching import Patching, receive
-from podscaler.controlplane.apiserver.http import bodies, field_manager, names, queries, rendering
+from podscaler.controlplane.apiserver.handlers.patching import Patcher, receive
+from podscaler.controlplane.apiserver.http import names, queries, rendering
 from podscaler.controlplane.apiserver.http.bodies import BodyKind
 from podscaler.controlplane.apiserver.http.negotiation import media_type
-from podscaler.controlplane.apiserver.http.resource_request import Plane, ResourceRequest
+from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.registry import field_managers, scale_field_managers
 from podscaler.controlplane.storage.options import UpdateOptions
@@ -23,103 +23,100 @@ SCALE = BodyKind("autoscaling/v1", "Scale", "autoscaling/v1.Scale")
 OLD_SCALES = tuple(
     BodyKind(version, "Scale", SCALE.message) for version in ("extensions/v1beta1", "apps/v1beta1", "apps/v1beta2")
 )
-"""Scales of versions that no path has any more: they can be decoded, and are refused for their version."""
+"""Scales of removed versions: they are decoded, and are errors for their version."""
 _APPLICABLE = ApplyTarget(SCALE, scale_field_managers.KIND, partial(restoring.decoded, message=SCALE.message))
 
 
-async def get(plane: Plane, call: ResourceRequest) -> EncodedResponse:
-    """The scale of an object.
+async def get(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
+    """The response with the scale of an object.
 
     Raises:
         StatusError: 400, 404, 406.
     """
-    path = call.path
-    names.check_in_path(path.name)
-    return await _answer(plane, call, plane.objects.get_scale(call.key, path.namespace, path.name))
+    path = request.path
+    names.check_path_name(path.name)
+    return await _scale_response(server, request, server.objects.get_scale(request.key, path.namespace, path.name))
 
 
-async def replace(plane: Plane, call: ResourceRequest) -> EncodedResponse:
+async def replace(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
     """Set the scale of an object.
 
     Raises:
-        StatusError: 400, 404, 406, 409, 413, 415, 422, 500.
+        StatusError: 400, 404, 406, 408, 409, 413, 415, 422, 500.
     """
-    path = call.path
-    names.check_in_path(path.name)
-    options = queries.write_options(call.query, "UpdateOptions")
-    body = await bodies.read(call.request)
-    validation = options.field_validation
-    received = bodies.decode(body, call.content_type, SCALE, plane.kinds, validation=validation)
-    call.warnings.extend(received.warnings)
-    bodies.check_version(received, SCALE)
-    wanted = received.obj
-    names.settle_namespace(wanted, path.namespace)
-    names.check_name(wanted, path.name)
-    update = UpdateOptions("", writes.preconditions_of(wanted), options.dry_run, field_manager.of(call, options))
-    scale = await plane.objects.update_scale(call.key, path.namespace, path.name, lambda _scale: wanted, options=update)
-    return await _answer(plane, call, scale)
+    path = request.path
+    names.check_path_name(path.name)
+    options = queries.write_options(request.query, "UpdateOptions")
+    new = (await request.receive(SCALE, server.kinds, options)).obj
+    names.set_namespace(new, path.namespace)
+    names.check_name(new, path.name)
+    update = UpdateOptions("", writes.preconditions_of(new), options.dry_run, request.author(options))
+    scale = await server.objects.update_scale(
+        request.key, path.namespace, path.name, lambda _scale: new, options=update
+    )
+    return await _scale_response(server, request, scale)
 
 
-async def patch(plane: Plane, call: ResourceRequest) -> EncodedResponse:
+async def patch(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
     """Patch the scale of an object.
 
     Raises:
-        StatusError: 400, 404, 406, 409, 413, 415, 422, 500.
+        StatusError: 400, 404, 406, 408, 409, 413, 415, 422, 500.
     """
-    path = call.path
-    names.check_in_path(path.name)
-    if media_type(call.content_type) == applying.APPLY:
-        return await _apply(plane, call)
-    options = queries.patch_options(call.query, applies=False)
-    patching = Patching(await receive(call), SCALE, plane.kinds, options.field_validation, call.warnings)
-    update = UpdateOptions(dry_run=options.dry_run, author=field_manager.of(call, options))
+    path = request.path
+    names.check_path_name(path.name)
+    if media_type(request.content_type) == applying.APPLY:
+        return await _apply(server, request)
+    options = queries.patch_options(request.query, applies=False)
+    patcher = Patcher(await receive(request), SCALE, server.kinds, options.field_validation, request.warnings)
+    update = UpdateOptions(dry_run=options.dry_run, author=request.author(options))
 
     def change(scale: Object) -> Object:
-        patched = patching.decoded(scale)[0]
+        patched = patcher.decoded(scale)[0]
         names.check_name(patched, path.name)
-        _check_uid(call, patched, scale["metadata"]["uid"])
+        _check_uid(request, patched, scale["metadata"]["uid"])
         return patched
 
-    scale = await plane.objects.update_scale(call.key, path.namespace, path.name, change, options=update)
-    return await _answer(plane, call, scale)
+    scale = await server.objects.update_scale(request.key, path.namespace, path.name, change, options=update)
+    return await _scale_response(server, request, scale)
 
 
-def _check_uid(call: ResourceRequest, patched: Object, uid: str) -> None:
-    """Refuse (409) a patch for an object that has another uid."""
+def _check_uid(request: ResourceRequest, patched: Object, uid: str) -> None:
+    """Check that a patched Scale has the uid of the object. Raises StatusError 409 otherwise."""
     named = patched["metadata"].get("uid", uid)
     if named != uid:
         why = f"Precondition failed: UID in precondition: {named}, UID in object meta: {uid}"
-        raise api_errors.subresource_conflict(call.served.resource, "scale", call.path.name, why)
+        raise api_errors.subresource_conflict(request.served.resource, "scale", request.path.name, why)
 
 
-async def _apply(plane: Plane, call: ResourceRequest) -> EncodedResponse:
-    path = call.path
-    application = await applying.receive(call, _APPLICABLE, plane.clock.now_ns())
+async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
+    path = request.path
+    application = await applying.receive(request, _APPLICABLE, server.clock.now_ns())
 
     def change(scale: Object) -> Object:
         entries = field_managers.take_entries(scale) or []
         live = canonical.canonical(scale, SCALE.message)
-        wanted = application.applied(live, entries, call.warnings)
-        if call.served.resource.is_custom:
-            _check_custom(live, wanted)
-        names.check_name(wanted, path.name)
-        names.settle_namespace(wanted, path.namespace)
-        return wanted
+        new = application.applied(live, entries, request.warnings)
+        if request.served.resource.is_custom:
+            _check_custom(live, new)
+        names.check_name(new, path.name)
+        names.set_namespace(new, path.namespace)
+        return new
 
     update = UpdateOptions(dry_run=application.options.dry_run, author=None)
-    scale = await plane.objects.update_scale(call.key, path.namespace, path.name, change, options=update)
-    return await _answer(plane, call, scale)
+    scale = await server.objects.update_scale(request.key, path.namespace, path.name, change, options=update)
+    return await _scale_response(server, request, scale)
 
 
-def _check_custom(live: Object, wanted: Object) -> None:
-    """Refuse (500) what upstream cannot do: a configuration that changes the Scale of a custom resource."""
-    metadata = {name: value for name, value in wanted["metadata"].items() if name != "managedFields"}
-    if canonical.canonical({**wanted, "metadata": metadata}, SCALE.message) != live:
+def _check_custom(live: Object, new: Object) -> None:
+    """Check that apply does not change the Scale of a custom resource. Raises StatusError 500 as upstream."""
+    metadata = {name: value for name, value in new["metadata"].items() if name != "managedFields"}
+    if canonical.canonical({**new, "metadata": metadata}, SCALE.message) != live:
         raise api_errors.unnamed_failure(
             f"failed to convert new object (/{metadata.get('name', '')}; autoscaling/v1, Kind=Scale) "
             "to proper version: request to convert CR to an invalid group/version: autoscaling/v1"
         )
 
 
-async def _answer(plane: Plane, call: ResourceRequest, scale: Object) -> EncodedResponse:
-    return await rendering.plain_object(call, scale, scaling.PRINTER, clock=plane.clock)
+async def _scale_response(server: ServerContext, request: ResourceRequest, scale: Object) -> EncodedResponse:
+    return await rendering.plain_object(server, request, scale, scaling.PRINTER)

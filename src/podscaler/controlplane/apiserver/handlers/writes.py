@@ -1,103 +1,76 @@
 """POST and PUT of objects and their status.
 
-Called by `dispatch`. The body is decoded in the version of the path, defaulted, turned into the storage version and
-handed to `objects`, where everything else is decided.
+Called by `dispatch`. The body is decoded in the version of the path, defaulted, converted to the storage version and
+passed to `registry.objects`, which validates and stores it.
 """
 
 from podscaler.api.resource.resources import Object, Version
 from podscaler.api.text.json_text import DecodeError
-from podscaler.controlplane.apiserver.handlers import owners
-from podscaler.controlplane.apiserver.http import bodies, field_manager, http_errors, names, queries, rendering
-from podscaler.controlplane.apiserver.http.bodies import DecodedBody
+from podscaler.controlplane.apiserver.http import http_errors, names, queries, rendering
 from podscaler.controlplane.apiserver.http.queries import WriteOptions
-from podscaler.controlplane.apiserver.http.resource_request import Plane, ResourceRequest
+from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
-from podscaler.controlplane.auth.rules import Attributes
-from podscaler.controlplane.registry import acting
 from podscaler.controlplane.registry.writing import Replacement
 from podscaler.controlplane.storage.options import Preconditions, UpdateOptions
 
+_DUPLICATE_OWNERS = ".metadata.ownerReferences contains duplicate entries"
+_PATCHED = f"{_DUPLICATE_OWNERS} after mutating admission happens"
+_ADVICE = "API server dedups owner references in 1.20+, and may reject such requests as early as 1.24"
 
-async def create(plane: Plane, call: ResourceRequest) -> EncodedResponse:
+
+async def create(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
     """Create an object.
 
     Raises:
-        StatusError: 400, 403, 404, 406, 409, 413, 415, 422, 500.
+        StatusError: 400, 403, 404, 406, 408, 409, 413, 415, 422, 500.
     """
-    options = queries.write_options(call.query, "CreateOptions")
-    received = await receive(plane, call, options)
-    names.settle_namespace(received.obj, call.path.namespace)
-    owners.merge_repeated(received.obj, call.warnings)
-    stored = to_storage(call.served.version, received.obj)
-    author = field_manager.of(call, options)
-    entry = await plane.objects.create(call.key, stored, dry_run=options.dry_run, author=author)
-    call.warn(entry, None)
-    return await rendering.one(plane, call, entry, status=201)
+    options = queries.write_options(request.query, "CreateOptions")
+    received = await request.receive(request.kind, server.kinds, options)
+    names.set_namespace(received.obj, request.path.namespace)
+    remove_duplicate_owners(received.obj, request.warnings)
+    return await _create(server, request, to_storage(request.served.version, received.obj), options)
 
 
-async def replace(plane: Plane, call: ResourceRequest) -> EncodedResponse:
-    """Replace an object, or (by the path) its status.
+async def replace(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
+    """Replace an object, or the status of one; objects of some kinds are created where they are missing.
 
     Raises:
-        StatusError: 400, 404, 406, 409, 413, 415, 422, 500.
+        StatusError: 400, 403, 404, 406, 408, 409, 413, 415, 422, 500.
     """
-    path = call.path
-    names.check_in_path(path.name)
-    options = queries.write_options(call.query, "UpdateOptions")
-    received = await receive(plane, call, options)
-    names.settle_namespace(received.obj, path.namespace)
-    owners.merge_repeated(received.obj, call.warnings)
+    path = request.path
+    names.check_path_name(path.name)
+    options = queries.write_options(request.query, "UpdateOptions")
+    received = await request.receive(request.kind, server.kinds, options)
+    names.set_namespace(received.obj, path.namespace)
+    remove_duplicate_owners(received.obj, request.warnings)
     names.check_name(received.obj, path.name)
-    wanted = to_storage(call.served.version, received.obj)
-    update = UpdateOptions(path.subresource, preconditions_of(wanted), options.dry_run, field_manager.of(call, options))
-    if _creates(plane, call):
-        return await _create_at(plane, call, wanted, options)
-    change = Replacement(wanted)
-    entry = await plane.objects.update(call.key, path.namespace, path.name, change, options=update)
-    if call.may_warn and change.replaced is not None:
-        call.warn(entry, change.replaced.decode())
-    return await rendering.one(plane, call, entry)
+    new = to_storage(request.served.version, received.obj)
+    may_create = request.served.resource.strategy.allows_create_on_update and not path.subresource
+    if may_create and server.objects.find(request.key, path.namespace, path.name) is None:
+        request.check_may_create(server.authorizer)
+        return await _create(server, request, new, options)
+    change = Replacement(new)
+    update = UpdateOptions(path.subresource, preconditions_of(new), options.dry_run, request.author(options))
+    entry = await server.objects.update(request.key, path.namespace, path.name, change, options=update)
+    if request.may_warn and change.replaced is not None:
+        request.warn(entry, change.replaced.decode())
+    return await rendering.one(server, request, entry)
 
 
-def _creates(plane: Plane, call: ResourceRequest) -> bool:
-    """Whether this PUT makes a new object: of some kinds, where there is none of that name."""
-    path = call.path
-    if path.subresource or not call.served.resource.strategy.allows_create_on_update:
-        return False
-    return plane.objects.find(call.key, path.namespace, path.name) is None
-
-
-async def _create_at(plane: Plane, call: ResourceRequest, wanted: Object, options: WriteOptions) -> EncodedResponse:
-    """Create the object for who may create, too. Raises as `create`."""
-    path = call.path
-    if plane.authorizer is not None:
-        asked = Attributes("create", group=path.group, resource=path.resource, namespace=path.namespace, name=path.name)
-        plane.authorizer.authorize(acting.current(), asked)
-    author = field_manager.of(call, options)
-    entry = await plane.objects.create(call.key, wanted, dry_run=options.dry_run, author=author)
-    call.warn(entry, None)
-    return await rendering.one(plane, call, entry, status=201)
-
-
-async def receive(plane: Plane, call: ResourceRequest, options: WriteOptions) -> DecodedBody:
-    """The request's body as an object of the path's kind and version.
-
-    Raises:
-        StatusError: 400, 408, 413, 415.
-    """
-    body = await bodies.read(call.request)
-    validation = options.field_validation
-    received = bodies.decode(body, call.content_type, call.kind, plane.kinds, validation=validation)
-    call.warnings.extend(received.warnings)
-    bodies.check_version(received, call.kind)
-    return received
+async def _create(
+    server: ServerContext, request: ResourceRequest, stored: Object, options: WriteOptions
+) -> EncodedResponse:
+    author = request.author(options)
+    entry = await server.objects.create(request.key, stored, dry_run=options.dry_run, author=author)
+    request.warn(entry, None)
+    return await rendering.one(server, request, entry, status=201)
 
 
 def to_storage(version: Version, obj: Object) -> Object:
-    """A decoded object (changed in place), defaulted and in the storage version.
+    """A decoded object (changed in place), defaulted and converted to the storage version.
 
     Raises:
-        StatusError: 400 for what an old version's conversion cannot read.
+        StatusError: 400 for an object that cannot be converted.
     """
     version.default(obj)
     try:
@@ -110,5 +83,32 @@ def to_storage(version: Version, obj: Object) -> Object:
 
 
 def preconditions_of(obj: Object) -> Preconditions:
-    """What a PUT demands of the stored object: that it is the one that the client saw, if it says which."""
+    """The preconditions of a PUT: the uid of the sent object, if it has one."""
     return Preconditions(uid=obj["metadata"].get("uid", ""))
+
+
+def remove_duplicate_owners(obj: Object, warnings: list[str], *, is_patched: bool = False) -> None:
+    """Remove duplicate owner references from `obj`, in place, and append a warning with their uids.
+
+    Args:
+        obj: the object as it was sent, or (`is_patched`) as a patch made it; upstream's warnings differ.
+        warnings: gets the warning, once; a patch may be applied several times.
+        is_patched: see above.
+
+    Source: upstream's handlers of create, update and patch.
+    """
+    metadata = obj.get("metadata") or {}
+    kept: list[Object] = []
+    duplicate_uids: dict[str, None] = {}
+    for owner in metadata.get("ownerReferences") or []:
+        if owner in kept:
+            duplicate_uids[owner.get("uid", "")] = None
+        else:
+            kept.append(owner)
+    if not duplicate_uids:
+        return
+    metadata["ownerReferences"] = kept
+    uids = f"please fix your requests; duplicate UID(s) observed: {', '.join(duplicate_uids)}"
+    text = f"{_PATCHED if is_patched else _DUPLICATE_OWNERS}; {_ADVICE}; {uids}"
+    if text not in warnings:
+        warnings.append(text)

@@ -1,5 +1,6 @@
 """HTTP as the API server speaks it: paths, queries, bodies, negotiation, responses, errors.
 
-Reading order: `resource_request` is one request; `responses` and `rendering` what goes back.
+Reading order: `resource_request` has the arguments of every handler; `paths`, `queries`, `bodies` parse requests;
+`responses`, `response_encoder` and `rendering` make responses.
 May import: `controlplane.aggregator` and below.
 """

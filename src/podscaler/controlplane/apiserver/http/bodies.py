@@ -1,9 +1,9 @@
-"""Request bodies: read within limits, parsed by content type, decoded as what the path expects.
+"""Reads and decodes request bodies: within limits, by content type, as the kind that the path expects.
 
-Called by the handlers of writes and deletes. Nothing here defaults or validates; what comes out has only known fields,
-in the version that the client wrote.
+Called by the handlers of writes and deletes. Objects are neither defaulted nor validated here; they have only known
+fields, in the version that the client wrote.
 
-Source: the API server's decoder and its refusals (docs/spec/api.md 2.9 (Other errors)).
+Source: the API server's decoder and its errors (docs/spec/api.md 2.9 (Other errors)).
 """
 
 import asyncio
@@ -27,20 +27,20 @@ from podscaler.controlplane.apiserver.http.queries import FieldValidation
 LIMIT_BYTES = 3 * 1024 * 1024
 READ_TIMEOUT_S = 60.0
 _UNVERSIONED = frozenset({"APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "List", "Status"})
-_OLD_AND_NEW = "events/v1.Event"
-"""The newer face of events, whose internal type is that of the older."""
+_NEW_EVENT = "events/v1.Event"
+"""Events of events.k8s.io, whose internal type is that of core/v1 events."""
 SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
 
 
 @dataclass(frozen=True, slots=True)
 class BodyKind:
-    """A kind in one version: what a body may be.
+    """A kind in one version.
 
     Attributes:
         api_version: `apps/v1`, `v1`.
         kind: `Deployment`.
-        message: the schema's name.
-        decode: for kinds that the schema does not know, see `Version.decode`.
+        message: the schema's name, empty for custom resources.
+        decode: the decoder of custom resources, see `Version.decode`; None for kinds of the schema.
     """
 
     api_version: str
@@ -59,8 +59,8 @@ class BodyKind:
 
     @property
     def internal_name(self) -> str:
-        """How upstream names the versionless type in texts: `autoscaling.Scale`."""
-        group = "" if self.message == _OLD_AND_NEW else self.api_version.rpartition("/")[0]
+        """The name of upstream's internal (versionless) type in messages: `autoscaling.Scale`."""
+        group = "" if self.message == _NEW_EVENT else self.api_version.rpartition("/")[0]
         return f"{group.partition('.')[0] or 'core'}.{self.kind}"
 
 
@@ -74,8 +74,8 @@ class DecodedBody:
 
     Attributes:
         obj: the object, in the version of `kind`.
-        kind: what the body says that it is (what was expected, where it says nothing).
-        warnings: what to tell the client about it.
+        kind: the kind that the body states; the expected one where it states none.
+        warnings: texts for `Warning` headers.
     """
 
     obj: Object
@@ -87,7 +87,7 @@ async def read(request: web.BaseRequest) -> bytes:
     """The whole body.
 
     Raises:
-        StatusError: 413 for too long a body, 408 for one that does not come.
+        StatusError: 413 for a body over `LIMIT_BYTES`, 408 for one that takes over `READ_TIMEOUT_S`.
     """
     if (request.content_length or 0) > LIMIT_BYTES:
         raise http_errors.too_large(LIMIT_BYTES)
@@ -114,50 +114,53 @@ async def _read_limited(request: web.BaseRequest) -> bytes:
 def decode(
     body: bytes, content_type: str, expected: BodyKind, kinds: Kinds, *, validation: FieldValidation = "Warn"
 ) -> DecodedBody:
-    """The object of a body that should be `expected`.
+    """The object of a body that should be of the kind `expected`; its version may be another one (`check_version`).
 
     Raises:
-        StatusError: 400 for what cannot be decoded or is something else, 415 for an unknown content type.
+        StatusError: 400 for a body that cannot be decoded or is of another kind, 415 for an unknown content type.
     """
-    opened = _opened(body, media_type(content_type) if content_type else JSON, expected)
-    kind = _kind_of(opened.meta, body, expected, kinds)
     try:
-        decoded = opened.decode(kind)
+        parsed = _parse(body, content_type, expected)
     except DecodeError as error:
-        raise _unusable(kind, expected, str(error)) from None
+        raise _unrecognized(str(error), body, expected) from None
+    kind = _kind_of(parsed.meta, body, expected, kinds)
+    try:
+        decoded = parsed.decode(kind)
+    except DecodeError as error:
+        raise _cannot_be_handled(kind, expected, str(error)) from None
     problems = decoded.problems
     if problems and validation == "Strict":
-        raise _unusable(kind, expected, http_errors.strict(problems))
+        raise _cannot_be_handled(kind, expected, http_errors.strict(problems))
     if kind.kind != expected.kind and expected.decode is None:
-        raise _unusable(kind, expected, conversion(kind, expected))
-    return DecodedBody(typed(decoded, kind), kind, shown(problems) if validation == "Warn" else ())
+        raise _cannot_be_handled(kind, expected, unknown_conversion(kind, expected))
+    return DecodedBody(with_type_meta(decoded, kind), kind, warning_texts(problems) if validation == "Warn" else ())
 
 
 def decode_options(body: bytes, content_type: str, expected: BodyKind, kinds: Kinds) -> Object:
-    """The options in a body, which may say that they are of any group and version that is served.
+    """The options (DeleteOptions) in a body, which may have the apiVersion of any group and version that is served.
 
     Raises:
-        StatusError: 400 in the bare words of the decoder, 415 for an unknown content type.
+        StatusError: 400 with the decoder's message alone, 415 for an unknown content type.
     """
     try:
-        opened = _opened_as(body, media_type(content_type) if content_type else JSON, expected)
-        name, api_version = opened.meta.kind or expected.kind, opened.meta.api_version or expected.api_version
+        parsed = _parse(body, content_type, expected)
+        name, api_version = parsed.meta.kind or expected.kind, parsed.meta.api_version or expected.api_version
         known = {*(version for version, _ in kinds), expected.api_version, "meta.k8s.io/v1"}
         if name != expected.kind or api_version not in known:
             raise http_errors.bad_request(f'no kind "{name}" is registered for version "{api_version}" {SCHEME}')
-        return opened.decode(expected).obj
+        return parsed.decode(expected).obj
     except DecodeError as error:
         raise http_errors.bad_request(str(error)) from None
 
 
-def typed(decoded: Decoded, kind: BodyKind) -> Object:
-    """A decoded object that says of what kind it is, first of all."""
+def with_type_meta(decoded: Decoded, kind: BodyKind) -> Object:
+    """A decoded object with kind and apiVersion as its first members."""
     obj = {name: value for name, value in decoded.obj.items() if name not in ("kind", "apiVersion")}
     return {"kind": kind.kind, "apiVersion": kind.api_version, **obj}
 
 
-def shown(problems: tuple[str, ...]) -> tuple[str, ...]:
-    """Problems as warnings: those of a YAML decoder come several in one text, and are told one by one."""
+def warning_texts(problems: tuple[str, ...]) -> tuple[str, ...]:
+    """Problems as texts of warnings; a problem of the YAML decoder, with a line for each error, becomes several."""
     texts: list[str] = []
     for problem in problems:
         if problem.startswith("yaml: unmarshal errors:\n"):
@@ -168,7 +171,7 @@ def shown(problems: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def check_version(received: DecodedBody, expected: BodyKind) -> None:
-    """Refuse (400) an object of another version than the path's."""
+    """Check that an object is of the version of the path. Raises StatusError 400 otherwise."""
     if received.kind.api_version != expected.api_version:
         raise http_errors.bad_request(
             f"the API version in the data ({received.kind.api_version}) does not match "
@@ -177,43 +180,41 @@ def check_version(received: DecodedBody, expected: BodyKind) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Opened:
-    """A body whose syntax is right: what it says that it is, and how to decode it as a kind."""
+class _ParsedBody:
+    """A body with valid syntax: the kind and apiVersion that it states, and a function that decodes it as a kind."""
 
     meta: TypeMeta
     decode: Callable[[BodyKind], Decoded]
 
 
-def _opened_as(body: bytes, kind_of_body: str, expected: BodyKind) -> _Opened:
+def _parse(body: bytes, content_type: str, expected: BodyKind) -> _ParsedBody:
     """Raises DecodeError; StatusError 415."""
-    match kind_of_body:
+    match media_type(content_type) if content_type else JSON:
         case "application/json":
-            return _opened_json(body)
+            return _parse_json(body)
         case "application/yaml":
-            return _opened_yaml(body)
-        case "application/vnd.kubernetes.protobuf":
-            return _opened_protobuf(body, expected)
+            return _parse_yaml(body)
+        case "application/vnd.kubernetes.protobuf" if expected.decode is None:
+            found = protobuf.decode(body, expected.message)
+            return _ParsedBody(TypeMeta(found.api_version, found.kind), lambda kind: kind.decoded(found.obj))
         case _:
             raise http_errors.unsupported_body()
 
 
-def _opened(body: bytes, kind_of_body: str, expected: BodyKind) -> _Opened:
-    try:
-        return _opened_as(body, kind_of_body, expected)
-    except DecodeError as error:
-        text = f"the object provided is unrecognized (must be of type {expected.kind}): {error}"
-        raise http_errors.bad_request(f"{text} ({decoding.summary(body)})") from None
+def _unrecognized(text: str, body: bytes, expected: BodyKind) -> StatusError:
+    recognized = f"the object provided is unrecognized (must be of type {expected.kind}): {text}"
+    return http_errors.bad_request(f"{recognized} ({decoding.summary(body)})")
 
 
-def _opened_json(body: bytes) -> _Opened:
+def _parse_json(body: bytes) -> _ParsedBody:
     try:
         value = json_text.parse(body)
     except DecodeError as error:
         raise DecodeError(f"couldn't get version/kind; json parse error: {error}") from None
-    return _Opened(decoding.read_type_meta(value), lambda kind: kind.decoded(value))
+    return _ParsedBody(decoding.read_type_meta(value), lambda kind: kind.decoded(value))
 
 
-def _opened_yaml(body: bytes) -> _Opened:
+def _parse_yaml(body: bytes) -> _ParsedBody:
     document = yaml_text.parse(body)
     repeated = (document.duplicates_text(),) if document.duplicates else ()
 
@@ -221,19 +222,19 @@ def _opened_yaml(body: bytes) -> _Opened:
         decoded = kind.decoded(document.value)
         return Decoded(decoded.obj, (*repeated, *decoded.problems))
 
-    return _Opened(decoding.read_type_meta(document.value), decode)
-
-
-def _opened_protobuf(body: bytes, expected: BodyKind) -> _Opened:
-    if expected.decode is not None:
-        raise http_errors.unsupported_body()
-    found = protobuf.decode(body, expected.message)
-    return _Opened(TypeMeta(found.api_version, found.kind), lambda kind: kind.decoded(found.obj))
+    return _ParsedBody(decoding.read_type_meta(document.value), decode)
 
 
 def _kind_of(meta: TypeMeta, body: bytes, expected: BodyKind, kinds: Kinds) -> BodyKind:
+    """The kind that a body states (by default the expected one); a custom object must state its kind.
+
+    Raises:
+        StatusError: 400 for an unknown kind; a wrong kind of a custom object is left to its validation.
+    """
     if expected.decode is not None:
-        return _custom_kind(meta, body, expected)
+        if not meta.kind:
+            raise _unrecognized(f"Object 'Kind' is missing in '{body.decode(errors='replace')}'", body, expected)
+        return replace(expected, api_version=meta.api_version, kind=meta.kind)
     name = meta.kind or expected.kind
     api_version = meta.api_version or expected.api_version
     if (api_version, name) == (expected.api_version, expected.kind):
@@ -241,39 +242,28 @@ def _kind_of(meta: TypeMeta, body: bytes, expected: BodyKind, kinds: Kinds) -> B
     found = kinds.get((api_version, name))
     if found is None:
         if api_version.count("/") > 1:
-            text = f"unexpected GroupVersion string: {api_version}"
-            recognized = f"the object provided is unrecognized (must be of type {expected.kind}): {text}"
-            raise http_errors.bad_request(f"{recognized} ({decoding.summary(body)})")
+            raise _unrecognized(f"unexpected GroupVersion string: {api_version}", body, expected)
         unknown = BodyKind(api_version, name, "")
-        if _is_no_body(api_version, name, kinds):
-            raise _unusable(unknown, expected, conversion(unknown, expected))
         text = f'no kind "{name}" is registered for version "{api_version}" {SCHEME}'
-        raise _unusable(unknown, expected, text)
+        if _is_never_a_body(api_version, name, kinds):
+            text = unknown_conversion(unknown, expected)
+        raise _cannot_be_handled(unknown, expected, text)
     return found
 
 
-def _is_no_body(api_version: str, name: str, kinds: Kinds) -> bool:
-    """Whether it is a kind that is known and yet never sent as a body: a list, options, a Status."""
+def _is_never_a_body(api_version: str, name: str, kinds: Kinds) -> bool:
+    """Whether a kind exists but is never sent as a body: a list, options, a Status."""
     if api_version == "v1" and name in _UNVERSIONED:
         return True
     return (api_version, name.removesuffix("List")) in kinds
 
 
-def conversion(kind: BodyKind, expected: BodyKind) -> str:
-    """Why an object of another kind is none of the one expected."""
+def unknown_conversion(kind: BodyKind, expected: BodyKind) -> str:
+    """Upstream's text for an object of another kind than the expected one."""
     return f"converting ({kind.version}.{kind.kind}) to ({expected.internal_name}): unknown conversion"
 
 
-def _custom_kind(meta: TypeMeta, body: bytes, expected: BodyKind) -> BodyKind:
-    """A custom object is what it says that it is, which it must say; its validation judges whether that is right."""
-    if not meta.kind:
-        text = f"Object 'Kind' is missing in '{body.decode(errors='replace')}'"
-        recognized = f"the object provided is unrecognized (must be of type {expected.kind}): {text}"
-        raise http_errors.bad_request(f"{recognized} ({decoding.summary(body)})")
-    return replace(expected, api_version=meta.api_version, kind=meta.kind)
-
-
-def _unusable(kind: BodyKind, expected: BodyKind, text: str) -> StatusError:
+def _cannot_be_handled(kind: BodyKind, expected: BodyKind, text: str) -> StatusError:
     return http_errors.bad_request(
         f'{kind.kind} in version "{kind.version}" cannot be handled as a {expected.kind}: {text}'
     )

@@ -1,6 +1,6 @@
-"""The refusals that HTTP itself gives rise to, in upstream's words: path, method, content type, size, identity.
+"""API errors about HTTP itself, in upstream's words: path, method, media type, size, authentication.
 
-Called by every module of `server`. What is wrong with an object is said by `api` and `objects`.
+Called by every package of the API server. `api.resource.api_errors` has the errors about objects.
 """
 
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ STREAM_TYPES = ("application/json;stream=watch", "application/vnd.kubernetes.pro
 
 
 def unauthorized() -> StatusError:
-    """401: nobody known."""
+    """401: no valid credentials."""
     return StatusError("Unauthorized", code=401, reason="Unauthorized")
 
 
 def no_such_path() -> StatusError:
-    """404: the group and version are served, but not this path of theirs."""
+    """404: the group and version are served, but not this path below them."""
     return StatusError("the server could not find the requested resource", code=404, reason="NotFound", details={})
 
 
@@ -29,11 +29,11 @@ def method_not_allowed() -> StatusError:
 
 
 def none_acceptable(*, can_stream: bool, only: str = "") -> StatusError:
-    """406: none of the media types that the client accepts is one of ours.
+    """406: the client accepts none of the media types that are served.
 
     Args:
-        can_stream: whether the path can also be watched, which has media types of its own.
-        only: the one media type that there is, where it is not one of the usual ones.
+        can_stream: whether the path can be watched, which adds the media types of watches to the text.
+        only: the one media type of the path, where it is not served in the usual ones.
     """
     available = only or ", ".join((*BODY_TYPES, *STREAM_TYPES) if can_stream else BODY_TYPES)
     text = f"406: Not Acceptable\n\nAvailable representations: {available}"
@@ -41,40 +41,40 @@ def none_acceptable(*, can_stream: bool, only: str = "") -> StatusError:
 
 
 def no_such_form() -> StatusError:
-    """406: the media type is one of ours, but not in the form asked for (`as=...`)."""
-    text = f"only the following media types are accepted: {', '.join(BODY_TYPES)}"
-    return StatusError(text, code=406, reason="NotAcceptable")
+    """406: the media type is served, but not with the transformation of the parameter `as`."""
+    return not_acceptable(f"only the following media types are accepted: {', '.join(BODY_TYPES)}")
 
 
-def wrong_shape(text: str) -> StatusError:
-    """406: the form asked for is not one that this answer can have."""
+def not_acceptable(text: str) -> StatusError:
+    """406 with the given text."""
     return StatusError(text, code=406, reason="NotAcceptable")
 
 
 def unsupported_body() -> StatusError:
-    """415: the body's media type is not one that we read."""
-    accepted = ", ".join(BODY_TYPES)
-    text = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
-    return StatusError(text, code=415, reason="UnsupportedMediaType")
+    """415: the media type of the body is not read."""
+    return _unsupported(BODY_TYPES)
 
 
 def unsupported_patch() -> StatusError:
-    """415: not one of the kinds of patches."""
+    """415: the media type is none of a patch."""
     return StatusError("415: Unsupported Media Type", code=415, reason="UnsupportedMediaType", details={})
 
 
 def unsupported_custom_patch() -> StatusError:
-    """415: not one of the kinds of patches that custom resources have, of which strategic merge is none."""
-    accepted = ", ".join(CUSTOM_PATCHES)
-    text = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
+    """415: the media type is none of a patch of custom resources, which have no strategic merge patch."""
+    return _unsupported(CUSTOM_PATCHES)
+
+
+def _unsupported(accepted: Sequence[str]) -> StatusError:
+    types = ", ".join(accepted)
+    text = f"the body of the request was in an unknown format - accepted media types include: {types}"
     return StatusError(text, code=415, reason="UnsupportedMediaType")
 
 
-def not_supported(verb: str, group: str, plural: str) -> StatusError:
+def verb_not_supported(verb: str, group: str, plural: str) -> StatusError:
     """405: a custom resource does not have this verb on this path."""
     text = f'{verb} is not supported on resources of kind "{plural}.{group}"'
-    details = {"group": group, "kind": plural}
-    return StatusError(text, code=405, reason="MethodNotAllowed", details=details)
+    return StatusError(text, code=405, reason="MethodNotAllowed", details={"group": group, "kind": plural})
 
 
 def too_large(limit_bytes: int) -> StatusError:
@@ -89,10 +89,10 @@ def bad_request(text: str) -> StatusError:
 
 
 def internal(text: str) -> StatusError:
-    """500: a bug of ours; `text` must not hold secrets."""
+    """500 for a bug of this server; `text` must not hold secrets."""
     return StatusError(f"Internal error occurred: {text}", code=500, reason="InternalError")
 
 
 def strict(problems: Sequence[str]) -> str:
-    """How a strict server lists what it does not like about a body."""
+    """The text of the error for a body with problems, under `fieldValidation=Strict`."""
     return f"strict decoding error: {', '.join(problems)}"

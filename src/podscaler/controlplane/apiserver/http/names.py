@@ -1,4 +1,4 @@
-"""Names in paths and bodies, which must fit each other.
+"""Checks that name and namespace of a body match those of the path.
 
 Called by the handlers; pure.
 
@@ -10,15 +10,15 @@ from podscaler.api.resource.resources import Object
 from podscaler.controlplane.apiserver.http import http_errors
 
 
-def check_in_path(name: str) -> None:
-    """Refuse (400) a name that no path segment may be."""
-    faults = name_rules.path_segment_faults(name)
-    if faults:
-        raise http_errors.bad_request(f'Name parameter invalid: "{name}": {", ".join(faults)}')
+def check_path_name(name: str) -> None:
+    """Check a name in a path. Raises StatusError 400 for one that is no valid path segment."""
+    errors = name_rules.path_segment_faults(name)
+    if errors:
+        raise http_errors.bad_request(f'Name parameter invalid: "{name}": {", ".join(errors)}')
 
 
-def settle_namespace(obj: Object, namespace: str) -> None:
-    """Give `obj` the namespace of its path; refuse (400) one that names another."""
+def set_namespace(obj: Object, namespace: str) -> None:
+    """Set the namespace of the path in `obj`, in place. Raises StatusError 400 where `obj` names another one."""
     metadata = obj.setdefault("metadata", {})
     named = metadata.get("namespace", "")
     if namespace and named and named != namespace:
@@ -32,7 +32,7 @@ def settle_namespace(obj: Object, namespace: str) -> None:
 
 
 def check_name(obj: Object, name: str) -> None:
-    """Refuse (400) an object with another name than its path's, or with none."""
+    """Check that `obj` has the name of the path. Raises StatusError 400 otherwise."""
     named = (obj.get("metadata") or {}).get("name", "")
     if not named:
         raise http_errors.bad_request(

@@ -1,14 +1,16 @@
-"""In which form a client wants its answer: media type, and object, Table or bare metadata.
+"""Content negotiation: from an `Accept` header to the encoding and shape of the response.
 
-Called by `app` once a request; results are cached by header text, for clients send few different ones.
+Called by `dispatch` and the discovery handlers for every request; results are cached by header text, as clients send
+few different ones.
 
-Rules, as upstream has them:
+Rules, as upstream's:
 
-1. If no clause of `Accept` names a media type of ours (or `*/*`): 406 with the list of ours.
-2. Clauses in order of preference (`q`, then as written): the first of ours whose parameters we can satisfy wins.
-3. `as=...;v=...;g=...` asks for a transformation. A clause with one that we do not know is passed over; if none is
-   left: 406 with another text.
-4. Protobuf has no Table, and there is none of custom resources; their bare metadata it has.
+1. If no clause of `Accept` names a media type that is served (or `*/*`): 406 with the list of those.
+2. Clauses in order of preference (`q`, then as written): the first whose media type is served and whose parameters can
+   be satisfied wins.
+3. `as=...;v=...;g=...` asks for a transformation. A clause with an unknown one is skipped; if none is left: 406 with
+   another text.
+4. Protobuf has no Tables, and there is no protobuf of custom resources except for their PartialObjectMetadata.
 
 Source: RFC 9110 section 12.5.1; the API concepts on Table and PartialObjectMetadata.
 """
@@ -36,19 +38,18 @@ _SHAPES: Mapping[str, Shape] = {
 _PROTOBUF_SHAPES = frozenset({"PartialObjectMetadata", "PartialObjectMetadataList"})
 _ENCODINGS: Mapping[str, Encoding] = {JSON: "json", YAML: "yaml", PROTOBUF: "protobuf"}
 _Shapes = Literal["objects", "aggregates", "none"]
-"""What an answer may be turned into: a Table or bare metadata, an aggregated document, nothing."""
+"""The transformations of a path: Table and PartialObjectMetadata, aggregated discovery, or none."""
 _META_VERSIONS = ("v1", "v1beta1")
 HEADER_MAX_CHARACTERS = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The form of an answer.
+    """The form of a response.
 
     Attributes:
-        encoding: JSON, YAML or protobuf.
-        shape: the object itself, or what it is turned into.
-        meta_version: the version of meta.k8s.io in which a Table or bare metadata is wanted.
+        shape: the object itself, or the transformation asked for.
+        meta_version: the version of meta.k8s.io of a Table or PartialObjectMetadata.
     """
 
     encoding: Encoding = "json"
@@ -68,39 +69,39 @@ class _Clause:
 
 @lru_cache(maxsize=256)
 def resource_form(accept: str, *, can_stream: bool, has_protobuf: bool = True) -> Form:
-    """The form for an answer about a resource.
+    """The form of a response about a resource.
 
     Args:
         accept: the `Accept` header, empty where there is none.
-        can_stream: whether the path can be watched (only matters for the text of the refusal).
+        can_stream: whether the path can be watched (only for the text of the error).
         has_protobuf: whether objects of the resource have a protobuf form.
 
     Raises:
         StatusError: 406.
     """
-    return _negotiated(accept, can_stream=can_stream, shapes="objects", has_protobuf=has_protobuf)
+    return _negotiate(accept, can_stream=can_stream, shapes="objects", has_protobuf=has_protobuf)
 
 
 @lru_cache(maxsize=64)
 def discovery_form(accept: str, *, aggregates: bool, is_routed: bool = True) -> Form:
-    """The form for an answer about what is served.
+    """The form of a discovery document.
 
     Args:
-        accept: the header.
-        aggregates: whether the aggregated form exists.
-        is_routed: whether upstream's router, which has words of its own, looks at the header first.
+        accept: the `Accept` header, empty where there is none.
+        aggregates: whether the path has aggregated discovery.
+        is_routed: whether upstream's router, which has an error text of its own, checks the header first.
 
     Raises:
         StatusError: 406.
     """
     clauses = _clauses(accept)
-    if clauses and not is_routed and not _ours(clauses):
+    if clauses and not is_routed and not _served(clauses):
         raise http_errors.no_such_form()
-    return _negotiated(accept, can_stream=False, shapes="aggregates" if aggregates else "none", has_protobuf=True)
+    return _negotiate(accept, can_stream=False, shapes="aggregates" if aggregates else "none", has_protobuf=True)
 
 
 def check_plain(accept: str) -> None:
-    """Return if the client takes plain JSON, the only form that some pages have.
+    """Check that the client accepts plain JSON, the only form that some paths have.
 
     Raises:
         StatusError: 406.
@@ -110,60 +111,60 @@ def check_plain(accept: str) -> None:
         raise http_errors.none_acceptable(can_stream=False, only=JSON)
 
 
-def refusal_form(accept: str) -> Form:
-    """The form for a Status about a request whose own form could not be found: the first encoding of ours."""
+def error_form(accept: str) -> Form:
+    """The form of the Status of an error: the first encoding that is served, else JSON."""
     for clause in _clauses(accept):
         shape = clause.parameters.get("as", "")
-        is_turned = shape not in {"", *_PROTOBUF_SHAPES} if clause.media_type == PROTOBUF else bool(shape)
-        if clause.media_type in _ENCODINGS and not is_turned:
+        is_transformed = shape not in {"", *_PROTOBUF_SHAPES} if clause.media_type == PROTOBUF else bool(shape)
+        if clause.media_type in _ENCODINGS and not is_transformed:
             return Form(_ENCODINGS[clause.media_type])
         if clause.media_type == "*/*":
-            return PLAIN
+            break
     return PLAIN
 
 
 def takes_gzip(headers: Mapping[str, str]) -> bool:
-    """Whether a client names gzip, and says nothing more about it: upstream reads no qualities."""
+    """Whether `Accept-Encoding` has gzip, without parameters: upstream does not parse qualities."""
     return any(token.strip() == "gzip" for token in headers.get("Accept-Encoding", "").split(","))
 
 
-def _negotiated(accept: str, *, can_stream: bool, shapes: _Shapes, has_protobuf: bool) -> Form:
+def _negotiate(accept: str, *, can_stream: bool, shapes: _Shapes, has_protobuf: bool) -> Form:
     clauses = _clauses(accept)
     if not clauses:
         return PLAIN
-    ours = _ours(clauses)
-    if not ours:
+    served = _served(clauses)
+    if not served:
         raise http_errors.none_acceptable(can_stream=can_stream)
-    for clause in ours:
-        form = _satisfied(clause, shapes=shapes, has_protobuf=has_protobuf)
+    for clause in served:
+        form = _find_form(clause, shapes=shapes, has_protobuf=has_protobuf)
         if form is not None:
             return form
     raise http_errors.no_such_form()
 
 
-def _satisfied(clause: _Clause, *, shapes: _Shapes, has_protobuf: bool) -> Form | None:
-    """The form that a clause asks for, None where we do not have it."""
+def _find_form(clause: _Clause, *, shapes: _Shapes, has_protobuf: bool) -> Form | None:
+    """The form that a clause asks for, None where it is not served."""
     encoding = _ENCODINGS.get(clause.media_type, "json")
-    wanted = clause.parameters.get("as")
-    if not wanted:
+    transformation = clause.parameters.get("as")
+    if not transformation:
         return Form(encoding) if encoding != "protobuf" or has_protobuf else None
-    if encoding == "protobuf" and wanted not in _PROTOBUF_SHAPES:
+    if encoding == "protobuf" and transformation not in _PROTOBUF_SHAPES:
         return None
     version, group = clause.parameters.get("v", ""), clause.parameters.get("g", "")
     if shapes == "aggregates":
-        is_known = (wanted, group, version) == ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
+        is_known = (transformation, group, version) == ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
         return Form(encoding, "discovery") if is_known else None
-    if shapes == "objects" and wanted in _SHAPES and group == "meta.k8s.io" and version in _META_VERSIONS:
-        return Form(encoding, _SHAPES[wanted], version)
+    if shapes == "objects" and transformation in _SHAPES and group == "meta.k8s.io" and version in _META_VERSIONS:
+        return Form(encoding, _SHAPES[transformation], version)
     return None
 
 
-def _ours(clauses: Sequence[_Clause]) -> list[_Clause]:
+def _served(clauses: Sequence[_Clause]) -> list[_Clause]:
     return [clause for clause in clauses if clause.media_type in (JSON, YAML, PROTOBUF, "*/*")]
 
 
 def _clauses(accept: str) -> Sequence[_Clause]:
-    """The clauses of an Accept header, most wanted first; what cannot be read is left out."""
+    """The clauses of an Accept header, preferred first, without those of quality 0."""
     found = [_clause(text) for text in accept[:HEADER_MAX_CHARACTERS].split(",") if text.strip()]
     return sorted((clause for clause in found if clause.quality > 0), key=lambda clause: -clause.quality)
 

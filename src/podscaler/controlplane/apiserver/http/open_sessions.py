@@ -1,13 +1,13 @@
-"""The interactive sessions that are open now: not too many, none idle for ever, and all ended when the server stops.
+"""The open interactive sessions (exec, attach, port-forward): limited in number, ended when idle and at shutdown.
 
-Called by the handlers of streams; `app` stops it.
+Called by the handlers of `streaming`; `app` stops it.
 
 Source: the kubelet's idle timeout of streaming connections (4 h).
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Final
 
 from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
@@ -18,18 +18,18 @@ STOP_TIMEOUT_S: Final = 5.0
 
 
 class Activity:
-    """When something last went through a session."""
+    """The time of the last transfer of a session."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._last_s = clock.monotonic_s()
 
-    def note(self) -> None:
-        """Something went through."""
+    def touch(self) -> None:
+        """Record a transfer."""
         self._last_s = self._clock.monotonic_s()
 
-    async def ceased(self) -> None:
-        """Return when nothing has gone through for `IDLE_S`."""
+    async def wait_idle(self) -> None:
+        """Return when there was no transfer for `IDLE_S`."""
         while (left_s := self._last_s + IDLE_S - self._clock.monotonic_s()) > 0:
             await self._clock.sleep(left_s)
 
@@ -40,40 +40,45 @@ class OpenSessions:
     def __init__(self, clock: Clock, *, limit: int = SESSIONS_MAX) -> None:
         self._clock = clock
         self._limit = limit
-        self._held: set[asyncio.Task[None]] = set()
+        self._open: set[asyncio.Task[None]] = set()
         self._is_stopping = False
 
-    def check_room(self) -> None:
-        """Refuse (429) one more session than there may be."""
-        if self._is_stopping or len(self._held) >= self._limit:
+    def check_limit(self) -> None:
+        """Check that one more session may be opened.
+
+        Raises:
+            StatusError: 429 at the limit, or while the server stops.
+        """
+        if self._is_stopping or len(self._open) >= self._limit:
             text = f"too many streams are open: this server has at most {self._limit}"
             raise StatusError(text, code=429, reason="TooManyRequests", details={"retryAfterSeconds": 1})
 
-    async def hold(self, work: Callable[[Activity], Awaitable[None]]) -> None:
-        """Do `work` to its end, or until nothing happens any more or the server stops."""
+    async def run(self, session: Callable[[Activity], Coroutine[None, None, None]]) -> None:
+        """Run `session` until it ends, is idle for `IDLE_S`, or the server stops. Its errors escape."""
         activity = Activity(self._clock)
-        worker = asyncio.ensure_future(_run(work, activity))
-        idle = asyncio.ensure_future(activity.ceased())
-        self._held.add(worker)
+        worker = asyncio.create_task(session(activity))
+        idle = asyncio.create_task(activity.wait_idle())
+        self._open.add(worker)
         try:
             await asyncio.wait((worker, idle), return_when=asyncio.FIRST_COMPLETED)
         finally:
             idle.cancel()
             worker.cancel()
             await asyncio.gather(worker, idle, return_exceptions=True)
-            self._held.discard(worker)
+            self._open.discard(worker)
         if not worker.cancelled() and (error := worker.exception()) is not None:
             raise error
 
     async def stop(self) -> None:
-        """End every session."""
+        """Cancel every session; returns when they have ended, or after `STOP_TIMEOUT_S`."""
         self._is_stopping = True
-        held = list(self._held)
-        for worker in held:
-            worker.cancel()
-        if held:
-            await asyncio.wait(held, timeout=STOP_TIMEOUT_S)
+        await cancel(self._open)
 
 
-async def _run(work: Callable[[Activity], Awaitable[None]], activity: Activity) -> None:
-    await work(activity)
+async def cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel all tasks; returns when they have ended, or after `STOP_TIMEOUT_S`."""
+    cancelled = list(tasks)
+    for task in cancelled:
+        task.cancel()
+    if cancelled:
+        await asyncio.wait(cancelled, timeout=STOP_TIMEOUT_S)

@@ -1,6 +1,6 @@
-"""What a request's path names: a resource, an object of it, a subresource.
+"""Parses request paths into group, version, namespace, resource, name and subresource.
 
-Called by `dispatch` once a request; pure. The path forms are
+Called by `dispatch` for every request; pure. The path forms are
 
     /api/v1/...            /apis/GROUP/VERSION/...
     [namespaces/NS/]PLURAL[/NAME[/SUBRESOURCE]]
@@ -22,8 +22,8 @@ class ResourcePath:
 
     Attributes:
         resource: the plural.
-        watches: the path has the old watch form.
-        has_rest: there are parts behind the subresource: no path of ours has.
+        watches: the path has the deprecated form `watch/...`.
+        has_rest: the path goes on after the subresource; no such path is served.
     """
 
     group: str
@@ -43,7 +43,7 @@ def split(raw_path: str) -> tuple[str, str]:
 
 
 def parse(path: str) -> ResourcePath | None:
-    """What `path` (decoded) names, None where it is not below a group and version."""
+    """The parts of a decoded path, None where it is not below a group and version."""
     parts = path.strip("/").split("/")
     if parts[0] == "api" and len(parts) > 2:
         return _resource("", parts[1], parts[2:])
@@ -53,7 +53,7 @@ def parse(path: str) -> ResourcePath | None:
 
 
 def group_version(path: str) -> tuple[str, str] | None:
-    """Whose root `path` (decoded) is, or whose OpenAPI document; None for other paths."""
+    """Group and version of the decoded path of a resource list or of an OpenAPI v3 document; None for other paths."""
     parts = path.strip("/").split("/")
     if parts[:2] == ["openapi", "v3"]:
         parts = parts[2:]
@@ -66,8 +66,8 @@ def group_version(path: str) -> tuple[str, str] | None:
             return None
 
 
-def is_unfinished(path: str) -> bool:
-    """Whether `path` is that of the old watches without saying what to watch, which upstream takes for a failure."""
+def is_watch_without_resource(path: str) -> bool:
+    """Whether a decoded path ends at `/watch`, without a resource: upstream's RequestInfo fails for it."""
     return path.startswith("/api") and path.rstrip("/").endswith("/watch") and path.strip("/").count("/") in (2, 3)
 
 
@@ -76,7 +76,7 @@ def _resource(group: str, version: str, parts: list[str]) -> ResourcePath:
     if watches:
         parts = parts[1:]
     namespace = ""
-    if parts[0] == "namespaces" and len(parts) > 2 and not _is_of_namespace(parts):
+    if parts[0] == "namespaces" and len(parts) > 2 and parts[2] not in NAMESPACE_SUBRESOURCES:
         namespace = parts[1]
         parts = parts[2:]
     padded = [*parts, "", ""]
@@ -90,8 +90,3 @@ def _resource(group: str, version: str, parts: list[str]) -> ResourcePath:
         watches=watches,
         has_rest=len(parts) > 3,
     )
-
-
-def _is_of_namespace(parts: list[str]) -> bool:
-    """Whether a path that begins with `namespaces/NS` goes on to a subresource of the namespace itself."""
-    return parts[2] in NAMESPACE_SUBRESOURCES

@@ -1,10 +1,10 @@
-"""Answers as protobuf: objects, lists of them and events of watches, made of the JSON that is stored.
+"""Encodes objects, lists and watch events as protobuf, from their stored JSON.
 
-Called by `responses`, `rendering` and `streams`. Turning JSON into a message takes some fifty microseconds a kilobyte:
-the messages of objects, which many clients list again and again, are therefore kept for a while.
+Called by `responses`, `rendering` and `streams`. Encoding takes some fifty microseconds for each kilobyte of JSON, so
+the messages of recently requested objects are cached.
 
-Source: KEP-1152 and the API concepts on protobuf: lists and objects in an envelope with magic bytes, frames of a watch
-behind four bytes with their length.
+Source: KEP-1152 and the API concepts on protobuf: lists and objects in an envelope with magic bytes, watch events with
+a prefix of four bytes for their length.
 """
 
 import struct
@@ -20,21 +20,21 @@ from podscaler.api.schema import schema
 STREAM_TYPE = f"{protobuf.MEDIA_TYPE};stream=watch"
 PARTIAL = "PartialObjectMetadata"
 META = "meta/v1"
-MEMO_MAX_BYTES = 32 << 20
+CACHE_MAX_BYTES = 32 << 20
 
 _decode = msgspec.json.Decoder().decode
 
 
-class Memo:
-    """Bare messages of objects by their JSON; remembers those that were wanted last."""
+class MessageCache:
+    """Protobuf messages by the JSON of their objects; the least recently used are dropped beyond `max_bytes`."""
 
-    def __init__(self, max_bytes: int = MEMO_MAX_BYTES) -> None:
+    def __init__(self, max_bytes: int = CACHE_MAX_BYTES) -> None:
         self._max_bytes = max_bytes
         self._bytes = 0
         self._known: OrderedDict[tuple[str, bytes], bytes] = OrderedDict()
 
     def raw(self, body: bytes, message: str) -> bytes:
-        """The bare message of an object's JSON."""
+        """The message of an object's JSON, without an envelope."""
         key = (message, body)
         known = self._known.get(key)
         if known is not None:
@@ -49,25 +49,25 @@ class Memo:
 
 
 def of_json(body: bytes) -> bytes | None:
-    """The body of a JSON object that names its kind, None where that has no protobuf form."""
+    """The protobuf body, in an envelope, of a JSON object with a `kind`; None where the kind has no protobuf form."""
     obj = {"apiVersion": "v1", **_decode(body)}
     message = message_of(obj["apiVersion"], obj.get("kind", ""))
     return protobuf.encode(obj, message) if message is not None else None
 
 
 def message_of(api_version: str, kind: str) -> str | None:
-    """The message of a kind, None where it has none; what belongs to every group is of `meta/v1`."""
+    """The schema's name of a kind's message, None where it has none; PartialObjectMetadata is of `meta/v1`."""
     if kind.startswith(PARTIAL):
         return f"{META}.{kind}"
     return schema.find_kind(api_version, kind)
 
 
 def listed(api_version: str, kind: str, metadata: Object, items: Iterable[bytes]) -> bytes:
-    """The body of a list of bare messages."""
+    """The protobuf body, in an envelope, of a list of `items` (messages without envelope)."""
     return protobuf.envelope(protobuf.raw_list(metadata, items), api_version, kind)
 
 
 def frame(event_type: str, body: bytes) -> bytes:
-    """A frame of a watch: an event with the body of its object, behind its length."""
+    """A watch event with its length prefix; `body` is the protobuf body of the object."""
     event = protobuf.raw_watch_event(event_type, body)
     return struct.pack(">I", len(event)) + event

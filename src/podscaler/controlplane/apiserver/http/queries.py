@@ -1,7 +1,7 @@
-"""The query parameters of requests, read as upstream reads them: the options of each verb.
+"""Parses query parameters into the options of list, watch, create, update, patch and delete.
 
-Called by the handlers; pure. Upstream's reading is lenient (any boolean but `false` and `0` is true) where it may be,
-and its refusals are those of the options' own validation.
+Called by the handlers; pure. As upstream's, parsing is lenient (any boolean but `false` and `0` is true); the options
+are then validated, with upstream's messages.
 
 Source: metav1.ListOptions, CreateOptions, UpdateOptions, PatchOptions, DeleteOptions.
 """
@@ -30,10 +30,10 @@ class Query:
     """The parameters of one request.
 
     Args:
-        text: the raw query.
+        text: the raw query; parameters that Go's parser skips (a `;` or a broken escape) are skipped here too.
 
     Raises:
-        StatusError: 400 for more parameters than anybody needs.
+        StatusError: 400 for more than `PARAMETERS_MAX` parameters.
     """
 
     def __init__(self, text: str) -> None:
@@ -61,12 +61,12 @@ class Query:
         return self._values.get(name, [])
 
     def flag(self, name: str) -> bool | None:
-        """The value as a boolean, None where there is none."""
+        """The first value as a boolean, None where there is none."""
         values = self._values.get(name)
         return values[0].lower() not in ("false", "0") if values else None
 
     def number(self, name: str) -> int | None:
-        """The value as an int64, None where there is none.
+        """The first value as an int64, None where there is none.
 
         Raises:
             StatusError: 400 in the words of Go's parser.
@@ -76,7 +76,7 @@ class Query:
 
 
 def _is_readable(pair: str) -> bool:
-    """Whether Go reads a parameter; those that it cannot read it leaves out."""
+    """Whether Go's parser accepts the parameter `NAME=VALUE`."""
     return ";" not in pair and _BROKEN_ESCAPE.search(pair) is None
 
 
@@ -94,27 +94,14 @@ EMPTY = Query("")
 
 
 @dataclass(frozen=True, slots=True)
-class WatchOptions:
-    """What of metav1.ListOptions concerns the stream of a watch.
-
-    Attributes:
-        timeout_s: when the server ends it, None where the client does not say.
-        bookmarks: whether bookmarks may be sent.
-    """
-
-    timeout_s: int | None = None
-    bookmarks: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class WriteOptions:
     """The options of create, update and patch.
 
     Attributes:
-        dry_run: check and answer, store nothing.
-        field_validation: what happens to fields that we do not know.
-        field_manager: who writes; empty where the client does not say.
-        force: take over fields of other managers (apply only), None where not sent.
+        dry_run: whether nothing is stored.
+        field_validation: whether unknown and duplicate fields are errors, warnings or ignored.
+        field_manager: the parameter `fieldManager`; empty where it is not sent.
+        force: whether apply takes over fields of other managers; None where it is not sent.
     """
 
     dry_run: bool = False
@@ -123,14 +110,14 @@ class WriteOptions:
     force: bool | None = None
 
 
-PLAIN_WRITE = WriteOptions()
+DEFAULT_WRITE_OPTIONS = WriteOptions()
 
 
 def list_options(query: Query) -> ListOptions:
-    """What a list or watch selects.
+    """The options of a list or watch that select objects.
 
     Raises:
-        StatusError: 400 for a number that is none.
+        StatusError: 400 for an invalid number.
     """
     query.number("timeoutSeconds")
     return ListOptions(
@@ -144,67 +131,58 @@ def list_options(query: Query) -> ListOptions:
     )
 
 
-def stream_options(query: Query) -> WatchOptions:
-    """How a watch is streamed.
-
-    Raises:
-        StatusError: 400 for a number that is none.
-    """
-    return WatchOptions(query.number("timeoutSeconds"), bool(query.flag("allowWatchBookmarks")))
-
-
 def write_options(query: Query, kind: Literal["CreateOptions", "UpdateOptions", "PatchOptions"]) -> WriteOptions:
     """The options of a create, update or patch.
 
     Args:
         query: the request's parameters.
-        kind: which options they are; refusals name it.
+        kind: the kind of the options, for error messages.
 
     Raises:
-        StatusError: 422 for values that do not exist.
+        StatusError: 422 for invalid values.
     """
     if query is EMPTY:
-        return PLAIN_WRITE
+        return DEFAULT_WRITE_OPTIONS
     validation = query.text("fieldValidation")
     manager = query.text("fieldManager")
-    faults = _dry_run_faults(query.texts("dryRun"))
+    errors = _dry_run_errors(query.texts("dryRun"))
     if validation not in FIELD_VALIDATIONS:
-        faults.append(field.not_supported("fieldValidation", validation, FIELD_VALIDATIONS))
-    faults += naming.faults("fieldManager", manager)
-    if faults:
-        raise _refused(kind, faults)
+        errors.append(field.not_supported("fieldValidation", validation, FIELD_VALIDATIONS))
+    errors += naming.faults("fieldManager", manager)
+    if errors:
+        raise _invalid(kind, errors)
     chosen = cast(FieldValidation, validation or "Warn")
     return WriteOptions(bool(query.texts("dryRun")), chosen, manager, query.flag("force"))
 
 
 def patch_options(query: Query, *, applies: bool) -> WriteOptions:
-    """The options of a patch; of one that `applies` a configuration more is asked.
+    """The options of a patch; `applies` tells server-side apply, which needs a field manager, from other patches.
 
     Raises:
-        StatusError: 422 for values that do not exist or do not fit the kind of patch.
+        StatusError: 422 for invalid values, also those that do not fit the type of patch.
     """
     options = write_options(query, "PatchOptions")
     if applies and not options.field_manager:
-        raise _refused("PatchOptions", [field.required("fieldManager", "is required for apply patch")])
+        raise _invalid("PatchOptions", [field.required("fieldManager", "is required for apply patch")])
     if not applies and options.force is not None:
-        raise _refused("PatchOptions", [field.forbidden("force", "may not be specified for non-apply patch")])
+        raise _invalid("PatchOptions", [field.forbidden("force", "may not be specified for non-apply patch")])
     return options
 
 
 def delete_options(query: Query, body: Mapping[str, Any]) -> DeleteOptions:
-    """The options of a delete: those of the body, and where it has none at all those of the query.
+    """The options of a delete: those of the body, or those of the query where the body is empty.
 
     Args:
         query: the request's parameters.
         body: a decoded meta/v1.DeleteOptions; empty where the request had no body.
 
     Raises:
-        StatusError: 400 for a number that is none, 422 for values that do not exist.
+        StatusError: 400 for an invalid number, 422 for invalid values.
     """
     given = dict(body) if body else _delete_query(query)
-    faults = _policy_faults(body) + _dry_run_faults(given.get("dryRun") or [])
-    if faults:
-        raise _refused("DeleteOptions", faults)
+    errors = _policy_errors(body) + _dry_run_errors(given.get("dryRun") or [])
+    if errors:
+        raise _invalid("DeleteOptions", errors)
     preconditions = given.get("preconditions") or {}
     return DeleteOptions(
         grace_period_s=given.get("gracePeriodSeconds"),
@@ -216,8 +194,8 @@ def delete_options(query: Query, body: Mapping[str, Any]) -> DeleteOptions:
     )
 
 
-def _policy_faults(body: Mapping[str, Any]) -> list[FieldError]:
-    """What only a body can say: no policy at all, as a text."""
+def _policy_errors(body: Mapping[str, Any]) -> list[FieldError]:
+    """The error for an empty policy in a body; in a query it means no policy."""
     if body.get("propagationPolicy") != "":
         return []
     return [field.not_supported("propagationPolicy", "", ("Foreground", "Background", "Orphan", "nil"))]
@@ -234,11 +212,11 @@ def _delete_query(query: Query) -> dict[str, Any]:
     }
 
 
-def _dry_run_faults(values: Sequence[str]) -> list[FieldError]:
+def _dry_run_errors(values: Sequence[str]) -> list[FieldError]:
     if all(value == "All" for value in values):
         return []
     return [field.not_supported("dryRun", list(values), ["All"])]
 
 
-def _refused(kind: str, faults: Sequence[FieldError]) -> StatusError:
-    return field.refusal(group="meta.k8s.io", kind=kind, name="", errors=faults)
+def _invalid(kind: str, errors: Sequence[FieldError]) -> StatusError:
+    return field.refusal(group="meta.k8s.io", kind=kind, name="", errors=errors)

@@ -1,6 +1,6 @@
-"""Answers that hold objects: one, or a page of them, in the form that the client wants.
+"""Responses with one object or a page of a list, in the negotiated form.
 
-Called by the handlers of reads, writes and deletes.
+Called by the handlers of reads, writes, scales and deletes.
 """
 
 import asyncio
@@ -9,124 +9,124 @@ from typing import TypeVar
 
 from podscaler.api.resource.resources import Object, Printer
 from podscaler.api.text import json_text
-from podscaler.base.clock import Clock
 from podscaler.controlplane.apiserver.http import protobuf_forms, response_encoder, responses
-from podscaler.controlplane.apiserver.http.resource_request import Plane, ResourceRequest
+from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.response_encoder import IncludeObject
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.storage.entries import Entry
 from podscaler.controlplane.storage.listing import ListPage
 
-ENTRIES_A_TURN = 200
-"""How many entries of a list are looked at before others get their turn on the event loop: some milliseconds."""
+ENTRIES_PER_SLICE = 200
+"""How many entries of a list are encoded before the event loop may run other tasks: some milliseconds."""
 
-MESSAGES_A_TURN = 40
-"""The same where each may have to be made into a message."""
+MESSAGES_PER_SLICE = 40
+"""The same where each may have to be encoded as protobuf."""
 
-Made = TypeVar("Made")
+Encoded = TypeVar("Encoded")
 
 
-async def one(
-    plane: Plane, call: ResourceRequest, entry: Entry, *, status: int = 200, warnings: tuple[str, ...] = ()
-) -> EncodedResponse:
-    """An object.
+async def one(server: ServerContext, request: ResourceRequest, entry: Entry, *, status: int = 200) -> EncodedResponse:
+    """A response with one object.
 
     Raises:
-        StatusError: 406 for a form that only lists have, 400 for a Table option that does not exist.
+        StatusError: 406 for a form that only lists have, 400 for an unknown option of Tables.
     """
-    if call.form.encoding == "protobuf" and call.form.shape == "object":
-        response_encoder.check_single(call.served, call.form)
-        return responses.of_protobuf(plane.shaper.packed(call.served, entry), status)
-    return await responses.of_json(one_body(plane, call, entry), call.form, status=status)
+    served, form = request.served, request.form
+    response_encoder.check_single(served, form)
+    if form.encoding == "protobuf" and form.shape == "object":
+        return responses.of_protobuf(server.encoder.packed(served, entry), status)
+    body = server.encoder.body(served, entry)
+    if form.shape != "object":
+        version = str(entry.revision) if entry.revision else ""
+        body = _transformed(request, body, version, served.resource.printer, lambda: table_row(server, request, entry))
+    return await responses.of_json(body, form, status=status)
 
 
-def one_body(plane: Plane, call: ResourceRequest, entry: Entry) -> bytes:
-    """The JSON of an object in the form that the client wants. Raises as `one`."""
-    response_encoder.check_single(call.served, call.form)
-    body = plane.shaper.body(call.served, entry)
-    if call.form.shape == "partial":
-        return _partial(call, body)
-    if call.form.shape == "table":
-        metadata = {"resourceVersion": str(entry.revision)} if entry.revision else {}
-        return _table(call, metadata, [table_row(plane, call, entry)])
-    return body
+def _transformed(
+    request: ResourceRequest, body: bytes, version: str, printer: Printer, make_row: Callable[[], Object]
+) -> bytes:
+    """PartialObjectMetadata of an object's JSON, or a Table with its one row."""
+    if request.form.shape == "partial":
+        return _partial(request, body)
+    metadata = {"resourceVersion": version} if version else {}
+    columns = response_encoder.columns(printer)
+    return response_encoder.table(metadata, columns, [make_row()], request.form.meta_version)
 
 
-async def page(plane: Plane, call: ResourceRequest, found: ListPage) -> EncodedResponse:
-    """A list. Raises as `one`, with 406 for a form that only single objects have."""
-    response_encoder.check_list(call.served, call.form)
-    if call.form.shape == "table":
-        rows = await _in_turns(lambda entry: table_row(plane, call, entry), found.entries)
-        return await responses.of_json(_table(call, response_encoder.list_metadata(found), rows), call.form)
-    if call.form.encoding == "protobuf" and call.form.shape == "object":
-        return responses.of_protobuf(await _packed_list(plane, call, found))
-    bodies = await _in_turns(lambda entry: plane.shaper.body(call.served, entry), found.entries)
-    if call.form.shape == "partial_list":
-        hidden = call.served.resource.hidden_annotations
-        body = response_encoder.partial_list(bodies, found, call.form.meta_version, hidden)
+async def page(server: ServerContext, request: ResourceRequest, found: ListPage) -> EncodedResponse:
+    """A response with a list. Raises as `one`, with 406 for a form that only single objects have."""
+    response_encoder.check_list(request.served, request.form)
+    if request.form.shape == "table":
+        printer = request.served.resource.printer
+        rows = await _map(lambda entry: table_row(server, request, entry), found.entries)
+        body = response_encoder.table(
+            response_encoder.list_metadata(found),
+            response_encoder.columns(printer),
+            rows or (None if printer.empty_is_null else []),
+            request.form.meta_version,
+        )
+        return await responses.of_json(body, request.form)
+    if request.form.encoding == "protobuf" and request.form.shape == "object":
+        return responses.of_protobuf(await _packed_list(server, request, found))
+    bodies = await _map(lambda entry: server.encoder.body(request.served, entry), found.entries)
+    if request.form.shape == "partial_list":
+        hidden = request.served.resource.hidden_annotations
+        body = response_encoder.partial_list(bodies, found, request.form.meta_version, hidden)
     else:
-        body = response_encoder.list_body(call.served, bodies, found)
-    return await responses.of_json(body, call.form)
+        body = response_encoder.list_body(request.served, bodies, found)
+    return await responses.of_json(body, request.form)
 
 
-async def _packed_list(plane: Plane, call: ResourceRequest, found: ListPage) -> bytes:
-    served = call.served
-    items = await _in_turns(lambda entry: plane.shaper.raw(served, entry), found.entries, MESSAGES_A_TURN)
+async def _packed_list(server: ServerContext, request: ResourceRequest, found: ListPage) -> bytes:
+    served = request.served
+    items = await _map(lambda entry: server.encoder.raw(served, entry), found.entries, MESSAGES_PER_SLICE)
     kind = f"{served.resource.kind}List"
     return protobuf_forms.listed(served.api_version, kind, response_encoder.list_metadata(found), items)
 
 
-async def _in_turns(
-    make: Callable[[Entry], Made], entries: Sequence[Entry], at_once: int = ENTRIES_A_TURN
-) -> list[Made]:
-    """`make` of every entry, with breaks in which others get their turn on the event loop."""
-    made: list[Made] = []
-    for start in range(0, len(entries), at_once):
-        made += map(make, entries[start : start + at_once])
-        if start + at_once < len(entries):
+async def _map(
+    encode: Callable[[Entry], Encoded], entries: Sequence[Entry], slice_entries: int = ENTRIES_PER_SLICE
+) -> list[Encoded]:
+    """`encode` of every entry, in slices between which the event loop runs other tasks."""
+    encoded: list[Encoded] = []
+    for start in range(0, len(entries), slice_entries):
+        encoded += map(encode, entries[start : start + slice_entries])
+        if start + slice_entries < len(entries):
             await asyncio.sleep(0)
-    return made
+    return encoded
 
 
-def table_row(plane: Plane, call: ResourceRequest, entry: Entry) -> Object:
-    """The row of an entry, with as much of the object as the query says."""
-    shown = shown_object(plane.shaper.body(call.served, entry), call)
-    return response_encoder.row(call.served.resource.printer, entry.decode(), now_ns=plane.clock.now_ns(), shown=shown)
+def table_row(server: ServerContext, request: ResourceRequest, entry: Entry) -> Object:
+    """The row of an entry, with as much of the object as `includeObject` asks for."""
+    shown = _shown_object(server.encoder.body(request.served, entry), request)
+    return response_encoder.row(
+        request.served.resource.printer, entry.decode(), now_ns=server.clock.now_ns(), shown=shown
+    )
 
 
-def shown_object(body: bytes, call: ResourceRequest) -> bytes | None:
-    """What a row carries of its object (JSON), as the query says."""
-    wanted: IncludeObject = response_encoder.include_object(call.query.text("includeObject"))
-    if wanted == "None":
+def _shown_object(body: bytes, request: ResourceRequest) -> bytes | None:
+    """The JSON that a row of a Table holds of its object, None for null."""
+    include: IncludeObject = response_encoder.include_object(request.query.text("includeObject"))
+    if include == "None":
         return None
-    return body if wanted == "Object" else _partial(call, body)
+    return body if include == "Object" else _partial(request, body)
 
 
-def _partial(call: ResourceRequest, body: bytes) -> bytes:
-    return response_encoder.partial(body, call.form.meta_version, call.served.resource.hidden_annotations)
-
-
-def _table(call: ResourceRequest, metadata: Object, rows: list[Object]) -> bytes:
-    printer = call.served.resource.printer
-    listed = rows or (None if printer.empty_is_null else [])
-    return response_encoder.table(metadata, response_encoder.columns(printer), listed, call.form.meta_version)
+def _partial(request: ResourceRequest, body: bytes) -> bytes:
+    return response_encoder.partial(body, request.form.meta_version, request.served.resource.hidden_annotations)
 
 
 async def plain_object(
-    call: ResourceRequest, obj: Object, printer: Printer, *, clock: Clock, warnings: tuple[str, ...] = ()
+    server: ServerContext, request: ResourceRequest, obj: Object, printer: Printer
 ) -> EncodedResponse:
-    """An object that is no entry (a Scale), which is also its own storage form.
-
-    Raises:
-        StatusError: as `one`.
-    """
-    response_encoder.check_single(call.served, call.form, f"{obj['apiVersion'].partition('/')[0]}.{obj['kind']}")
+    """A response with an object that is not stored as such, and needs no conversion (a Scale). Raises as `one`."""
+    response_encoder.check_single(request.served, request.form, f"{obj['apiVersion'].partition('/')[0]}.{obj['kind']}")
     body = json_text.encode(obj)
-    if call.form.shape == "partial":
-        body = response_encoder.partial(body, call.form.meta_version)
-    elif call.form.shape == "table":
-        version = obj["metadata"].get("resourceVersion")
-        row = response_encoder.row(printer, obj, now_ns=clock.now_ns(), shown=shown_object(body, call))
-        metadata = {"resourceVersion": version} if version else {}
-        body = response_encoder.table(metadata, response_encoder.columns(printer), [row], call.form.meta_version)
-    return await responses.of_json(body, call.form)
+    if request.form.shape != "object":
+
+        def make_row() -> Object:
+            shown = _shown_object(body, request)
+            return response_encoder.row(printer, obj, now_ns=server.clock.now_ns(), shown=shown)
+
+        body = _transformed(request, body, obj["metadata"].get("resourceVersion", ""), printer, make_row)
+    return await responses.of_json(body, request.form)

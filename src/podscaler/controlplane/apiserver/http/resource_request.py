@@ -1,84 +1,113 @@
-"""One request to a resource, and what handlers work with.
+"""The two arguments of every handler: the server context, and the request to a resource.
 
-`app` makes both; every handler is a function of the two.
+`app` makes the `ServerContext` once; `dispatch` makes a `ResourceRequest` for each request to a resource.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from aiohttp import web
 
+from podscaler.api.managed_fields.naming import NAME_MAX_BYTES
 from podscaler.api.resource.resources import Object, Strategy
 from podscaler.base.clock import Clock
 from podscaler.controlplane.aggregator.layer import Aggregation
 from podscaler.controlplane.aggregator.versions import Remote
-from podscaler.controlplane.apiserver.http.bodies import BodyKind, Kinds
+from podscaler.controlplane.apiserver.http import bodies
+from podscaler.controlplane.apiserver.http.bodies import BodyKind, DecodedBody, Kinds
 from podscaler.controlplane.apiserver.http.negotiation import Form
 from podscaler.controlplane.apiserver.http.open_sessions import OpenSessions
 from podscaler.controlplane.apiserver.http.paths import ResourcePath
-from podscaler.controlplane.apiserver.http.queries import Query
-from podscaler.controlplane.apiserver.http.response_encoder import Shaper
+from podscaler.controlplane.apiserver.http.queries import Query, WriteOptions
+from podscaler.controlplane.apiserver.http.response_encoder import ResponseEncoder
 from podscaler.controlplane.apiserver.http.routes import Served
 from podscaler.controlplane.auth.account_tokens import AccountTokens
-from podscaler.controlplane.auth.rules import Authorizer
+from podscaler.controlplane.auth.audit_log import AuditLog
+from podscaler.controlplane.auth.authorizer import Attributes, Authorizer
+from podscaler.controlplane.registry import acting
 from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.registry.pod_connections import PodConnections
-from podscaler.controlplane.registry.registry import MetricApis, PodLogs, VirtualObjects
+from podscaler.controlplane.registry.providers import MetricApis, PodLogs, VirtualObjects
 from podscaler.controlplane.storage.entries import Entry
+from podscaler.controlplane.storage.options import Author
 
-SILENT = Strategy().warnings
-"""The warnings of kinds that have none to give."""
+NO_WARNINGS = Strategy().warnings
+"""The `warnings` function of kinds that never warn."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plane:
+class ServerParts:
+    """The other parts of the control plane that the API server exposes; each is optional.
+
+    Attributes:
+        virtual: providers of objects that are computed, not stored, by `Resource.key`.
+        logs: reads the logs of containers.
+        connections: opens exec, attach and port-forward sessions.
+        checks: health checks by name; each returns why it fails, or an empty text.
+        metrics: serves custom.metrics.k8s.io and external.metrics.k8s.io.
+        accounts: issues tokens of service accounts; the authenticator must accept them too.
+        anonymous_health: whether /healthz, /livez and /readyz are served without credentials.
+        audit_log: receives an audit event for each stage of each request.
+        aggregation: the aggregation layer: groups and versions that other API servers serve.
+        documents: make the JSON documents of `/podscaler/NAME`, by name.
+    """
+
+    virtual: Mapping[str, VirtualObjects] = field(default_factory=dict)
+    logs: PodLogs | None = None
+    connections: PodConnections | None = None
+    checks: Mapping[str, Callable[[], str]] = field(default_factory=dict)
+    metrics: MetricApis | None = None
+    accounts: AccountTokens | None = None
+    anonymous_health: bool = False
+    audit_log: AuditLog | None = None
+    aggregation: Aggregation | None = None
+    documents: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+
+
+NO_PARTS = ServerParts()
+
+
+@dataclass(frozen=True, slots=True)
+class ServerContext:
     """What all requests share.
 
     Attributes:
-        kinds: every kind that a body may be, by apiVersion and kind.
-        virtual: providers of objects that are not stored, by `Resource.key`.
-        logs: where containers' logs are read, None where no pods run.
-        shaper: makes bodies of answers.
-        sessions: exec, attach and port-forward that are open now.
-        connections: where such sessions lead, None where no pods run.
-        metrics: who answers for custom and external metrics, None where nobody does.
-        accounts: makes tokens of service accounts, None where there are none.
-        aggregation: who else serves what, None where nobody can.
-        authorizer: says who may do what besides the request itself, None where everybody may do everything.
+        kinds: every kind that a request body may have, by apiVersion and kind.
+        encoder: encodes stored objects for responses.
+        sessions: the open exec, attach and port-forward sessions.
+        authorizer: decides about rights that a handler has to check besides those of the request itself.
     """
 
     objects: Objects
     clock: Clock
     kinds: Kinds
-    virtual: Mapping[str, VirtualObjects]
-    logs: PodLogs | None
-    shaper: Shaper
+    parts: ServerParts
+    encoder: ResponseEncoder
     sessions: OpenSessions
-    connections: PodConnections | None = None
-    metrics: MetricApis | None = None
-    accounts: AccountTokens | None = None
-    authorizer: Authorizer | None = None
-    aggregation: Aggregation | None = None
+    authorizer: Authorizer
 
     def remote_of(self, group: str, version: str) -> Remote | None:
-        """The other server that has a group and version, None where it is this one."""
-        return self.aggregation.remotes.find(group, version) if self.aggregation is not None else None
+        """The other API server that serves a group and version, None where this one does or none does."""
+        aggregation = self.parts.aggregation
+        return aggregation.remotes.find(group, version) if aggregation is not None else None
 
     def metrics_of(self, group: str) -> MetricApis | None:
-        """Who answers for metrics of a group here: nobody, where another server serves that group."""
-        is_elsewhere = self.aggregation is not None and self.aggregation.remotes.has_group(group)
-        return None if is_elsewhere else self.metrics
+        """The provider of the metrics APIs, None without one or where another API server serves the group."""
+        aggregation = self.parts.aggregation
+        return None if aggregation is not None and aggregation.remotes.has_group(group) else self.parts.metrics
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceRequest:
-    """One request to a resource, authenticated, authorized and routed.
+    """One request to a resource: authenticated, authorized and routed.
 
     Attributes:
-        warnings: what to tell the client besides the answer, even if that is a refusal; handlers add to it.
+        http: the HTTP request.
+        form: the negotiated form of the response.
+        warnings: texts for `Warning` headers of the response, also of an error; handlers append to it.
     """
 
-    request: web.BaseRequest
+    http: web.BaseRequest
     path: ResourcePath
     query: Query
     served: Served
@@ -87,33 +116,74 @@ class ResourceRequest:
 
     @property
     def key(self) -> str:
-        """The `Resource.key` of what is asked for."""
+        """The `Resource.key` of the resource."""
         return self.served.resource.key
 
     @property
     def content_type(self) -> str:
         """The `Content-Type` header, empty where there is none."""
-        return self.request.headers.get("Content-Type", "")
-
-    def warn(self, entry: Entry, before: Object | None) -> None:
-        """Tell the client what its kind says of a write: of the object now, and as it was (None: there was none).
-
-        Nothing is said of a write through a subresource.
-        """
-        if self.may_warn:
-            self.warnings.extend(self.served.resource.strategy.warnings(entry.decode(), before))
-
-    @property
-    def may_warn(self) -> bool:
-        """Whether its kind may have anything to say of a write like this."""
-        return self.served.resource.strategy.warnings is not SILENT and not self.path.subresource
+        return self.http.headers.get("Content-Type", "")
 
     @property
     def kind(self) -> BodyKind:
-        """The kind that the path is about."""
+        """The kind of the resource, in the version of the path."""
         return kind_of(self.served)
+
+    @property
+    def may_warn(self) -> bool:
+        """Whether the kind may warn about this write: writes of subresources never warn."""
+        return self.served.resource.strategy.warnings is not NO_WARNINGS and not self.path.subresource
+
+    def warn(self, entry: Entry, before: Object | None) -> None:
+        """Append the kind's warnings about a write from `before` (None: created) to `entry`."""
+        if self.may_warn:
+            self.warnings.extend(self.served.resource.strategy.warnings(entry.decode(), before))
+
+    def author(self, options: WriteOptions) -> Author:
+        """The field manager of what the request writes: the one that it names, else the program of its User-Agent.
+
+        Source: upstream's managerOrUserAgent.
+        """
+        manager = options.field_manager or prefix_from_user_agent(self.http.headers.get("User-Agent", ""))
+        return Author(manager, self.served.api_version)
+
+    async def receive(self, expected: BodyKind, kinds: Kinds, options: WriteOptions) -> DecodedBody:
+        """The body, which must be an object of the kind and version `expected`; its warnings are appended.
+
+        Raises:
+            StatusError: 400, 408, 413, 415.
+        """
+        body = await bodies.read(self.http)
+        received = bodies.decode(body, self.content_type, expected, kinds, validation=options.field_validation)
+        self.warnings.extend(received.warnings)
+        bodies.check_version(received, expected)
+        return received
+
+    def check_may_create(self, authorizer: Authorizer) -> None:
+        """Check that the user may also create the object of the path, for PUT and PATCH that create.
+
+        Raises:
+            StatusError: 403.
+        """
+        path = self.path
+        create = Attributes(
+            "create", group=path.group, resource=path.resource, namespace=path.namespace, name=path.name
+        )
+        authorizer.authorize(acting.current(), create)
 
 
 def kind_of(served: Served) -> BodyKind:
     """The kind of a resource in the version served."""
     return BodyKind(served.api_version, served.resource.kind, served.version.message, served.version.decode)
+
+
+def prefix_from_user_agent(user_agent: str) -> str:
+    """The printable text before the first slash of a User-Agent, cut at the longest name of a field manager."""
+    name = ""
+    length_bytes = 0
+    for character in filter(str.isprintable, user_agent.partition("/")[0]):
+        length_bytes += len(character.encode("utf-8", "replace"))
+        if length_bytes > NAME_MAX_BYTES:
+            break
+        name += character
+    return name

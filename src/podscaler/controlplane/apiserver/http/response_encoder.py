@@ -1,19 +1,19 @@
-"""How stored entries become what a client asked for: objects of a version, Tables, bare metadata, lists of them.
+"""Encodes stored entries for responses: objects in the requested version, Tables, PartialObjectMetadata, lists.
 
-Called by the handlers that answer with objects and by the watch streams. A plain object in its storage version is the
-stored bytes as they are; everything else is made once for each version and shape and kept for a while.
+Called by `rendering` and by the watch streams. An object that is served in its storage version is sent as the stored
+bytes; converted objects are cached by version.
 
 Source: the API concepts on Table and PartialObjectMetadata.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
 
 from podscaler.api.protobuf import protobuf
-from podscaler.api.resource.resources import Column, Object, Printer, Version
+from podscaler.api.resource.resources import Object, Printer, Version
 from podscaler.api.text import json_text
 from podscaler.controlplane.apiserver.http import http_errors, protobuf_forms
 from podscaler.controlplane.apiserver.http.negotiation import Form
@@ -22,9 +22,9 @@ from podscaler.controlplane.storage.entries import Entry
 from podscaler.controlplane.storage.listing import ListPage
 
 IncludeObject = Literal["None", "Metadata", "Object"]
-MEMO_MAX_ENTRIES = 1024
-SAME = Version("", "").from_storage
-"""The conversion of a version that needs none: stored bytes can be sent as they are."""
+CACHE_MAX_ENTRIES = 1024
+NO_CONVERSION = Version("", "").from_storage
+"""The conversion of a version that needs none: the stored bytes are sent."""
 
 
 class _Head(msgspec.Struct, gc=False):
@@ -34,63 +34,54 @@ class _Head(msgspec.Struct, gc=False):
 _decode_head = msgspec.json.Decoder(_Head).decode
 
 
-class Shaper:
-    """Makes bodies of answers out of entries; remembers the last thousand that had to be converted."""
+class ResponseEncoder:
+    """Encodes entries as JSON and protobuf; caches the last `CACHE_MAX_ENTRIES` that had to be converted."""
 
     def __init__(self) -> None:
-        self._memo: OrderedDict[tuple[Served, bytes], bytes] = OrderedDict()
-        self._protobuf = protobuf_forms.Memo()
+        self._converted: OrderedDict[tuple[Served, bytes], bytes] = OrderedDict()
+        self._messages = protobuf_forms.MessageCache()
 
     def body(self, served: Served, entry: Entry) -> bytes:
         """The object as JSON in the version served."""
-        if served.is_storage_version and served.version.from_storage is SAME:
+        if served.is_storage_version and served.version.from_storage is NO_CONVERSION:
             return entry.body
         key = (served, entry.body)
-        known = self._memo.get(key)
-        if known is None:
-            known = self._memo[key] = encoded(served, entry.decode())
-            if len(self._memo) > MEMO_MAX_ENTRIES:
-                self._memo.popitem(last=False)
-        return known
+        body = self._converted.get(key)
+        if body is None:
+            body = self._converted[key] = json_text.encode(served.version.from_storage(entry.decode()))
+            if len(self._converted) > CACHE_MAX_ENTRIES:
+                self._converted.popitem(last=False)
+        return body
 
     def raw(self, served: Served, entry: Entry) -> bytes:
-        """The object as a bare protobuf message of the version served."""
-        return self._protobuf.raw(self.body(served, entry), served.version.message)
+        """The object as a protobuf message of the version served, without an envelope."""
+        return self._messages.raw(self.body(served, entry), served.version.message)
 
     def packed(self, served: Served, entry: Entry) -> bytes:
-        """The object as a protobuf body in the version served."""
+        """The object as a protobuf body of the version served, in its envelope."""
         return protobuf.envelope(self.raw(served, entry), served.api_version, served.resource.kind)
 
 
 def list_body(served: Served, bodies: Sequence[bytes], page: ListPage) -> bytes:
-    """Objects' JSON as a List in the version served; items carry no kind of their own, as upstream's carry none."""
-    head = _list_head(f"{served.resource.kind}List", served.api_version, page)
+    """A List of objects (their JSON) in the version served.
+
+    As upstream's, items of built-in kinds have neither kind nor apiVersion; items of custom resources keep both, and
+    their lists have an empty `continue`.
+    """
+    kind, metadata = f"{served.resource.kind}List", list_metadata(page)
     if served.resource.is_custom:
-        return _custom_list(served, bodies, page)
-    prefixes = type_prefixes(served)
-    return head + b'"items":[' + b",".join(_without_type(body, prefixes) for body in bodies) + b"]}"
+        return _list(kind, served.api_version, {"continue": "", **metadata}, bodies)
+    prefixes = _type_prefixes(served)
+    return _list(kind, served.api_version, metadata, (_without_type(body, prefixes) for body in bodies))
 
 
-def _custom_list(served: Served, bodies: Sequence[bytes], page: ListPage) -> bytes:
-    """Custom objects keep saying what they are, and their list says that nothing follows."""
-    kind = f"{served.resource.kind}List"
-    metadata = json_text.encode({"continue": "", **list_metadata(page)}).decode()
-    head = f'{{"kind":"{kind}","apiVersion":"{served.api_version}","metadata":{metadata},'
-    return head.encode() + b'"items":[' + b",".join(bodies) + b"]}"
+def _list(kind: str, api_version: str, metadata: Object, items: Iterable[bytes]) -> bytes:
+    head = f'{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{json_text.encode(metadata).decode()},'
+    return head.encode() + b'"items":[' + b",".join(items) + b"]}"
 
 
-def converted(served: Served, obj: Object) -> Object:
-    """A stored object (changed in place) in the version served."""
-    return served.version.from_storage(obj)
-
-
-def encoded(served: Served, obj: Object) -> bytes:
-    """A stored object (changed in place) as JSON in the version served."""
-    return json_text.encode(converted(served, obj))
-
-
-def type_prefixes(served: Served) -> tuple[bytes, ...]:
-    """How the JSON of an object of this version begins: with kind and apiVersion, in either order."""
+def _type_prefixes(served: Served) -> tuple[bytes, ...]:
+    """The two beginnings that the JSON of an object can have: kind and apiVersion, in either order."""
     kind, version = f'"kind":"{served.resource.kind}"', f'"apiVersion":"{served.api_version}"'
     return (f"{{{kind},{version},".encode(), f"{{{version},{kind},".encode())
 
@@ -102,13 +93,8 @@ def _without_type(body: bytes, prefixes: tuple[bytes, ...]) -> bytes:
     return body
 
 
-def _list_head(kind: str, api_version: str, page: ListPage) -> bytes:
-    metadata = json_text.encode(list_metadata(page)).decode()
-    return f'{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{metadata},'.encode()
-
-
 def list_metadata(page: ListPage) -> Object:
-    """The ListMeta of a page; computed objects (revision 0) have no resourceVersion."""
+    """The ListMeta of a page; lists of computed objects (revision 0) have no resourceVersion."""
     metadata: Object = {"resourceVersion": str(page.revision)} if page.revision else {}
     if page.continue_token:
         metadata["continue"] = page.continue_token
@@ -118,7 +104,7 @@ def list_metadata(page: ListPage) -> Object:
 
 
 def partial(body: bytes, meta_version: str, hidden: frozenset[str] = frozenset()) -> bytes:
-    """An object's JSON reduced to its metadata, without the annotations that are `hidden`."""
+    """The PartialObjectMetadata of an object's JSON, without the annotations that are `hidden`."""
     metadata = bytes(_decode_head(body).metadata)
     if any(name.encode() in metadata for name in hidden):
         metadata = json_text.encode(_without_annotations(msgspec.json.decode(metadata), hidden))
@@ -135,43 +121,49 @@ def _without_annotations(metadata: Object, hidden: frozenset[str]) -> Object:
 def partial_list(
     bodies: Sequence[bytes], page: ListPage, meta_version: str, hidden: frozenset[str] = frozenset()
 ) -> bytes:
-    """Objects' JSON reduced to a list of metadata."""
-    head = _list_head("PartialObjectMetadataList", f"meta.k8s.io/{meta_version}", page)
+    """The PartialObjectMetadataList of objects' JSON; without objects its `items` are null, as upstream's."""
+    kind, api_version = "PartialObjectMetadataList", f"meta.k8s.io/{meta_version}"
     if not bodies:
-        return head + b'"items":null}'
-    return head + b'"items":[' + b",".join(partial(body, meta_version, hidden) for body in bodies) + b"]}"
+        return json_text.encode(
+            {"kind": kind, "apiVersion": api_version, "metadata": list_metadata(page), "items": None}
+        )
+    return _list(kind, api_version, list_metadata(page), (partial(body, meta_version, hidden) for body in bodies))
 
 
 def check_single(served: Served, form: Form, kind: str = "") -> None:
-    """Refuse (406) a form that one object cannot have; `kind` is Go's name of what is no object of the resource."""
+    """Check that one object can be sent in `form`; `kind` is the Go type where it is not the resource's own kind.
+
+    Raises:
+        StatusError: 406 for PartialObjectMetadataList.
+    """
     if form.shape == "partial_list":
         go_type = f"*{kind or f'{_go_package(served)}.{served.resource.kind}'}"
-        raise http_errors.wrong_shape(
+        raise http_errors.not_acceptable(
             f"you requested PartialObjectMetadataList, but the requested object is not a list ({go_type})"
         )
 
 
 def check_list(served: Served, form: Form) -> None:
-    """Refuse (406) a form that a list cannot have."""
+    """Check that a list can be sent in `form`. Raises StatusError 406 for PartialObjectMetadata."""
     if form.shape == "partial":
         go_type = f"*{_go_package(served)}.{served.resource.kind}List"
-        raise http_errors.wrong_shape(
+        raise http_errors.not_acceptable(
             f"you requested PartialObjectMetadata, but the requested object is a list ({go_type})"
         )
 
 
 def _go_package(served: Served) -> str:
-    """The package of the internal type, which two faces of a kind share."""
+    """The Go package of the internal type; for a kind that is served in two groups, that of its storage group."""
     resource = served.resource
     group = resource.stored_as.partition(".")[2] if resource.stored_as else resource.group
     return group.partition(".")[0] or "core"
 
 
 def include_object(text: str) -> IncludeObject:
-    """What rows of a Table carry of their objects, from the query's text (Metadata where it says nothing).
+    """How much of its object a row of a Table holds, from the query parameter `includeObject` (default Metadata).
 
     Raises:
-        StatusError: 400 for anything else.
+        StatusError: 400 for an unknown value.
     """
     match text:
         case "":
@@ -185,33 +177,24 @@ def include_object(text: str) -> IncludeObject:
 
 def columns(printer: Printer) -> list[Object]:
     """The column definitions of a Table."""
-    return [_column(column) for column in printer.columns]
-
-
-def _column(column: Column) -> Object:
-    return {
-        "name": column.name,
-        "type": column.type,
-        "format": column.format,
-        "description": column.description,
-        "priority": column.priority,
-    }
+    names = ("name", "type", "format", "description", "priority")
+    return [{name: getattr(column, name) for name in names} for column in printer.columns]
 
 
 def row(printer: Printer, obj: Object, *, now_ns: int, shown: bytes | None) -> Object:
     """One row of a Table.
 
     Args:
-        printer: how the kind looks.
+        printer: makes the cells of the kind.
         obj: the object in its storage version.
-        now_ns: for ages.
-        shown: what the row carries of the object, as JSON.
+        now_ns: the wall clock, for ages.
+        shown: the JSON that the row holds as its object, None for null.
     """
     return {"cells": printer.row(obj, now_ns), "object": None if shown is None else msgspec.Raw(shown)}
 
 
 def table(metadata: Object, definitions: list[Object] | None, rows: list[Object] | None, meta_version: str) -> bytes:
-    """A Table as JSON; `rows` is None where an empty one has null for them."""
+    """A Table as JSON; `definitions` is None in the later events of a watch, `rows` None for null."""
     return json_text.encode(
         {
             "kind": "Table",

@@ -1,11 +1,14 @@
-"""What goes back to a client: bytes with a status, and how data becomes bytes.
+"""Complete responses: body, status, content type and headers, made from JSON, text, protobuf or an API error.
 
-Called by every handler. JSON has Go's escapes and the order of the schema; YAML is sorted as upstream's; protobuf is
-made of the JSON.
+Called by every handler. JSON has Go's escapes and the order of the schema; the keys of YAML are sorted as upstream's;
+protobuf is made from the JSON.
+
+Source for warnings: the API server's warning filter and apimachinery's NewWarningHeader (RFC 9111's `warning-value`).
 """
 
 import asyncio
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,19 +18,18 @@ from aiohttp import web
 from podscaler.api.protobuf import protobuf
 from podscaler.api.text import json_text, yaml_output
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.apiserver.http import protobuf_forms, warning_headers
+from podscaler.controlplane.apiserver.http import protobuf_forms
 from podscaler.controlplane.apiserver.http.negotiation import DISCOVERY_TYPE, PLAIN, Form
 
 TEXT = "text/plain; charset=utf-8"
+WARNINGS_MAX_CHARACTERS = 4 * 1024
+"""Of all warnings together. Beyond it each is cut to `WARNING_CUT_CHARACTERS`, and those past the limit are dropped."""
+WARNING_CUT_CHARACTERS = 256
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedResponse:
-    """One complete response.
-
-    Attributes:
-        headers: further headers.
-    """
+    """One complete response; `headers` are those besides the content type."""
 
     body: bytes
     status: int = 200
@@ -35,11 +37,11 @@ class EncodedResponse:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-def unfinished_path(path: str) -> EncodedResponse:
-    """The page for a path that says that something is watched, but not what."""
+def watch_without_resource(path: str) -> EncodedResponse:
+    """The 500 for a path that ends at `/watch`."""
     why = f"failed to create RequestInfo: unable to determine kind and namespace from url, {path}"
     text = f'Internal Server Error: "{path}": {why}\n'
-    return EncodedResponse(text.encode(), 500, "text/plain; charset=utf-8")
+    return EncodedResponse(text.encode(), 500, TEXT)
 
 
 NOT_FOUND_PAGE = EncodedResponse(b"404 page not found\n", 404, TEXT, headers={"X-Content-Type-Options": "nosniff"})
@@ -51,53 +53,73 @@ def text(content: str, status: int = 200) -> EncodedResponse:
 
 
 async def of_json(body: bytes, form: Form, *, status: int = 200) -> EncodedResponse:
-    """An answer from JSON bytes, turned into YAML or protobuf where the client wants it.
-
-    What has no protobuf form stays JSON.
-    """
+    """A response with the JSON `body`, converted to the encoding of `form`; without a protobuf form it stays JSON."""
     if form.encoding == "protobuf":
         packed = protobuf_forms.of_json(body)
         if packed is not None:
             return of_protobuf(packed, status)
     if form.encoding == "yaml":
-        return EncodedResponse(await asyncio.to_thread(_yaml_of, body), status, "application/yaml")
+        return EncodedResponse(
+            await asyncio.to_thread(lambda: to_yaml(msgspec.json.decode(body))), status, "application/yaml"
+        )
     content_type = DISCOVERY_TYPE if form.shape == "discovery" else "application/json"
     return EncodedResponse(body, status, content_type)
 
 
 def of_protobuf(body: bytes, status: int = 200) -> EncodedResponse:
-    """An answer that is a protobuf body already."""
+    """A response with a protobuf body (in its envelope)."""
     return EncodedResponse(body, status, protobuf.MEDIA_TYPE)
 
 
 async def of(value: Any, form: Form = PLAIN, *, status: int = 200) -> EncodedResponse:
-    """An answer from JSON-ready data."""
+    """A response with JSON-ready data in the encoding of `form`."""
     return await of_json(json_text.encode(value), form, status=status)
 
 
-async def refusal(error: StatusError, form: Form) -> EncodedResponse:
-    """The Status of a failure."""
-    plain = Form(form.encoding)
-    answer = await of(error.to_status(), plain, status=error.code)
-    answer.headers.update(error.headers)
-    return answer
+async def of_error(error: StatusError, form: Form) -> EncodedResponse:
+    """The response for an API error: its Status object and its headers."""
+    response = await of(error.to_status(), Form(form.encoding), status=error.code)
+    response.headers.update(error.headers)
+    return response
 
 
 def add_warnings(response: web.StreamResponse, warnings: Iterable[str]) -> None:
-    """Tell the client each of the warnings, once, in a header of its own."""
-    for value in warning_headers.values(warnings):
+    """Add one `Warning` header for each different warning."""
+    for value in warning_values(warnings):
         response.headers.add("Warning", value)
 
 
+def warning_values(warnings: Iterable[str]) -> list[str]:
+    """The values of the `Warning` headers; texts with control characters or surrogates are left out."""
+    texts = [text for text in dict.fromkeys(warnings) if text]
+    if sum(map(len, texts)) > WARNINGS_MAX_CHARACTERS:
+        texts = list(_cut(texts))
+    return [f"299 - {_quoted(text)}" for text in texts if _is_sendable(text)]
+
+
+def _cut(texts: Iterable[str]) -> Iterator[str]:
+    length = 0
+    for text in texts:
+        if length >= WARNINGS_MAX_CHARACTERS:
+            return
+        yield text[:WARNING_CUT_CHARACTERS]
+        length += len(text[:WARNING_CUT_CHARACTERS])
+
+
+def _is_sendable(text: str) -> bool:
+    return not any(unicodedata.category(character) in ("Cc", "Cs") for character in text)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
 def indented(body: bytes) -> bytes:
-    """JSON for people."""
+    """JSON with line breaks and indentation."""
     return msgspec.json.format(body, indent=2) + b"\n"
 
 
-def _yaml_of(body: bytes) -> bytes:
-    return to_yaml(msgspec.json.decode(body))
-
-
 def to_yaml(value: Any) -> bytes:
-    """`value` as YAML, keys sorted. Slow for large values: belongs into a thread."""
+    """`value` as YAML with sorted keys. Slow for large values: call it in a thread."""
     return yaml_output.write(value, sort_keys=True)

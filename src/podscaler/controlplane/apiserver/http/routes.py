@@ -1,7 +1,7 @@
-"""Which paths exist, and with which methods: everything that follows from the records of resources.
+"""The routing table: served resources by group, version and plural, with the methods of their paths.
 
-Called by `app` (dispatch) and `discovery`. A new kind is a new record; nothing here names one, except for the few
-subresources that only one kind has.
+Called by `dispatch` and `discovery`. Routes follow from the records of resources; only the subresources of a single
+kind are named here.
 
 Source: the API server's installer: collections, objects, `status`, `scale`; cluster-wide lists of namespaced kinds.
 """
@@ -13,7 +13,7 @@ from podscaler.api.crd.version_order import sort_key
 from podscaler.api.resource.resources import Resource, Version
 from podscaler.api.schema import schema
 from podscaler.controlplane.apiserver.http.paths import ResourcePath
-from podscaler.controlplane.auth.rules import Attributes
+from podscaler.controlplane.auth.authorizer import Attributes
 
 READ = frozenset({"GET"})
 COLLECTION = frozenset({"GET", "POST", "DELETE"})
@@ -32,12 +32,12 @@ _COLLECTION_VERBS = {"GET": ("list", "watch"), "POST": ("create",), "DELETE": ("
 
 @dataclass(frozen=True, slots=True)
 class Subresource:
-    """A part of an object with a path of its own.
+    """A subresource.
 
     Attributes:
-        name: the last part of the path.
-        kind: what it answers with; its `group` and `version` where they are not the object's.
-        methods: the HTTP methods it has.
+        name: the last segment of the path.
+        kind: the kind of its objects; `group` and `version` are empty where they are the resource's.
+        methods: its HTTP methods.
     """
 
     name: str
@@ -48,16 +48,16 @@ class Subresource:
 
     @property
     def verbs(self) -> tuple[str, ...]:
-        """Its methods as verbs, sorted."""
+        """The verbs of its methods, sorted."""
         return tuple(sorted(verb for method in self.methods for verb in _VERBS[method]))
 
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """One resource in one version: what a path leads to.
+    """One resource in one version, as it is served.
 
     Attributes:
-        collection, item: the methods of the collection's path and of an object's.
+        collection, item: the HTTP methods of the collection's path and of an object's.
         subresources: by name.
     """
 
@@ -74,25 +74,25 @@ class Served:
 
     @property
     def is_storage_version(self) -> bool:
-        """Whether objects are stored in this form, so that nothing has to be converted."""
+        """Whether objects are stored in this version, under this resource."""
         return self.version.version == self.resource.storage_version and not self.resource.stored_as
 
     @property
     def verbs(self) -> tuple[str, ...]:
         """All verbs of the resource, sorted, as discovery lists them."""
-        found = {verb for method in self.item for verb in _VERBS[method]}
-        found |= {verb for method in self.collection for verb in _COLLECTION_VERBS[method]}
         if self.resource.is_custom:
             return CUSTOM_VERBS
+        found = {verb for method in self.item for verb in _VERBS[method]}
+        found |= {verb for method in self.collection for verb in _COLLECTION_VERBS[method]}
         return tuple(sorted(found if self.resource.stored else found - {"watch"}))
 
     @property
     def has_protobuf(self) -> bool:
-        """Whether the objects have a protobuf form: those of kinds that the schema knows."""
+        """Whether the objects have a protobuf form, which only built-in kinds have."""
         return schema.find_message(self.version.message) is not None
 
     def methods(self, path: ResourcePath) -> frozenset[str]:
-        """The HTTP methods of a path of this resource; none where there is no such path."""
+        """The HTTP methods of a path of this resource; empty where there is no such path."""
         if path.has_rest or not self._is_in_scope(path):
             return NOTHING
         if path.watches:
@@ -102,11 +102,10 @@ class Served:
             return part.methods if part else NOTHING
         if path.name:
             return self.item
-        is_cluster_wide = self.resource.namespaced and not path.namespace
-        return self.collection & READ if is_cluster_wide else self.collection
+        return self.collection & READ if self.is_over_all_namespaces(path) else self.collection
 
-    def is_elsewhere(self, path: ResourcePath) -> bool:
-        """Whether the path is the list over all namespaces, where objects can only be read."""
+    def is_over_all_namespaces(self, path: ResourcePath) -> bool:
+        """Whether the path is a collection of a namespaced resource over all namespaces, which is read-only."""
         return self.resource.namespaced and not path.namespace
 
     def _is_in_scope(self, path: ResourcePath) -> bool:
@@ -116,7 +115,7 @@ class Served:
 
 
 class Routes:
-    """All that is served, by group, version and plural; `generation` rises with each change."""
+    """The served resources by group, version and plural; `generation` increases with each change."""
 
     def __init__(self, resources: Iterable[Resource]) -> None:
         self.generation = 0
@@ -127,14 +126,14 @@ class Routes:
         self._own_groups = frozenset(self._groups)
 
     def add(self, resource: Resource) -> None:
-        """Serve one more resource, in all its versions; versions of a group stay in the order in which they came."""
+        """Serve one more resource in all its versions; a group's versions keep the order in which they were added."""
         self.generation += 1
         versions = self._groups.setdefault(resource.group, {})
         for version in resource.versions:
             versions.setdefault(version.version, {})[resource.plural] = _served(resource, version)
 
     def serve(self, definition: str, resources: Sequence[Resource]) -> None:
-        """Serve the resources of a CustomResourceDefinition (by its name) in place of those that it had; maybe none."""
+        """Replace the resources of the CustomResourceDefinition named `definition`; an empty sequence removes them."""
         self.generation += 1
         for resource in self._custom.pop(definition, ()):
             self._drop(resource)
@@ -156,39 +155,35 @@ class Routes:
             del self._groups[resource.group]
 
     def is_custom(self, group: str) -> bool:
-        """Whether CustomResourceDefinitions made the group."""
+        """Whether the group has only custom resources."""
         return group in self._groups and group not in self._own_groups
 
     def find(self, path: ResourcePath) -> Served | None:
-        """What the path leads to, None where nothing of that name is served in that group and version."""
+        """The resource of the path, None where the group and version do not serve it."""
         return self._groups.get(path.group, {}).get(path.version, {}).get(path.resource)
 
-    def serves(self, wanted: Attributes, version: str) -> bool:
-        """Whether there is the resource that a request is about, and its subresource."""
-        served = self._groups.get(wanted.group, {}).get(version, {}).get(wanted.resource)
-        return served is not None and (not wanted.subresource or wanted.subresource in served.subresources)
+    def serves(self, attributes: Attributes, version: str) -> bool:
+        """Whether the resource, and subresource, of a request are served."""
+        served = self._groups.get(attributes.group, {}).get(version, {}).get(attributes.resource)
+        return served is not None and (not attributes.subresource or attributes.subresource in served.subresources)
 
     def has_group(self, group: str) -> bool:
-        """Whether anything is served in that group."""
+        """Whether a resource of the group is served."""
         return group in self._groups
 
-    def has_version(self, group: str, version: str) -> bool:
-        """Whether anything is served in that group and version."""
-        return version in self._groups.get(group, {})
-
     def custom_resources(self) -> Iterator[Resource]:
-        """All that CustomResourceDefinitions made."""
+        """The resources of all CustomResourceDefinitions."""
         for resources in self._custom.values():
             yield from resources
 
     def resources_of(self, group: str) -> Iterator[Resource]:
-        """The records of a group, once for each version in which they are served."""
+        """The records of a group's resources, once for each version in which they are served."""
         for found in self._groups.get(group, {}).values():
             yield from (served.resource for served in found.values())
 
     @property
     def groups(self) -> list[str]:
-        """The groups in order, without the core group."""
+        """The groups in the order in which they were added, without the core group."""
         return [group for group in self._groups if group]
 
     def versions(self, group: str) -> list[str]:
@@ -196,12 +191,12 @@ class Routes:
         return list(self._groups.get(group, {}))
 
     def resources(self, group: str, version: str) -> list[Served]:
-        """What is served in a group and version, by plural."""
+        """The resources of a group and version, sorted by plural."""
         found = self._groups.get(group, {}).get(version, {})
         return [found[plural] for plural in sorted(found)]
 
     def all_resources(self) -> Iterator[Served]:
-        """Everything in every version."""
+        """Every resource, once for each version."""
         for versions in self._groups.values():
             for found in versions.values():
                 yield from found.values()

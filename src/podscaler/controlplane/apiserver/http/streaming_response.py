@@ -1,11 +1,11 @@
-"""A response that grows while its client reads: watches and followed logs.
+"""Streaming responses for watches and followed logs: chunked, with a timeout for clients that do not read.
 
-Called by `streams` and `pod_logs`. Once its head is sent a failure can no longer be told as a status, so the connection
-is cut instead: what the client has got ends in the middle, which every client knows how to take. A client that does not
-read is cut off too, instead of holding what it should get for ever.
+Called by `streams` and `pod_logs`. After the head is sent an error cannot become a status code any more, so the
+connection is closed in the middle of the body: clients see a truncated response. A client that does not read for
+`WRITE_TIMEOUT_S` is disconnected too, so that its pending data is freed.
 
-What is small goes straight to the transport as a chunk of its own: aiohttp keeps nothing back once the head is sent,
-and a watch with a thousand readers consists of such writes.
+Small chunks are written to the transport directly, past aiohttp's writer, which buffers nothing after the head: a watch
+event for a thousand watchers is a thousand such writes.
 """
 
 import asyncio
@@ -24,19 +24,22 @@ SMALL_BYTES = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
-    """What a request wants to be called when its stream begins."""
+class StreamStart:
+    """A callback for the moment in which the head of a stream has been sent."""
 
-    tell: Callable[[], Awaitable[None]]
+    notify: Callable[[], Awaitable[None]]
 
 
-BEGINNING = web.RequestKey("beginning", Beginning)
+STREAM_START = web.RequestKey("stream_start", StreamStart)
 
 _log = logging.getLogger(__name__)
 
 
-class GrowingResponse:
-    """The response to `request`, begun on entering and ended on leaving; failures in between end it, and no more."""
+class StreamingResponse:
+    """The response to `request` as a context manager: entering sends the head, leaving ends the body.
+
+    An error inside the context closes the connection and is logged (unless the client has gone); it does not escape.
+    """
 
     def __init__(self, request: web.BaseRequest, content_type: str, warnings: Iterable[str] = ()) -> None:
         self._request = request
@@ -49,37 +52,36 @@ class GrowingResponse:
         self.response.enable_chunked_encoding()
         await self.response.prepare(self._request)
         self._transport = self._request.transport
-        if (beginning := self._request.get(BEGINNING)) is not None:
-            await beginning.tell()
+        await notify_start(self._request)
         return self
 
     @property
     def is_idle(self) -> bool:
-        """Whether all that was written has gone out, and more would go."""
+        """Whether everything written has been sent and the connection is open."""
         transport = self._transport
         return transport is not None and transport.get_write_buffer_size() == 0 and not transport.is_closing()
 
     def push(self, data: bytes) -> None:
-        """Send `data`, which is not empty, as one chunk; only where the response `is_idle`."""
+        """Send `data` (not empty) as one chunk, without waiting; only while the response `is_idle`."""
         assert self._transport is not None
         self._transport.write(b"%x\r\n%b\r\n" % (len(data), data))
 
     async def write(self, data: bytes) -> None:
-        """Send `data` (nothing, if it is empty); returns when there is room for more.
+        """Send `data`; returns when the write buffer has room for more. Does nothing for empty `data`.
 
         Raises:
-            ConnectionResetError: the client has gone, or does not read.
+            ConnectionResetError: the client has disconnected, or has not read for `WRITE_TIMEOUT_S`.
         """
         if not data:
             return
         if len(data) < SMALL_BYTES and self.is_idle:
-            self.push(data)  # goes out at once: no need for a timer
+            self.push(data)  # no timer: the socket takes it at once
             return
         try:
             async with asyncio.timeout(WRITE_TIMEOUT_S):
                 await self.response.write(data)
         except TimeoutError:
-            self._cut()
+            self._abort()
             raise ConnectionResetError("the client does not read") from None
 
     async def __aexit__(
@@ -92,9 +94,15 @@ class GrowingResponse:
             return False
         if not isinstance(error, ConnectionError):
             _log.error("%s %s broke off", self._request.method, self._request.path, exc_info=error)
-        self._cut()
+        self._abort()
         return True
 
-    def _cut(self) -> None:
+    def _abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
+
+
+async def notify_start(request: web.BaseRequest) -> None:
+    """Call the request's `StreamStart`, if it has one."""
+    if (start := request.get(STREAM_START)) is not None:
+        await start.notify()

@@ -1,4 +1,4 @@
-"""WebSockets: who asks for one, which sub-protocol is spoken, and opening it.
+"""WebSocket upgrades: detection, choice of the sub-protocol, and the handshake.
 
 Called by the handlers of streams (`pod_sessions`, `pod_ports`, `pod_logs`).
 
@@ -17,27 +17,27 @@ CLOSE_WITHIN_S = 2.0
 
 
 def is_upgrade(request: web.BaseRequest) -> bool:
-    """Whether the client wants another protocol than HTTP, whichever."""
+    """Whether the request asks to upgrade the connection, to any protocol."""
     tokens = ",".join(request.headers.getall(hdrs.CONNECTION, ())).lower().split(",")
     return any("upgrade" in token for token in tokens)
 
 
 def is_websocket(request: web.BaseRequest) -> bool:
-    """Whether the client wants a WebSocket."""
+    """Whether the request asks for a WebSocket."""
     return is_upgrade(request) and request.headers.get(hdrs.UPGRADE, "").lower() == "websocket"
 
 
 def offered_protocols(request: web.BaseRequest) -> list[str]:
-    """The sub-protocols that the client speaks, preferred first; may be empty."""
+    """The sub-protocols that the client offers, in its order of preference; may be empty."""
     header = ",".join(request.headers.getall(hdrs.SEC_WEBSOCKET_PROTOCOL, ()))
     return [name for part in header.split(",") if (name := part.strip())]
 
 
 def choose_protocol(request: web.BaseRequest, served: Collection[str]) -> str:
-    """The sub-protocol to speak; empty where the client names none and `served` has the empty one.
+    """The first offered sub-protocol that is in `served`; a client that offers none is taken to offer the empty name.
 
     Raises:
-        StatusError: 403 where the two have none in common.
+        StatusError: 403 without a common sub-protocol.
     """
     offered = offered_protocols(request) or [""]
     for name in offered:
@@ -49,13 +49,10 @@ def choose_protocol(request: web.BaseRequest, served: Collection[str]) -> str:
 
 
 async def open_socket(request: web.BaseRequest, protocol: str) -> web.WebSocketResponse:
-    """The open WebSocket.
-
-    Args:
-        protocol: the sub-protocol that was chosen, empty for none.
+    """Accept the handshake; `protocol` is the chosen sub-protocol, empty for none.
 
     Raises:
-        StatusError: 400 for a handshake that is none, 405 for one that is no GET.
+        StatusError: 400 for an invalid handshake, 405 for another method than GET.
     """
     if request.method != hdrs.METH_GET:
         raise StatusError("bad method", code=405, reason="MethodNotAllowed")

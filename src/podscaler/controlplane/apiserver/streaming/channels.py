@@ -1,6 +1,6 @@
-"""Several streams in one WebSocket: the first byte of a message says which stream the rest belongs to.
+"""Multiplexes streams over one WebSocket: the first byte of a message is the channel of its data.
 
-Called by `pod_sessions` and `pod_ports`; pure.
+Called by `pod_sessions` and `pod_ports`.
 
     0 stdin   1 stdout   2 stderr   3 error (one Status at the end)   4 resize
     255 half-close (v5: the next byte is the channel)
@@ -12,9 +12,13 @@ Source: the remote command sub-protocols of the Kubernetes API, `channel.k8s.io`
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Final
+
+from aiohttp import WSMsgType, web
+
+from podscaler.controlplane.apiserver.http.open_sessions import Activity
 
 STDIN: Final = 0
 STDOUT: Final = 1
@@ -26,7 +30,7 @@ _ZERO: Final = ord("0")
 
 
 class ChannelProtocolError(Exception):
-    """The client broke the protocol; the connection is to be closed."""
+    """The client violates the protocol; the connection is to be closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +40,8 @@ class Framing:
     Attributes:
         name: as it is negotiated.
         is_base64: messages are text.
-        half_closes: the client can end a single stream.
-        has_status: the error stream carries a Status, not just a text.
+        half_closes: the client can close a single channel.
+        has_status: the error channel carries a Status, not only a text.
     """
 
     name: str
@@ -52,10 +56,10 @@ class Framing:
         return bytes((channel,)) + data
 
     def decode(self, message: bytes | str) -> "ChannelMessage | None":
-        """What a message says, None for one that says nothing or cannot be read, as upstream passes over those.
+        """A decoded message, None for an empty or invalid one, which are ignored as by upstream.
 
         Raises:
-            Violation: a half-close that does not name a stream.
+            ChannelProtocolError: a half-close does not name a channel.
         """
         raw = message.encode() if isinstance(message, str) else message
         if not raw:
@@ -74,28 +78,59 @@ class Framing:
 
 @dataclass(frozen=True, slots=True)
 class ChannelMessage:
-    """One message of a client: bytes of a stream, or (`ends`) that there will be no more of it."""
+    """One message of a client: data of a channel, or (`ends`) the half-close of it."""
 
     channel: int
     data: bytes
     ends: bool = False
 
 
-COMMAND_PROTOCOLS: Final[Mapping[str, Framing]] = {
-    framing.name: framing
-    for framing in (
-        Framing("", has_status=False),
-        Framing("channel.k8s.io", has_status=False),
-        Framing("base64.channel.k8s.io", is_base64=True, has_status=False),
-        Framing("v4.channel.k8s.io"),
-        Framing("v4.base64.channel.k8s.io", is_base64=True),
-        Framing("v5.channel.k8s.io", half_closes=True),
-    )
-}
-"""For exec and attach."""
+def _by_name(*framings: Framing) -> Mapping[str, Framing]:
+    return {framing.name: framing for framing in framings}
 
-PORT_PROTOCOLS: Final[Mapping[str, Framing]] = {
-    framing.name: framing
-    for framing in (Framing(""), Framing("v4.channel.k8s.io"), Framing("v4.base64.channel.k8s.io", is_base64=True))
-}
-"""For port-forward."""
+
+COMMAND_PROTOCOLS: Final = _by_name(
+    Framing("", has_status=False),
+    Framing("channel.k8s.io", has_status=False),
+    Framing("base64.channel.k8s.io", is_base64=True, has_status=False),
+    Framing("v4.channel.k8s.io"),
+    Framing("v4.base64.channel.k8s.io", is_base64=True),
+    Framing("v5.channel.k8s.io", half_closes=True),
+)
+"""The sub-protocols of exec and attach."""
+
+PORT_PROTOCOLS: Final = _by_name(
+    Framing(""), Framing("v4.channel.k8s.io"), Framing("v4.base64.channel.k8s.io", is_base64=True)
+)
+"""The sub-protocols of port-forward."""
+
+
+class ChannelSocket:
+    """An open WebSocket with channels; every message counts as activity of the session."""
+
+    def __init__(self, socket: web.WebSocketResponse, framing: Framing, activity: Activity) -> None:
+        self._socket = socket
+        self._activity = activity
+        self.framing = framing
+
+    async def send(self, channel: int, data: bytes) -> None:
+        """Send `data`. Raises ConnectionError where the client has disconnected."""
+        message = self.framing.encode(channel, data)
+        if isinstance(message, str):
+            await self._socket.send_str(message)
+        else:
+            await self._socket.send_bytes(message)
+        self._activity.touch()
+
+    async def received(self) -> AsyncIterator[ChannelMessage]:
+        """The valid messages of the client, until it closes the connection. Raises ChannelProtocolError."""
+        async for message in self._socket:
+            self._activity.touch()
+            if message.type in (WSMsgType.BINARY, WSMsgType.TEXT):
+                decoded = self.framing.decode(message.data)
+                if decoded is not None:
+                    yield decoded
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._socket.close()

@@ -1,12 +1,15 @@
-"""`GET .../pods/NAME/log`: a container's log as plain text, also as it grows.
+"""`GET .../pods/NAME/log`: the log of a container as text, also followed, also over a WebSocket.
 
-Called by `dispatch`; the bytes come from the node's `PodLogs`.
+Called by `dispatch`; the bytes come from `PodLogs`.
 
-Source: core/v1 PodLogOptions, its defaulting of the container and its refusals.
+Source: core/v1 PodLogOptions, its default container, its validation. For WebSockets, the API server's stream readers:
+the sub-protocols `binary.k8s.io` and `base64.binary.k8s.io`, an empty message at the beginning.
 """
 
+import base64
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Final
 
 from aiohttp import web
 
@@ -15,40 +18,45 @@ from podscaler.api.machinery.field import FieldError
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.apiserver.http import http_errors, websockets
+from podscaler.controlplane.apiserver.http.open_sessions import Activity
 from podscaler.controlplane.apiserver.http.queries import Query
-from podscaler.controlplane.apiserver.http.resource_request import Plane, ResourceRequest
+from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
-from podscaler.controlplane.apiserver.http.streaming_response import GrowingResponse
-from podscaler.controlplane.apiserver.streaming import log_socket, pod_targets
-from podscaler.controlplane.registry.registry import LogOptions
+from podscaler.controlplane.apiserver.http.streaming_response import StreamingResponse
+from podscaler.controlplane.apiserver.streaming import pod_targets, port_relay
+from podscaler.controlplane.registry.providers import LogOptions
+
+_BASE64: Final = "base64.binary.k8s.io"
+SOCKET_PROTOCOLS: Final = ("", "binary.k8s.io", _BASE64)
+MESSAGE_BYTES: Final = 32 * 1024
 
 
-async def get(plane: Plane, call: ResourceRequest) -> EncodedResponse | web.StreamResponse:
-    """The log that the call asks for.
+async def get(server: ServerContext, request: ResourceRequest) -> EncodedResponse | web.StreamResponse:
+    """The response with the log; 204 for a pod without a node.
 
     Raises:
-        StatusError: 400, 404, 422, 503, before anything was sent.
+        StatusError: 400, 403, 404, 405, 422, 429, 503, before the response starts.
     """
-    options = _options(call.query, call.path.name, plane.clock.now_ns())
-    pod = pod_targets.pod_of(plane, call)
+    options = _options(request.query, request.path.name, server.clock.now_ns())
+    pod = pod_targets.pod_of(server, request)
     options = replace(options, container=pod_targets.container_of(options.container, pod))
     if not pod["spec"].get("nodeName"):
         return web.Response(status=204, headers={"Cache-Control": "no-cache, private"})
-    pod_targets.check_node(plane, pod)
-    if plane.logs is None:
+    pod_targets.check_node(server, pod)
+    if server.parts.logs is None:
         raise StatusError("logs are kept where pods run, and none run here", code=503, reason="ServiceUnavailable")
-    chunks = plane.logs.stream(pod, options)
-    first = await anext(chunks, b"")  # a refusal comes with the first chunk, when a status can still be sent
-    if websockets.is_websocket(call.request):
-        return await log_socket.send(plane, call, first, chunks)
+    chunks = server.parts.logs.stream(pod, options)
+    first = await anext(chunks, b"")  # before the head is sent, so that an error still becomes a status
+    if websockets.is_websocket(request.http):
+        return await _send_over_websocket(server, request, first, chunks)
     if options.follow:
-        return await _followed(call.request, first, chunks)
+        return await _followed(request.http, first, chunks)
     rest = [chunk async for chunk in chunks]
     return EncodedResponse(b"".join((first, *rest)), 200, "text/plain")
 
 
 async def _followed(request: web.BaseRequest, first: bytes, chunks: AsyncIterator[bytes]) -> web.StreamResponse:
-    async with GrowingResponse(request, "text/plain") as stream:
+    async with StreamingResponse(request, "text/plain") as stream:
         await stream.write(first)
         async for chunk in chunks:
             await stream.write(chunk)
@@ -58,11 +66,11 @@ async def _followed(request: web.BaseRequest, first: bytes, chunks: AsyncIterato
 def _options(query: Query, name: str, now_ns: int) -> LogOptions:
     tail, limit = query.number("tailLines"), query.number("limitBytes")
     since_s, since_time = query.number("sinceSeconds"), query.text("sinceTime")
-    faults = _faults(tail=tail, limit=limit, since_s=since_s, since_time=since_time)
+    errors = _errors(tail=tail, limit=limit, since_s=since_s, since_time=since_time)
     if "stream" in query:  # a choice of streams is behind a feature gate that is off
-        faults.append(field.forbidden("stream", "may not be specified"))
-    if faults:
-        raise field.refusal(group="", kind="PodLogOptions", name=name, errors=faults)
+        errors.append(field.forbidden("stream", "may not be specified"))
+    if errors:
+        raise field.refusal(group="", kind="PodLogOptions", name=name, errors=errors)
     return LogOptions(
         container=query.text("container"),
         follow=bool(query.flag("follow")),
@@ -74,17 +82,17 @@ def _options(query: Query, name: str, now_ns: int) -> LogOptions:
     )
 
 
-def _faults(*, tail: int | None, limit: int | None, since_s: int | None, since_time: str) -> list[FieldError]:
-    faults = []
+def _errors(*, tail: int | None, limit: int | None, since_s: int | None, since_time: str) -> list[FieldError]:
+    errors = []
     if tail is not None and tail < 0:
-        faults.append(field.invalid("tailLines", tail, "must be greater than or equal to 0"))
+        errors.append(field.invalid("tailLines", tail, "must be greater than or equal to 0"))
     if limit is not None and limit < 1:
-        faults.append(field.invalid("limitBytes", limit, "must be greater than 0"))
+        errors.append(field.invalid("limitBytes", limit, "must be greater than 0"))
     if since_s is not None and since_time:
-        faults.append(field.forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+        errors.append(field.forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
     elif since_s is not None and since_s < 1:
-        faults.append(field.invalid("sinceSeconds", since_s, "must be greater than 0"))
-    return faults
+        errors.append(field.invalid("sinceSeconds", since_s, "must be greater than 0"))
+    return errors
 
 
 def _since_ns(since_s: int | None, since_time: str, now_ns: int) -> int | None:
@@ -96,3 +104,48 @@ def _since_ns(since_s: int | None, since_time: str, now_ns: int) -> int | None:
             text = f'parsing time "{since_time}" as "{layout}": cannot parse "{since_time}" as "2006"'
             raise http_errors.bad_request(text) from None
     return None if since_s is None else now_ns - since_s * NANOSECONDS
+
+
+async def _send_over_websocket(
+    server: ServerContext, request: ResourceRequest, first: bytes, chunks: AsyncIterator[bytes]
+) -> web.StreamResponse:
+    """Send `first` and `chunks` as messages, then close. Raises StatusError 403, 405, 429 before the handshake."""
+    protocol = websockets.choose_protocol(request.http, SOCKET_PROTOCOLS)
+    server.sessions.check_limit()
+    socket = await websockets.open_socket(request.http, protocol)
+
+    async def send_log(activity: Activity) -> None:
+        await _send(socket, protocol, b"")
+        await _send_pieces(socket, protocol, first)
+        async for chunk in chunks:
+            await _send_pieces(socket, protocol, chunk)
+            activity.touch()
+
+    async def session(activity: Activity) -> None:
+        try:
+            await port_relay.first_of(send_log(activity), _wait_closed(socket))
+        except ConnectionError:
+            return  # the client has disconnected
+        finally:
+            await socket.close()
+
+    await server.sessions.run(session)
+    return socket
+
+
+async def _wait_closed(socket: web.WebSocketResponse) -> None:
+    """Discard what the client sends, until it disconnects."""
+    async for _ in socket:
+        continue
+
+
+async def _send_pieces(socket: web.WebSocketResponse, protocol: str, data: bytes) -> None:
+    for start in range(0, len(data), MESSAGE_BYTES):
+        await _send(socket, protocol, data[start : start + MESSAGE_BYTES])
+
+
+async def _send(socket: web.WebSocketResponse, protocol: str, data: bytes) -> None:
+    if protocol == _BASE64:
+        await socket.send_str(base64.b64encode(data).decode())
+    else:
+        await socket.send_bytes(data)

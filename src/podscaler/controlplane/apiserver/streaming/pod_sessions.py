@@ -1,27 +1,34 @@
-"""`pods/NAME/exec` and `pods/NAME/attach`: a process' streams over a WebSocket.
+"""`pods/NAME/exec` and `pods/NAME/attach`: the standard streams of a process over a WebSocket.
 
-Called by `dispatch`; the processes are the node's (`pod_connections`). The order of refusals is upstream's: pod,
-container and host by the API server, streams and the running container by the node, as plain texts.
+Called by `dispatch`; the node runs the processes (`pod_connections`). The order of errors is upstream's: pod, container
+and host by the API server, streams and the running container by the node, as plain texts.
 
-Source: core/v1 PodExecOptions and PodAttachOptions; the kubelet's remote command server.
-Differs: no SPDY; a command is killed when its client leaves.
+Source: core/v1 PodExecOptions and PodAttachOptions; the remote command servers of the kubelet and of container
+runtimes; in `v5` failures are wrapped a second time, as upstream translates it from `v4`.
+Differs: no SPDY; a command is killed when its client disconnects.
 """
 
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from aiohttp import WSMsgType, web
+from aiohttp import web
 
-from podscaler.controlplane.apiserver.http import websockets
-from podscaler.controlplane.apiserver.http.open_sessions import Activity
+from podscaler.api.resource.resources import Object
+from podscaler.api.text import json_text
+from podscaler.controlplane.apiserver.http import responses, websockets
 from podscaler.controlplane.apiserver.http.queries import Query
-from podscaler.controlplane.apiserver.http.resource_request import Plane, ResourceRequest
+from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
-from podscaler.controlplane.apiserver.streaming import channels, pod_targets, session_status
-from podscaler.controlplane.apiserver.streaming.channels import ChannelMessage, ChannelProtocolError, Framing
+from podscaler.controlplane.apiserver.streaming import channels, pod_targets
+from podscaler.controlplane.apiserver.streaming.channels import (
+    ChannelMessage,
+    ChannelProtocolError,
+    ChannelSocket,
+    Framing,
+)
 from podscaler.controlplane.registry.pod_connections import (
     ContainerSessions,
     PodSession,
@@ -30,53 +37,55 @@ from podscaler.controlplane.registry.pod_connections import (
 )
 
 SIZE_MAX_BYTES = 1024
-"""Of a message with a terminal's size."""
+"""Of a message with the size of a terminal."""
 
 NO_STREAM = "you must specify at least 1 of stdin, stdout, stderr"
 
 _log = logging.getLogger(__name__)
 
-Begin = Callable[[ContainerSessions], Awaitable[PodSession]]
+StartSession = Callable[[ContainerSessions], Awaitable[PodSession]]
 
 
-async def execute(plane: Plane, call: ResourceRequest) -> EncodedResponse | web.StreamResponse:
-    """Run the command of the query in a container.
+async def execute(server: ServerContext, request: ResourceRequest) -> EncodedResponse | web.StreamResponse:
+    """Run the command of the query in a container; returns when the session has ended.
 
     Raises:
-        StatusError: 400, 403, 404, 429, 503, before the WebSocket is open.
+        StatusError: 400, 403, 404, 405, 429, 503, before the handshake.
     """
-    command = tuple(call.query.texts("command"))
-    options = _options(call.query)
+    command = tuple(request.query.texts("command"))
+    options = _options(request.query)
 
-    async def begin(container: ContainerSessions) -> PodSession:
+    async def start(container: ContainerSessions) -> PodSession:
         if not command:
             raise SessionFailure("exec command cannot be empty")
         return await container.execute(command, options)
 
-    wanted = _Wanted(begin, options, "executing command in", command, missing='container not found ("{name}")')
-    return await _serve(plane, call, wanted)
+    requested = _SessionRequest(
+        start, options, "executing command in", command, missing='container not found ("{name}")'
+    )
+    return await _serve(server, request, requested)
 
 
-async def attach(plane: Plane, call: ResourceRequest) -> EncodedResponse | web.StreamResponse:
-    """Follow a container's main process.
+async def attach(server: ServerContext, request: ResourceRequest) -> EncodedResponse | web.StreamResponse:
+    """Attach to the main process of a container; returns when the session has ended.
 
     Raises:
-        StatusError: 400, 403, 404, 429, 503, before the WebSocket is open.
+        StatusError: 400, 403, 404, 405, 429, 503, before the handshake.
     """
-    options = _options(call.query)
+    options = _options(request.query)
 
-    async def begin(container: ContainerSessions) -> PodSession:
+    async def start(container: ContainerSessions) -> PodSession:
         return await container.attach(options)
 
-    wanted = _Wanted(begin, options, "attaching to", (), missing="container {name} not found in pod {pod}")
-    return await _serve(plane, call, wanted)
+    requested = _SessionRequest(start, options, "attaching to", (), missing="container {name} not found in pod {pod}")
+    return await _serve(server, request, requested)
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """What a client asks for; `what` is the word for it in a failure, `missing` the text where nothing runs."""
+class _SessionRequest:
+    """A session to start; `what` names it in messages, `missing` is the error for a container that does not run."""
 
-    begin: Begin
+    start: StartSession
     options: SessionStreams
     what: str
     command: tuple[str, ...]
@@ -93,112 +102,107 @@ def _options(query: Query) -> SessionStreams:
     )
 
 
-async def _serve(plane: Plane, call: ResourceRequest, wanted: _Wanted) -> EncodedResponse | web.StreamResponse:
-    pod = pod_targets.pod_of(plane, call)
-    name = pod_targets.container_of(call.query.text("container"), pod)
-    pod_targets.check_host(plane, pod)
-    pod_targets.check_upgrade(call)
-    if plane.connections is None:
-        raise pod_targets.no_pods_run()
-    options = wanted.options
+async def _serve(
+    server: ServerContext, request: ResourceRequest, requested: _SessionRequest
+) -> EncodedResponse | web.StreamResponse:
+    pod = pod_targets.pod_of(server, request)
+    name = pod_targets.container_of(request.query.text("container"), pod)
+    pod_targets.check_host(server, pod)
+    pod_targets.check_upgrade(request)
+    connections = pod_targets.connections_of(server)
+    options = requested.options
     if not (options.stdin or options.stdout or options.stderr):
-        return pod_targets.said_by_node(NO_STREAM, 400)
-    container = plane.connections.find_container(pod, name)
+        return responses.text(NO_STREAM, 400)
+    container = connections.find_container(pod, name)
     if container is None:
         full_name = f"{pod['metadata']['name']}_{pod['metadata']['namespace']}"
-        return pod_targets.said_by_node(wanted.missing.format(name=name, pod=full_name), 500)
-    if not websockets.is_websocket(call.request):
-        raise pod_targets.not_spoken()
-    framing = channels.COMMAND_PROTOCOLS[websockets.choose_protocol(call.request, channels.COMMAND_PROTOCOLS)]
-    plane.sessions.check_room()
-    socket = await websockets.open_socket(call.request, framing.name)
-    await plane.sessions.hold(lambda activity: _Conversation(socket, framing, wanted, activity).run(container))
+        return responses.text(requested.missing.format(name=name, pod=full_name), 500)
+    if not websockets.is_websocket(request.http):
+        raise pod_targets.spdy_not_served()
+    framing = channels.COMMAND_PROTOCOLS[websockets.choose_protocol(request.http, channels.COMMAND_PROTOCOLS)]
+    server.sessions.check_limit()
+    socket = await websockets.open_socket(request.http, framing.name)
+    await server.sessions.run(
+        lambda activity: _Session(ChannelSocket(socket, framing, activity), requested).run(container)
+    )
     return socket
 
 
-class _Conversation:
+class _Session:
     """One session over an open WebSocket."""
 
-    def __init__(self, socket: web.WebSocketResponse, framing: Framing, wanted: _Wanted, activity: Activity) -> None:
+    def __init__(self, socket: ChannelSocket, requested: _SessionRequest) -> None:
         self._socket = socket
-        self._framing = framing
-        self._wanted = wanted
-        self._activity = activity
+        self._requested = requested
 
     async def run(self, container: ContainerSessions) -> None:
-        """From the first message to the last."""
+        """Start the session, relay its streams until it ends or the client disconnects, close the connection."""
         try:
-            await self._send(self._first_channel(), b"")
+            await self._socket.send(self._first_channel(), b"")
             try:
-                session = await self._wanted.begin(container)
+                session = await self._requested.start(container)
             except SessionFailure as failure:
-                await self._report(session_status.failed(self._wanted.what, str(failure), self._framing))
+                await self._send_status(failed_status(self._requested.what, str(failure), self._socket.framing))
                 return
             try:
-                await self._converse(session)
+                await self._relay(session)
             finally:
                 await session.close()
         except ConnectionError:
-            return  # the client has gone
+            return  # the client has disconnected
         finally:
             await self._socket.close()
 
     def _first_channel(self) -> int:
-        """Where an empty message tells the client that the connection is established."""
-        if self._wanted.options.stdout:
+        """The channel of the empty message that tells the client that the connection is established."""
+        if self._requested.options.stdout:
             return channels.STDOUT
-        return channels.STDERR if self._wanted.options.stderr else channels.ERROR
+        return channels.STDERR if self._requested.options.stderr else channels.ERROR
 
-    async def _converse(self, session: PodSession) -> None:
-        """Until the session has ended, or the client has."""
-        taking = asyncio.ensure_future(self._take_input(session))
-        giving = asyncio.ensure_future(self._give_output(session))
+    async def _relay(self, session: PodSession) -> None:
+        """Relay the streams until the session has ended or the client disconnects."""
+        receiving = asyncio.ensure_future(self._take_input(session))
+        sending = asyncio.ensure_future(self._send_output(session))
         try:
-            await asyncio.wait((taking, giving), return_when=asyncio.FIRST_COMPLETED)
-            if giving.done():
-                await self._report(session_status.ended(giving.result(), self._wanted.command, self._framing))
+            await asyncio.wait((receiving, sending), return_when=asyncio.FIRST_COMPLETED)
+            if sending.done():
+                await self._send_status(exit_status(sending.result(), self._requested.command, self._socket.framing))
             else:
-                taking.result()
+                receiving.result()
         finally:
-            for task in (taking, giving):
+            for task in (receiving, sending):
                 task.cancel()
-            await asyncio.gather(taking, giving, return_exceptions=True)
+            await asyncio.gather(receiving, sending, return_exceptions=True)
 
-    async def _give_output(self, session: PodSession) -> int:
-        """Send all output; returns the exit status."""
-        is_gone = False
+    async def _send_output(self, session: PodSession) -> int:
+        """Send all output; returns the exit code."""
+        is_disconnected = False
         try:
             async with asyncio.TaskGroup() as pumps:
-                if self._wanted.options.stdout:
+                if self._requested.options.stdout:
                     pumps.create_task(self._pump(channels.STDOUT, session.stdout()))
-                if self._wanted.options.stderr:
+                if self._requested.options.stderr:
                     pumps.create_task(self._pump(channels.STDERR, session.stderr()))
         except* ConnectionError:
-            is_gone = True
-        if is_gone:
-            raise ConnectionResetError("the client has gone")
+            is_disconnected = True
+        if is_disconnected:
+            raise ConnectionResetError("the client has disconnected")
         return await session.wait()
 
     async def _pump(self, channel: int, chunks: AsyncIterator[bytes]) -> None:
         async for chunk in chunks:
-            await self._send(channel, chunk)
+            await self._socket.send(channel, chunk)
 
     async def _take_input(self, session: PodSession) -> None:
-        """Pass on what the client sends; returns when it has closed the connection."""
-        async for message in self._socket:
-            self._activity.note()
-            if message.type not in (WSMsgType.BINARY, WSMsgType.TEXT):
-                continue
-            try:
-                received = self._framing.decode(message.data)
-            except ChannelProtocolError as violation:
-                _log.info("a stream was closed: %s", violation)
-                return
-            if received is not None:
+        """Relay the input of the client; returns when it closes the connection or violates the protocol."""
+        try:
+            async for received in self._socket.received():
                 await self._take(received, session)
+        except ChannelProtocolError as error:
+            _log.info("a stream was closed: %s", error)
 
     async def _take(self, received: ChannelMessage, session: PodSession) -> None:
-        if received.channel == channels.STDIN and self._wanted.options.stdin:
+        if received.channel == channels.STDIN and self._requested.options.stdin:
             if received.ends:
                 await session.end_input()
             else:
@@ -208,22 +212,14 @@ class _Conversation:
             if size is not None:
                 session.resize(*size)
 
-    async def _report(self, status: dict[str, object]) -> None:
-        content = session_status.message(status, self._framing)
+    async def _send_status(self, status: Object) -> None:
+        content = status_message(status, self._socket.framing)
         if content:
-            await self._send(channels.ERROR, content)
-
-    async def _send(self, channel: int, data: bytes) -> None:
-        message = self._framing.encode(channel, data)
-        if isinstance(message, str):
-            await self._socket.send_str(message)
-        else:
-            await self._socket.send_bytes(message)
-        self._activity.note()
+            await self._socket.send(channels.ERROR, content)
 
 
 def _size(data: bytes) -> tuple[int, int] | None:
-    """Columns and rows of a terminal, None for what cannot be read."""
+    """Columns and rows of a terminal, None for an invalid message."""
     if len(data) > SIZE_MAX_BYTES:
         return None
     try:
@@ -231,3 +227,47 @@ def _size(data: bytes) -> tuple[int, int] | None:
         return int(size["Width"]), int(size["Height"])
     except (ValueError, TypeError, KeyError, OverflowError):
         return None
+
+
+SUCCESS: Object = {"metadata": {}, "status": "Success"}
+
+
+def exit_status(code: int, command: Sequence[str], framing: Framing) -> Object:
+    """The Status of a command that ended with exit code `code`."""
+    if code == 0:
+        return SUCCESS
+    if framing.half_closes:
+        why = f"command terminated with exit code {code}"
+    else:
+        why = f"error executing command [{' '.join(command)}], exit code {code}"
+    return {
+        "metadata": {},
+        "status": "Failure",
+        "message": f"command terminated with non-zero exit code: {why}",
+        "reason": "NonZeroExitCode",
+        "details": {"causes": [{"reason": "ExitCode", "message": str(code)}]},
+    }
+
+
+def failed_status(what: str, why: str, framing: Framing) -> Object:
+    """The Status of a session that could not be started; `what` is `executing command in` or `attaching to`."""
+    status = _internal(f"error {what} container: {why}")
+    return _internal(status["message"]) if framing.half_closes else status
+
+
+def status_message(status: Object, framing: Framing) -> bytes:
+    """The data of the error channel; empty for a success in the oldest protocols."""
+    if framing.has_status:
+        return json_text.encode(status)
+    return b"" if status["status"] == "Success" else str(status["message"]).encode()
+
+
+def _internal(why: str) -> Object:
+    return {
+        "metadata": {},
+        "status": "Failure",
+        "message": f"Internal error occurred: {why}",
+        "reason": "InternalError",
+        "details": {"causes": [{"message": why}]},
+        "code": 500,
+    }

@@ -1,6 +1,6 @@
-"""One connection of a client to a port of a pod: bytes both ways until both have ended.
+"""Relays bytes between a client and one TCP connection to a port of a pod.
 
-Called by `pod_ports` and `spdy_ports`, which know how a client's bytes travel.
+Called by `pod_ports` and `spdy_ports`, which transport the client's bytes.
 """
 
 import asyncio
@@ -13,30 +13,30 @@ Send = Callable[[bytes], Awaitable[None]]
 
 
 async def relay(connections: PodConnections, pod: Object, port: int, given: AsyncIterator[bytes], send: Send) -> str:
-    """Connect and relay until the pod has ended what it sends; returns what went wrong, in the kubelet's words.
+    """Connect and relay until the pod closes its side; returns the error in the kubelet's words, empty without one.
 
     Args:
-        given: what the client sends, until it ends that.
-        send: gives the client what the pod sends.
+        given: the data of the client, until it closes its side.
+        send: sends data of the pod to the client.
 
     Raises:
-        ConnectionError: of `send`: the client has gone.
+        ConnectionError: `send` raised it: the client has disconnected.
     """
     try:
         connection = await connections.connect(pod, port)
     except SessionFailure as failure:
-        return _fault(pod, port, f"failed to connect: {failure}")
-    giving = asyncio.ensure_future(_give(connection, given))
+        return _error(pod, port, f"failed to connect: {failure}")
+    sending = asyncio.ensure_future(_send_to_pod(connection, given))
     try:
-        return await _take(connection, pod, port, send)
+        return await _receive(connection, pod, port, send)
     finally:
-        giving.cancel()
-        await asyncio.gather(giving, return_exceptions=True)
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
         await connection.close()
 
 
-async def _give(connection: PodPortConnection, given: AsyncIterator[bytes]) -> None:
-    """Send to the pod. One that does not take it any more says so by ending its own side."""
+async def _send_to_pod(connection: PodPortConnection, given: AsyncIterator[bytes]) -> None:
+    """Send the client's data to the pod; ends silently on errors, as then the pod closes its side too."""
     try:
         async for data in given:
             await connection.write(data)
@@ -45,25 +45,25 @@ async def _give(connection: PodPortConnection, given: AsyncIterator[bytes]) -> N
         return
 
 
-async def _take(connection: PodPortConnection, pod: Object, port: int, send: Send) -> str:
+async def _receive(connection: PodPortConnection, pod: Object, port: int, send: Send) -> str:
     chunks = connection.received()
     while True:
         try:
             data = await anext(chunks, b"")
         except OSError as error:
-            return _fault(pod, port, f"read: {(error.strerror or str(error)).lower()}")
+            return _error(pod, port, f"read: {(error.strerror or str(error)).lower()}")
         if not data:
             return ""
         await send(data)
 
 
-def _fault(pod: Object, port: int, why: str) -> str:
+def _error(pod: Object, port: int, why: str) -> str:
     meta = pod["metadata"]
     return f"error forwarding port {port} to pod {meta['name']}, uid {meta['uid']}: {why}"
 
 
 async def first_of(*works: Coroutine[None, None, None]) -> None:
-    """Run all until one has ended, then cancel the others; what that one raised escapes."""
+    """Run all until one ends, then cancel the others; an error of the first one escapes."""
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -76,7 +76,7 @@ async def first_of(*works: Coroutine[None, None, None]) -> None:
 
 
 async def all_of(works: Iterable[Coroutine[None, None, None]]) -> None:
-    """Run all to their ends; where one fails the others are cancelled and its error escapes."""
+    """Run all until they end; if one fails the others are cancelled and its error escapes."""
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
         await asyncio.gather(*tasks)

@@ -1,8 +1,7 @@
-"""Port-forwarding as kubectl does it: SPDY inside a WebSocket, two streams for each connection.
+"""Port-forward in the tunnelling protocol of kubectl: SPDY inside a WebSocket, two streams for each connection.
 
-Called by `pod_ports`. The client begins an error stream and a data stream for every local connection; both carry the
-port and the number of their pair. Bytes go both ways on the data stream; the error stream says what went wrong, or
-just ends.
+Called by `pod_ports`. For every local connection the client opens an error stream and a data stream, both with the port
+and a common request id. The data stream carries bytes both ways; the error stream an error text, or nothing.
 
 Source: KEP-4006 (`SPDY/3.1+portforward.k8s.io`), the kubelet's port forwarding server.
 """
@@ -18,10 +17,9 @@ from aiohttp import WSMsgType, web
 from podscaler.api.machinery import numbers
 from podscaler.base.clock import Clock
 from podscaler.controlplane.apiserver.http.open_sessions import Activity
-from podscaler.controlplane.apiserver.spdy.frames import PROTOCOL_ERROR
-from podscaler.controlplane.apiserver.spdy.session import SPDYSession, SPDYStream
-from podscaler.controlplane.apiserver.spdy.violations import SPDYProtocolError
 from podscaler.controlplane.apiserver.streaming import port_relay
+from podscaler.controlplane.apiserver.streaming.spdy_frames import PROTOCOL_ERROR, SPDYProtocolError
+from podscaler.controlplane.apiserver.streaming.spdy_session import SPDYSession, SPDYStream
 from podscaler.controlplane.registry.pod_connections import PodConnections
 from podscaler.controlplane.registry.registry import Object
 
@@ -32,19 +30,15 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Single:
-    """A stream whose partner has not come yet."""
+class _Unpaired:
+    """A stream whose pair is not open yet, and the task that ends it after `PAIR_WITHIN_S`."""
 
     stream: SPDYStream
-    giving_up: "asyncio.Task[None]"
+    expiry: "asyncio.Task[None]"
 
 
 class PortForwardTunnel:
-    """All connections of one client.
-
-    Args:
-        pod: whose ports they lead to.
-    """
+    """All forwarded connections of one client to ports of `pod`."""
 
     def __init__(
         self,
@@ -60,21 +54,21 @@ class PortForwardTunnel:
         self._pod = pod
         self._clock = clock
         self._activity = activity
-        self._session = SPDYSession(self._send, self._begin)
-        self._waiting: dict[str, _Single] = {}
+        self._session = SPDYSession(self._send, self._on_stream)
+        self._unpaired: dict[str, _Unpaired] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Until the client leaves."""
+        """Forward until the client disconnects or violates the protocol."""
         try:
             async for message in self._socket:
-                self._activity.note()
+                self._activity.touch()
                 if message.type is WSMsgType.BINARY:
                     await self._session.feed(message.data)
-        except SPDYProtocolError as violation:
-            _log.info("a port-forward was closed: %s", violation)
+        except SPDYProtocolError as error:
+            _log.info("a port-forward was closed: %s", error)
         except ConnectionError:
-            return  # the client has gone
+            return  # the client has disconnected
         finally:
             self._session.close()
             for task in list(self._tasks):
@@ -84,23 +78,23 @@ class PortForwardTunnel:
 
     async def _send(self, data: bytes) -> None:
         await self._socket.send_bytes(data)
-        self._activity.note()
+        self._activity.touch()
 
-    def _begin(self, stream: SPDYStream) -> None:
-        """A stream is there: begin, once its partner is."""
+    def _on_stream(self, stream: SPDYStream) -> None:
+        """Handle a new stream: start to forward once both streams of the pair are open."""
         kind, port = stream.headers.get("streamtype"), _find_port(stream.headers.get("port", ""))
         if kind not in ("data", "error") or port is None:
             self._start(stream.reset(PROTOCOL_ERROR))
             return
-        number = stream.headers.get("requestid") or str(stream.stream_id - (2 if kind == "data" else 0))
-        other = self._waiting.get(number)
+        request_id = stream.headers.get("requestid") or str(stream.stream_id - (2 if kind == "data" else 0))
+        other = self._unpaired.get(request_id)
         if other is None:
-            self._waiting[number] = _Single(stream, self._start(self._give_up(number, stream)))
+            self._unpaired[request_id] = _Unpaired(stream, self._start(self._expire(request_id, stream)))
         elif other.stream.headers["streamtype"] == kind:
             self._start(stream.reset(PROTOCOL_ERROR))
         else:
-            other.giving_up.cancel()
-            del self._waiting[number]
+            other.expiry.cancel()
+            del self._unpaired[request_id]
             data, error = (stream, other.stream) if kind == "data" else (other.stream, stream)
             self._start(self._forward(data, error, port))
 
@@ -116,19 +110,19 @@ class PortForwardTunnel:
         if error is not None and not isinstance(error, ConnectionError):
             _log.error("a forwarded connection failed", exc_info=error)
 
-    async def _give_up(self, number: str, stream: SPDYStream) -> None:
-        """End a stream whose partner does not come."""
+    async def _expire(self, request_id: str, stream: SPDYStream) -> None:
+        """End a stream whose pair was not opened in time."""
         await self._clock.sleep(PAIR_WITHIN_S)
-        del self._waiting[number]
+        del self._unpaired[request_id]
         if stream.headers["streamtype"] == "error":
-            await stream.write(f"(conn=0, request={number}) timed out waiting for streams".encode())
+            await stream.write(f"(conn=0, request={request_id}) timed out waiting for streams".encode())
         await stream.end()
 
     async def _forward(self, data: SPDYStream, error: SPDYStream, port: int) -> None:
         async def relay() -> None:
-            fault = await port_relay.relay(self._connections, self._pod, port, data.received(), data.write)
-            if fault:
-                await error.write(fault.encode())
+            failure = await port_relay.relay(self._connections, self._pod, port, data.received(), data.write)
+            if failure:
+                await error.write(failure.encode())
 
         try:
             await port_relay.first_of(relay(), data.wait_reset())

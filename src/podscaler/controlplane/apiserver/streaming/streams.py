@@ -1,92 +1,92 @@
-"""Watches over HTTP, until the client leaves or the time is up: frames of JSON, one a line, or of protobuf.
+"""Watches over HTTP: encodes events as JSON lines or protobuf frames and streams them until the timeout.
 
-Called by `app`, which cancels a handler whose client is gone. Frames are made once for each event and form, and shared
-by all watchers of that form; what came in one batch goes out in one write.
+Called by `dispatch`; aiohttp cancels the handler of a client that disconnects. Each event is encoded once for each form
+and shared by all watchers of that form; the events of one batch are sent in one write.
 
-Source: the API concepts on watches and bookmarks; a watch whose history is gone gets a 200 and an ERROR event.
+Source: the API concepts on watches and bookmarks; a watch from a compacted revision gets a 200 and an ERROR event.
 """
 
 import asyncio
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from random import Random
 
 from aiohttp import web
 
 from podscaler.api.resource.resources import Object
+from podscaler.api.schema import canonical, schema
 from podscaler.api.text import json_text
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.apiserver.http import (
     http_errors,
+    open_sessions,
     protobuf_forms,
     queries,
     rendering,
     response_encoder,
-    zero_objects,
 )
-from podscaler.controlplane.apiserver.http.resource_request import Plane, ResourceRequest
-from podscaler.controlplane.apiserver.http.streaming_response import GrowingResponse
+from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
+from podscaler.controlplane.apiserver.http.streaming_response import StreamingResponse
 from podscaler.controlplane.storage.options import ListOptions
-from podscaler.controlplane.storage.watching import Batch, Ended, Notice, Subscription
+from podscaler.controlplane.storage.watching import Ended, EntryEvent, EventBatch, Subscription
 
 TIMEOUT_MIN_S = 1800.0
 BOOKMARK_PERIOD_S = 60.0
-STOP_TIMEOUT_S = 5.0
 WRITE_MAX_BYTES = 1 << 20
-"""A batch's frames are written in pieces of about this size, so that a write that makes progress is not cut off."""
+"""A batch is written in pieces of about this size, so that a slow but reading client does not hit the write timeout."""
 
 
 class Streams:
-    """The watches that are open now."""
+    """The open watches and other streams that end at shutdown."""
 
     def __init__(self, random: Random | None = None) -> None:
         self._open: set[asyncio.Task[object]] = set()
-        self._followed: dict[str, set[Subscription]] = {}
+        self._subscriptions: dict[str, set[Subscription]] = {}
         self._random = random or Random()
         self._is_stopping = False
 
-    async def watch(self, plane: Plane, call: ResourceRequest) -> web.StreamResponse:
-        """Stream the changes that the call asks for; returns when the stream has ended.
+    async def watch(self, server: ServerContext, request: ResourceRequest) -> web.StreamResponse:
+        """Stream the events that the request selects; returns when the stream has ended.
 
         Raises:
-            StatusError: 400, 406, 422, 500, before anything was sent.
+            StatusError: 400, 406, 422, 500, before the response starts.
         """
-        if call.form.encoding == "yaml":
+        if request.form.encoding == "yaml":
             raise http_errors.none_acceptable(can_stream=True)
-        options = queries.stream_options(call.query)
-        timeout_s = options.timeout_s or TIMEOUT_MIN_S * (1 + self._random.random())
-        response_encoder.include_object(call.query.text("includeObject"))
-        selected = _selected(call)
-        frames = _Frames(plane, call, selected, bookmarks=options.bookmarks)
-        source = _subscribe(plane, call, selected)
-        content_type = protobuf_forms.STREAM_TYPE if call.form.encoding == "protobuf" else "application/json"
-        async with GrowingResponse(call.request, content_type, call.warnings) as stream:
-            with self._following(call.served.resource.storage_key, source):
-                await self.until_stopped(_run(stream, frames, source, timeout_s))
+        timeout_s = request.query.number("timeoutSeconds") or TIMEOUT_MIN_S * (1 + self._random.random())
+        response_encoder.include_object(request.query.text("includeObject"))
+        selected = _list_options(request)
+        encoder = _EventEncoder(server, request, selected)
+        source = _subscribe(server, request, selected)
+        content_type = protobuf_forms.STREAM_TYPE if request.form.encoding == "protobuf" else "application/json"
+        async with StreamingResponse(request.http, content_type, request.warnings) as stream:
+            with self._registered(request.served.resource.storage_key, source):
+                await self.until_stopped(_run(stream, encoder, source, timeout_s))
         return stream.response
 
     def end(self, storage_key: str) -> None:
-        """End the watches of a kind, whose clients watch again: it is served otherwise now, or not at all."""
-        for source in self._followed.get(storage_key, ()):
+        """End the watches of a kind that is served differently now, or no more; their clients watch again."""
+        for source in self._subscriptions.get(storage_key, ()):
             source.end()
 
     @contextmanager
-    def _following(self, storage_key: str, source: Subscription | StatusError) -> Iterator[None]:
+    def _registered(self, storage_key: str, source: Subscription | StatusError) -> Iterator[None]:
         if isinstance(source, StatusError):
             yield
             return
-        followed = self._followed.setdefault(storage_key, set())
-        followed.add(source)
+        subscriptions = self._subscriptions.setdefault(storage_key, set())
+        subscriptions.add(source)
         try:
             yield
         finally:
-            followed.discard(source)
-            if not followed and self._followed.get(storage_key) is followed:
-                del self._followed[storage_key]
+            subscriptions.discard(source)
+            if not subscriptions and self._subscriptions.get(storage_key) is subscriptions:
+                del self._subscriptions[storage_key]
 
     async def until_stopped(self, running: Coroutine[None, None, None]) -> None:
-        """Run to the end, or until `stop`, which looks like a cancellation and is none."""
+        """Run `running` to its end or until `stop`, whose cancellation does not escape."""
         task = asyncio.current_task()
         assert task is not None
         self._open.add(task)
@@ -100,29 +100,24 @@ class Streams:
             self._open.discard(task)
 
     async def stop(self) -> None:
-        """End every watch as if its time were up."""
+        """Cancel every stream; returns when they have ended, or after `open_sessions.STOP_TIMEOUT_S`."""
         self._is_stopping = True
-        waiting = list(self._open)
-        for task in waiting:
-            task.cancel()
-        if waiting:
-            await asyncio.wait(waiting, timeout=STOP_TIMEOUT_S)
+        await open_sessions.cancel(self._open)
 
 
-def _selected(call: ResourceRequest) -> ListOptions:
-    """What is watched; the old path form for one object selects it by name."""
-    options = queries.list_options(call.query)
-    if not call.path.name:
+def _list_options(request: ResourceRequest) -> ListOptions:
+    """The options of the watch; the deprecated path `watch/.../NAME` selects one object by its name."""
+    options = queries.list_options(request.query)
+    if not request.path.name:
         return options
-    by_name = f"metadata.name={call.path.name}"
-    texts = (by_name, options.field_selector) if options.field_selector else (by_name,)
-    return replace(options, field_selector=",".join(texts))
+    by_name = f"metadata.name={request.path.name}"
+    return replace(options, field_selector=",".join(filter(None, (by_name, options.field_selector))))
 
 
-def _subscribe(plane: Plane, call: ResourceRequest, options: ListOptions) -> Subscription | StatusError:
-    """The watch, or the refusal that is told as an event."""
+def _subscribe(server: ServerContext, request: ResourceRequest, options: ListOptions) -> Subscription | StatusError:
+    """The subscription, or the 410 of a compacted revision, which is sent as an event."""
     try:
-        return plane.objects.watch(call.key, call.path.namespace, options=options)
+        return server.objects.watch(request.key, request.path.namespace, options=options)
     except StatusError as error:
         if error.code != 410:
             raise
@@ -130,55 +125,55 @@ def _subscribe(plane: Plane, call: ResourceRequest, options: ListOptions) -> Sub
 
 
 async def _run(
-    stream: GrowingResponse, frames: "_Frames", source: Subscription | StatusError, timeout_s: float
+    stream: StreamingResponse, encoder: "_EventEncoder", source: Subscription | StatusError, timeout_s: float
 ) -> None:
-    """Write what comes from `source` until the time is up, history is gone or the kind is."""
+    """Send events until the timeout, until the history was compacted, or until the kind is not served any more."""
     if isinstance(source, StatusError):
-        await stream.write(frames.failure(source))
+        await stream.write(encoder.error(source))
         return
     try:
         async with asyncio.timeout(timeout_s):
-            await _follow(stream, frames, source)
+            await _send_events(stream, encoder, source)
     except TimeoutError:
-        await stream.write(frames.bookmark(source.revision))
+        await stream.write(encoder.bookmark(source.revision))
     except Ended:
         return
     except StatusError as error:
-        await stream.write(frames.failure(error))
+        await stream.write(encoder.error(error))
 
 
-async def _follow(stream: GrowingResponse, frames: "_Frames", source: Subscription) -> None:
-    source.receiver = _Receiver(stream, frames)
-    with _Bookmarks(source) as bookmarks:
+async def _send_events(stream: StreamingResponse, encoder: "_EventEncoder", source: Subscription) -> None:
+    source.receiver = _Receiver(stream, encoder)
+    with _BookmarkTimer(source) as bookmarks:
         while True:
             batch = await source.batch()
-            for piece in frames.pieces(batch):
+            for piece in encoder.pieces(batch):
                 await stream.write(piece)
-            if bookmarks.is_due and not batch.notices:
-                bookmarks.begin()
-                await stream.write(frames.bookmark(source.revision))
+            if bookmarks.is_due and not batch.events:
+                bookmarks.restart()
+                await stream.write(encoder.bookmark(source.revision))
 
 
 class _Receiver:
-    """Writes what comes while the stream's task waits, as long as the client keeps up with reading."""
+    """Writes batches directly, without waking the task of the stream, while the client reads fast enough."""
 
-    def __init__(self, stream: GrowingResponse, frames: "_Frames") -> None:
+    def __init__(self, stream: StreamingResponse, encoder: "_EventEncoder") -> None:
         self._stream = stream
-        self._frames = frames
+        self._encoder = encoder
 
     def has_room(self) -> bool:
         """See `watching.Receiver`."""
         return self._stream.is_idle
 
-    def take(self, batch: Batch) -> None:
+    def take(self, batch: EventBatch) -> None:
         """See `watching.Receiver`."""
-        self._stream.push(b"".join(self._frames.pieces(batch)))
+        self._stream.push(b"".join(self._encoder.pieces(batch)))
 
 
-class _Bookmarks:
-    """When it is time for a bookmark: a while after the last one, as soon as there is nothing else to be sent.
+class _BookmarkTimer:
+    """The timer of bookmarks, which are due `BOOKMARK_PERIOD_S` after the last one and sent when nothing else is.
 
-    One timer for each bookmark, not for each wait: most waits end long before.
+    There is one timer for each bookmark, not for each wait for events, as most waits are much shorter.
     """
 
     def __init__(self, source: Subscription) -> None:
@@ -186,16 +181,16 @@ class _Bookmarks:
         self._timer: asyncio.TimerHandle | None = None
         self.is_due = False
 
-    def __enter__(self) -> "_Bookmarks":
-        self.begin()
+    def __enter__(self) -> "_BookmarkTimer":
+        self.restart()
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._timer is not None:
             self._timer.cancel()
 
-    def begin(self) -> None:
-        """Wait for the next one."""
+    def restart(self) -> None:
+        """Start the timer of the next bookmark."""
         self.is_due = False
         self._timer = asyncio.get_running_loop().call_later(BOOKMARK_PERIOD_S, self._become_due)
 
@@ -204,22 +199,23 @@ class _Bookmarks:
         self._source.interrupt()
 
 
-class _Frames:
-    """How notices of one watch look: version, shape, Table columns in the first frame only."""
+class _EventEncoder:
+    """Encodes the events of one watch; only the first Table has column definitions."""
 
-    def __init__(self, plane: Plane, call: ResourceRequest, options: ListOptions, *, bookmarks: bool) -> None:
-        self._plane = plane
-        self._call = call
-        self._sends_bookmarks = bookmarks
-        self._marks_initial = bookmarks and options.send_initial_events is not False  # also of watches of the old form
-        self._form = f"{call.served.api_version} {call.form}"
-        self._columns: list[Object] | None = response_encoder.columns(call.served.resource.printer)
+    def __init__(self, server: ServerContext, request: ResourceRequest, options: ListOptions) -> None:
+        self._server = server
+        self._request = request
+        self._sends_bookmarks = bool(request.query.flag("allowWatchBookmarks"))
+        # as upstream, also without the parameter sendInitialEvents
+        self._marks_initial = self._sends_bookmarks and options.send_initial_events is not False
+        self._form = f"{request.served.api_version} {request.form}"
+        self._columns: list[Object] | None = response_encoder.columns(request.served.resource.printer)
 
-    def pieces(self, batch: Batch) -> list[bytes]:
-        """The frames of a batch, joined into pieces to be written."""
-        if self._call.form.shape == "partial_list":
-            return []  # no event is a list, and upstream sends none then
-        frames = [self._frame(notice) for notice in batch.notices]
+    def pieces(self, batch: EventBatch) -> list[bytes]:
+        """The encoded events of a batch, joined into pieces of about `WRITE_MAX_BYTES`."""
+        if self._request.form.shape == "partial_list":
+            return []  # no event is a list: as upstream, none is sent
+        frames = [self._frame(event) for event in batch.events]
         if len(frames) == 1 and not batch.initial_done:
             return frames
         if batch.initial_done and self._marks_initial:
@@ -236,51 +232,49 @@ class _Frames:
         return [*pieces, b"".join(waiting)]
 
     def bookmark(self, revision: int) -> bytes:
-        """A bookmark, nothing where the client does not want them."""
+        """A bookmark; empty where the client did not ask for bookmarks."""
         return self._bookmark(revision, {}) if self._sends_bookmarks else b""
 
-    def failure(self, error: StatusError) -> bytes:
+    def error(self, error: StatusError) -> bytes:
         """An ERROR event."""
         return self._framed("ERROR", json_text.encode(error.to_status()))
 
-    def _frame(self, notice: Notice) -> bytes:
-        if self._call.form.shape == "table":
-            return _frame(notice.type, self._table_of(notice))
-        return notice.encoded(self._form, self._encode)
+    def _frame(self, event: EntryEvent) -> bytes:
+        if self._request.form.shape == "table":
+            return _frame(event.type, self._table_of(event))
+        return event.encoded(self._form, self._encode)
 
-    def _encode(self, notice: Notice) -> bytes:
-        form, served, shaper = self._call.form, self._call.served, self._plane.shaper
+    def _encode(self, event: EntryEvent) -> bytes:
+        form, served, encoder = self._request.form, self._request.served, self._server.encoder
         if form.shape != "object":
             hidden = served.resource.hidden_annotations
-            bare = response_encoder.partial(shaper.body(served, notice.entry), form.meta_version, hidden)
-            return self._framed(notice.type, bare)
+            bare = response_encoder.partial(encoder.body(served, event.entry), form.meta_version, hidden)
+            return self._framed(event.type, bare)
         if form.encoding == "protobuf":
-            return protobuf_forms.frame(notice.type, shaper.packed(served, notice.entry))
-        return _frame(notice.type, shaper.body(served, notice.entry))
+            return protobuf_forms.frame(event.type, encoder.packed(served, event.entry))
+        return _frame(event.type, encoder.body(served, event.entry))
 
     def _framed(self, event_type: str, body: bytes) -> bytes:
-        """A frame around an object's JSON in the encoding that the client wants."""
-        packed = protobuf_forms.of_json(body) if self._call.form.encoding == "protobuf" else None
+        """An event with an object's JSON, in the encoding of the watch."""
+        packed = protobuf_forms.of_json(body) if self._request.form.encoding == "protobuf" else None
         return _frame(event_type, body) if packed is None else protobuf_forms.frame(event_type, packed)
 
-    def _table_of(self, notice: Notice) -> bytes:
-        row = rendering.table_row(self._plane, self._call, notice.entry)
-        return self._table({"resourceVersion": str(notice.entry.revision)}, [row])
+    def _table_of(self, event: EntryEvent) -> bytes:
+        row = rendering.table_row(self._server, self._request, event.entry)
+        return self._table({"resourceVersion": str(event.entry.revision)}, [row])
 
     def _table(self, metadata: Object, rows: list[Object]) -> bytes:
         columns, self._columns = self._columns, None
-        return response_encoder.table(metadata, columns, rows, self._call.form.meta_version)
+        return response_encoder.table(metadata, columns, rows, self._request.form.meta_version)
 
     def _bookmark(self, revision: int, annotations: Object) -> bytes:
         metadata: Object = {"resourceVersion": str(revision)}
         if annotations:
             metadata["annotations"] = annotations
-        served, form = self._call.served, self._call.form
+        served, form = self._request.served, self._request.form
         if form.shape == "object":
             typed = {"kind": served.resource.kind, "apiVersion": served.api_version, "metadata": metadata}
-            return self._framed(
-                "BOOKMARK", json_text.encode({**typed, **zero_objects.fields_of(served.version.message)})
-            )
+            return self._framed("BOOKMARK", json_text.encode({**typed, **zero_fields(served.version.message)}))
         bare = {
             "kind": "PartialObjectMetadata",
             "apiVersion": f"meta.k8s.io/{form.meta_version}",
@@ -293,4 +287,16 @@ class _Frames:
 
 
 def _frame(event_type: str, body: bytes) -> bytes:
+    """An event as a line of JSON."""
     return b'{"type":"' + event_type.encode() + b'","object":' + body + b"}\n"
+
+
+@cache
+def zero_fields(message: str) -> Object:
+    """The fields of an empty object that Go's encoder does not omit, without metadata; none for an unknown message.
+
+    Bookmarks have them, as clients decode bookmarks as objects of the kind. The result is shared: do not change it.
+    """
+    if schema.find_message(message) is None:
+        return {}
+    return {name: value for name, value in canonical.canonical({}, message).items() if name != "metadata"}

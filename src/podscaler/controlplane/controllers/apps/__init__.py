@@ -1,5 +1,6 @@
 """Controllers of ReplicaSets, StatefulSets, DaemonSets, ReplicationControllers and disruption budgets.
 
-Reading order: `replicaset` is the simplest; `*_planning` modules are pure.
+Entry points: one `Reconciler` class in each of `replicaset`, `statefulset`, `daemonset` and `disruption`.
+Reading order: `replicaset` is the simplest; the `*_planning` modules are pure.
 May import: `controlplane.controllers.framework` and below.
 """

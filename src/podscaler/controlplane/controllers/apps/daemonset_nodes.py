@@ -1,9 +1,10 @@
-"""Which nodes a DaemonSet's pods belong on, and the pod for one of them; its planning and controller call it.
+"""Selects the nodes of a DaemonSet's pods and creates the pod for a node; its planning and controller call it.
 
-Pure. A node is wanted when it has the labels that the template selects and no taint that the pods do not tolerate;
-daemon pods tolerate what the node's own troubles put on it.
+A node is eligible if it has the labels of the template's nodeSelector and no taint that the pods do not tolerate;
+daemon pods tolerate the taints of node conditions. The functions are pure.
+
 Source: documentation of DaemonSet ("How Daemon Pods are scheduled", "Taints and tolerations").
-Differs: the controller itself puts the pod on its node (`spec.nodeName`); required node affinity is not looked at.
+Differs: the controller itself sets `spec.nodeName`; required node affinity is ignored.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from podscaler.api.resource.resources import Object
 from podscaler.controlplane.controllers.framework import controller_revisions, templates
 
 GENERATION_LABEL = "pod-template-generation"
-_TROUBLES = (
+_CONDITION_TAINTS = (
     ("not-ready", "NoExecute"),
     ("unreachable", "NoExecute"),
     ("disk-pressure", "NoSchedule"),
@@ -30,18 +31,18 @@ def should_run(daemon_set: Object, node: Object) -> bool:
 
 
 def may_stay(daemon_set: Object, node: Object) -> bool:
-    """Whether a pod that is on the node already may go on."""
+    """Whether a pod that is on the node may keep running."""
     return _fits(daemon_set, node, ("NoExecute",))
 
 
-def facets(node: Object) -> Object:
-    """The part of a node that decides; nothing has to be done for a change of anything else."""
+def scheduling_facts(node: Object) -> Object:
+    """The labels and taints of a node; a change of anything else needs no sync."""
     spec = node.get("spec") or {}
     return {"labels": node["metadata"].get("labels"), "taints": spec.get("taints")}
 
 
 def new_pod(daemon_set: Object, revision: Object, node_name: str) -> Object:
-    """The pod for a node, made of the revision's template."""
+    """The pod for a node, created from the revision's template."""
     made = templates.pod_from(controller_revisions.template_of(revision), daemon_set)
     labels = {
         **(made["metadata"].get("labels") or {}),
@@ -53,14 +54,14 @@ def new_pod(daemon_set: Object, revision: Object, node_name: str) -> Object:
 
 
 def node_of(pod: Object) -> str:
-    """The name of the node that it is on, or meant for."""
+    """The name of the node of a pod, empty without one."""
     return str(pod["spec"].get("nodeName") or "")
 
 
 def _tolerations(spec: Object) -> list[Object]:
     given: list[Object] = list(spec.get("tolerations") or [])
-    troubles = [*_TROUBLES, ("network-unavailable", "NoSchedule")] if spec.get("hostNetwork") else _TROUBLES
-    for name, effect in troubles:
+    host_network = [("network-unavailable", "NoSchedule")] if spec.get("hostNetwork") else []
+    for name, effect in (*_CONDITION_TAINTS, *host_network):
         toleration = {"key": f"node.kubernetes.io/{name}", "operator": "Exists", "effect": effect}
         if toleration not in given:
             given.append(toleration)

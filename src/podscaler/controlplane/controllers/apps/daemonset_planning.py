@@ -1,15 +1,14 @@
-"""What one sync of a DaemonSet does: on which nodes to start pods, which pods to delete.
+"""Plans one sync of a DaemonSet: the nodes to create pods on, and the pods to delete.
 
-`daemonset.DaemonSets` carries it out. Pure: objects in, a plan out; nothing is changed.
+`daemonset.DaemonSets` carries the plan out. The functions are pure and change no object.
 
-1. A wanted node has one pod; where there are more of one template, the oldest available one stays. Other nodes have
-   none.
-2. A pod that ended is deleted; the next one is started when it is gone.
-3. `RollingUpdate` without surge: pods of an old template that are not available are deleted; available ones as long as
-   no more than `maxUnavailable` nodes are without.
-4. `RollingUpdate` with `maxSurge`: on so many nodes a new pod is started beside the old one, which is deleted when the
-   new one is available.
-5. `OnDelete` leaves replacing to the user.
+1. An eligible node has one pod; of several pods of one template, the oldest available one stays. Other nodes have none.
+2. A finished pod is deleted; the next one is created when it is gone.
+3. `RollingUpdate` without surge: unavailable pods of an old template are deleted, available ones as long as no more
+   than `maxUnavailable` nodes are without an available pod.
+4. `RollingUpdate` with `maxSurge`: on that many nodes a new pod is created beside the old one, which is deleted when
+   the new one is available.
+5. With `OnDelete` the user deletes the old pods.
 
 Source: documentation of DaemonSet, "Perform a Rolling Update on a DaemonSet"; KEP-1591 (surge).
 """
@@ -25,14 +24,14 @@ from podscaler.controlplane.controllers.framework import controller_revisions, p
 
 @dataclass(frozen=True, slots=True)
 class DaemonSetFacts:
-    """What a plan is made of.
+    """The input of a plan.
 
     Attributes:
-        daemon_set: with defaults.
+        daemon_set: with defaults filled in.
         nodes: all nodes.
         owned: all pods that it controls.
-        hash: of the newest revision; pods with another one are old.
-        now_ns: the instant of this sync.
+        hash: the hash of the newest revision; pods with another hash are old.
+        now_ns: the time of this sync.
     """
 
     daemon_set: Object
@@ -42,12 +41,12 @@ class DaemonSetFacts:
     now_ns: int
 
     def wanted(self) -> list[str]:
-        """The names of the nodes that should run a pod."""
+        """The names of the eligible nodes."""
         fitting = (node for node in self.nodes if daemonset_nodes.should_run(self.daemon_set, node))
         return [node["metadata"]["name"] for node in fitting]
 
     def by_node(self) -> dict[str, list[Object]]:
-        """The pods of each node, oldest first; those without a node belong to none."""
+        """The pods of each node, oldest first; pods without a node are left out."""
         found: dict[str, list[Object]] = {}
         for pod in sorted(self.owned, key=_age_order):
             if node := daemonset_nodes.node_of(pod):
@@ -55,18 +54,22 @@ class DaemonSetFacts:
         return found
 
     def is_new(self, pod: Object) -> bool:
-        """Whether it is of the newest template."""
+        """Whether a pod was created from the newest template."""
         return (pod["metadata"].get("labels") or {}).get(controller_revisions.POD_LABEL) == self.hash
 
+    @property
+    def min_ready_s(self) -> int:
+        """`spec.minReadySeconds`."""
+        return int(self.daemon_set["spec"].get("minReadySeconds", 0))
+
     def is_available(self, pod: Object) -> bool:
-        """Whether it is to stay and has been ready for `minReadySeconds`."""
-        seconds = self.daemon_set["spec"].get("minReadySeconds", 0)
-        return pods.is_active(pod) and pods.is_available(pod, seconds, self.now_ns)
+        """Whether a pod is active and has been ready for `minReadySeconds`."""
+        return pods.is_active(pod) and pods.is_available(pod, self.min_ready_s, self.now_ns)
 
 
 @dataclass(slots=True)
 class DaemonSetPlan:
-    """Nodes to start a pod on, pods to delete, and among those that ended."""
+    """Names of nodes to create a pod on, active pods to delete, and finished pods (`ended`) to delete."""
 
     create: list[str] = field(default_factory=list)
     delete: list[Object] = field(default_factory=list)
@@ -74,12 +77,12 @@ class DaemonSetPlan:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to do."""
+        """Whether nothing is planned."""
         return not (self.create or self.delete or self.ended)
 
 
 def plan(facts: DaemonSetFacts) -> DaemonSetPlan:
-    """The plan for these facts; the set is not being deleted."""
+    """The plan for a DaemonSet that is not being deleted."""
     made = DaemonSetPlan()
     present = facts.by_node()
     wanted = facts.wanted()
@@ -122,7 +125,7 @@ def _plan_update(facts: DaemonSetFacts, present: Mapping[str, Sequence[Object]],
 def _plan_without_surge(
     facts: DaemonSetFacts, present: Mapping[str, Sequence[Object]], made: DaemonSetPlan, most: int
 ) -> None:
-    """Rule 3; `most` nodes may be without an available pod."""
+    """Rule 3; at most `most` nodes may be without an available pod."""
     without = sum(not any(map(facts.is_available, here)) for here in present.values())
     for here in present.values():
         old = next((pod for pod in here if pods.is_active(pod) and not facts.is_new(pod)), None)

@@ -1,22 +1,20 @@
-"""The disruption controller: keeps the statuses of PodDisruptionBudgets, which evictions go by.
+"""The disruption controller: writes the statuses of PodDisruptionBudgets.
 
-`controller_manager.Controllers` runs it in a `control_loop.ControlLoop`; `registry.evictions` reads and lowers what it
-writes.
+`controller_manager.Controllers` runs it in a `control_loop.ControlLoop`; `registry.evictions` reads the status and
+lowers the allowed disruptions.
 
 Source: documentation of PodDisruptionBudget.
 """
 
 from collections.abc import Iterable, Sequence
 
-from podscaler.api.machinery.selectors import SelectorError
 from podscaler.api.resource.resources import Object
 from podscaler.base.clock import Clock
-from podscaler.base.errors import StatusError
 from podscaler.controlplane.controllers.apps import disruption_budgets
 from podscaler.controlplane.controllers.apps.disruption_budgets import BudgetFacts
-from podscaler.controlplane.controllers.framework import ownership, selection
-from podscaler.controlplane.controllers.framework.control_loop import Watched
-from podscaler.controlplane.controllers.framework.selection import Key
+from podscaler.controlplane.controllers.framework import ownership, selection, write_errors
+from podscaler.controlplane.controllers.framework.control_loop import BatchPeriod, Reconciler, Watched
+from podscaler.controlplane.controllers.framework.selection import Key, SelectorIndex
 from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
 BUDGETS = "poddisruptionbudgets.policy"
@@ -27,13 +25,13 @@ _CONTROLLERS = {
     "StatefulSet": "statefulsets.apps",
     "ReplicationController": "replicationcontrollers",
 }
-SETTLE_S = 0.05
-"""Changes of pods are collected for so long at least, and longer where a budget has many."""
-SETTLE_S_PER_POD = 0.00025
-LONGEST_SETTLE_S = 1.0
+BATCH_S = 0.05
+"""How long changes of pods are collected; `BATCH_S_PER_POD` is added for each pod of the namespace."""
+BATCH_S_PER_POD = 0.00025
+MAX_BATCH_S = 1.0
 
 
-class DisruptionBudgets:
+class DisruptionBudgets(Reconciler[Key]):
     """See the module. Keys are namespace and name."""
 
     name = "disruption-controller"
@@ -41,68 +39,39 @@ class DisruptionBudgets:
     def __init__(self, registry: Registry, clock: Clock) -> None:
         self._registry = registry
         self._clock = clock
-        self._selecting = selection.Selecting()
-        self._sizes: dict[Key, int] = {}
+        self._selectors = SelectorIndex()
+        self._batch_period: BatchPeriod[Key] = BatchPeriod(BATCH_S_PER_POD, MAX_BATCH_S, base_s=BATCH_S)
 
     def watches(self) -> Sequence[Watched[Key]]:
-        """Budgets, and pods that they select."""
-        return [Watched(BUDGETS, self._of_budget), Watched(PODS, self._of_pod, self._settle_s)]
+        """Budgets, and the pods that they select."""
+        return [Watched(BUDGETS, self._selectors.update), Watched(PODS, self._keys_of_pod, self._batch_period)]
 
     def prime(self) -> Iterable[Key]:
-        """Rebuild the index."""
-        self._selecting.clear()
-        for budget in self._registry.list(BUDGETS):
-            self._note(budget)
-        return list(self._selecting.keys())
+        """All budgets."""
+        return self._selectors.replace(self._registry.list(BUDGETS))
 
     async def sync(self, key: Key) -> float | None:
-        """Write the status, if it says something else."""
+        """Write the status if it changed."""
         budget = self._registry.find(BUDGETS, *key)
         if budget is None:
-            self._sizes.pop(key, None)
+            self._batch_period.forget(key)
             return None
         selector = selection.object_selector(budget)
         in_namespace = self._registry.list(PODS, key[0])
         selected = [pod for pod in in_namespace if selector.matches(selection.labels_of(pod))]
-        self._sizes[key] = len(in_namespace)
+        self._batch_period.note(key, len(in_namespace))
         facts = BudgetFacts(budget, selected, self._wanted(selected), self._clock.now_ns())
         new = disruption_budgets.status(facts)
-        if new != budget.get("status"):
-            await self._write(budget, new)
+        if new != budget.get("status"):  # with its resourceVersion: an eviction meanwhile is a conflict, and retried
+            update = self._registry.update(BUDGETS, {**budget, "status": new}, subresource="status")
+            await write_errors.ignoring_gone(update)
         return disruption_budgets.next_expiry_s(facts)
 
-    def report(self, key: Key, error: Exception) -> None:
-        """Nothing more: a budget whose status is old allows no eviction."""
-
-    def _of_budget(self, change: ObjectEvent) -> Iterable[Key]:
-        if change.type == "DELETED":
-            self._selecting.drop(change.object)
-        else:
-            self._note(change.object)
-        return [selection.key_of(change.object)]
-
-    def _note(self, budget: Object) -> None:
-        try:
-            self._selecting.put(budget, selection.object_selector(budget))
-        except SelectorError:
-            self._selecting.drop(budget)
-
-    def _of_pod(self, change: ObjectEvent) -> Iterable[Key]:
-        return self._selecting.matching(change.object)
-
-    def _settle_s(self, key: Key) -> float:
-        return min(SETTLE_S + self._sizes.get(key, 0) * SETTLE_S_PER_POD, LONGEST_SETTLE_S)
-
-    async def _write(self, budget: Object, new: Object) -> None:
-        """With its resourceVersion: an eviction in between makes it be counted again."""
-        try:
-            await self._registry.update(BUDGETS, {**budget, "status": new}, subresource="status")
-        except StatusError as error:
-            if error.code != 404:
-                raise
+    def _keys_of_pod(self, event: ObjectEvent) -> Iterable[Key]:
+        return self._selectors.matching(event.object)
 
     def _wanted(self, selected: Sequence[Object]) -> int:
-        """How many pods the controllers of these want; one for each pod that has none that says."""
+        """The sum of the desired replicas of the pods' controllers; a pod without a scalable one counts as one."""
         alone = 0
         sizes: dict[str, int] = {}
         tops: dict[str, Object | None] = {}
@@ -118,7 +87,7 @@ class DisruptionBudgets:
         return alone + sum(sizes.values())
 
     def _top(self, pod: Object) -> Object | None:
-        """What decides how many such pods there are: the ReplicaSet's Deployment rather than the ReplicaSet."""
+        """The topmost controller of a pod (a Deployment rather than its ReplicaSet), None without a scalable one."""
         found, namespace = None, pod["metadata"]["namespace"]
         owner = ownership.controller_of(pod)
         while owner is not None and owner["kind"] in _CONTROLLERS:

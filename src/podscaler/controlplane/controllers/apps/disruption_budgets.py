@@ -1,11 +1,13 @@
-"""The status of a PodDisruptionBudget from its pods; the disruption controller calls it.
+"""Computes the status of a PodDisruptionBudget from its pods; the disruption controller calls it.
 
-Pure. A pod is healthy when it is ready, is to stay, and no eviction of it is on its way.
-1. `minAvailable` as a number: so many must be healthy, out of the pods that there are.
-2. `minAvailable` in percent and `maxUnavailable` are counted on what the pods' controllers want (rounded up).
-3. An eviction that was allowed counts as done until its pod is gone, or two minutes have passed.
+A pod is healthy if it is ready, not terminating, and not being evicted. The functions are pure.
+
+1. `minAvailable` as a number: that many of the existing pods must be healthy.
+2. `minAvailable` in percent and `maxUnavailable` refer to the desired replicas of the pods' controllers (rounded up).
+3. An allowed eviction counts as done until its pod is gone, or for two minutes.
+
 Source: documentation of PodDisruptionBudget; policy/v1 PodDisruptionBudgetStatus.
-Differs: pods without a controller that scales count as one each, instead of failing the budget.
+Differs: a pod without a scalable controller counts as one desired pod; upstream fails the budget.
 """
 
 from collections.abc import Sequence
@@ -19,18 +21,18 @@ from podscaler.controlplane.controllers.framework import conditions, pods
 
 ALLOWED = "DisruptionAllowed"
 EVICTION_S = 120
-"""How long an allowed eviction may take to delete its pod."""
+"""How long an allowed eviction is expected to delete its pod."""
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetFacts:
-    """What a status is made of.
+    """The input of a status.
 
     Attributes:
         budget: the PodDisruptionBudget.
         selected: the pods that it selects.
-        wanted: how many pods their controllers want together.
-        now_ns: the instant of this sync.
+        wanted: the sum of the desired replicas of their controllers.
+        now_ns: the time of this sync.
     """
 
     budget: Object
@@ -60,7 +62,7 @@ def status(facts: BudgetFacts) -> Object:
 
 
 def condition(allowed: int, generation: int, now_ns: int) -> Object:
-    """The condition that says whether pods may be evicted."""
+    """The condition DisruptionAllowed."""
     return {
         "type": ALLOWED,
         "status": "True" if allowed else "False",
@@ -72,7 +74,7 @@ def condition(allowed: int, generation: int, now_ns: int) -> Object:
 
 
 def next_expiry_s(facts: BudgetFacts) -> float | None:
-    """In how many seconds an eviction on its way stops counting; None where there is none."""
+    """The seconds until the next allowed eviction no longer counts; None without one."""
     due = [_expires_at(at) for at in _disrupted(facts).values()]
     return (min(due) - facts.now_ns) / NANOSECONDS if due else None
 
@@ -86,7 +88,7 @@ def _is_healthy(pod: Object) -> bool:
 
 
 def _disrupted(facts: BudgetFacts) -> dict[str, str]:
-    """The evictions on their way: pods by name with the time at which it was allowed."""
+    """The pending evictions: names of pods with the times at which they were allowed."""
     noted: dict[str, str] = (facts.budget.get("status") or {}).get("disruptedPods") or {}
     staying = {pod["metadata"]["name"] for pod in facts.selected if not pods.is_terminating(pod)}
     return {name: at for name, at in noted.items() if name in staying and _expires_at(at) > facts.now_ns}
@@ -97,7 +99,7 @@ def _expires_at(allowed_at: str) -> int:
 
 
 def _bounds(facts: BudgetFacts) -> tuple[int, int]:
-    """How many pods there should be, and how many must be healthy."""
+    """The expected number of pods, and how many of them must be healthy."""
     spec = facts.budget["spec"]
     unavailable, available = spec.get("maxUnavailable"), spec.get("minAvailable")
     if unavailable is not None:
@@ -108,5 +110,5 @@ def _bounds(facts: BudgetFacts) -> tuple[int, int]:
 
 
 def _in_pods(amount: int | str, wanted: int) -> int:
-    """Rounded up."""
+    """A number or percentage of `wanted` as a number of pods, rounded up."""
     return rollout_bounds.resolve(amount, 1, wanted)[0]

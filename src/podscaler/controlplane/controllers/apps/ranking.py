@@ -1,16 +1,17 @@
-"""Which pods go first when a ReplicaSet has too many; the ReplicaSet controller calls it.
+"""Ranks the pods of a ReplicaSet for deletion; the ReplicaSet controller calls it when there are too many.
 
-The order, first to go first (each rule only decides between pods that the rules before call equal):
+Pods with an earlier property are deleted first; each rule only orders pods that are equal by the rules before it:
 
 1. not assigned to a node
 2. phase Pending, then Unknown, then Running
 3. not ready
 4. lower `controller.kubernetes.io/pod-deletion-cost` (0 where absent or not a number)
 5. more related pods on the same node
-6. ready for a shorter time, by order of magnitude (power of two); within one magnitude by uid, so that the choice is
-   spread over ages
+6. ready for a shorter time, by order of magnitude (power of two); within one magnitude by uid, so that pods of
+   different ages are chosen
 7. more container restarts, then more sidecar restarts
 8. created more recently, by order of magnitude; within one magnitude by uid
+
 
 Source: documentation of ReplicaSet ("Scaling a ReplicaSet"), KEP-2185 (magnitudes), KEP-2255 (deletion cost).
 """
@@ -37,13 +38,13 @@ _PHASE_ORDER = {"Pending": 0, "Unknown": 1}
 def first_to_go(
     candidates: Sequence[Object], count: int, *, now_ns: int, related_on_node: Mapping[str, int] | None = None
 ) -> list[Object]:
-    """The `count` pods of `candidates` that should be deleted, worst first.
+    """The `count` pods of `candidates` to delete, in order of deletion.
 
     Args:
         candidates: active pods of one ReplicaSet, in any order.
-        count: how many; with all of them or more, the order is not worked out.
-        now_ns: against which ages are measured.
-        related_on_node: how many related pods each node holds (rule 5); without it the rule decides nothing.
+        count: how many pods; if all or more are to be deleted, they are returned unordered.
+        now_ns: the time from which ages are computed.
+        related_on_node: the number of related pods by node name (rule 5); without it the rule is skipped.
     """
     if count >= len(candidates):
         return list(candidates)
@@ -53,7 +54,7 @@ def first_to_go(
 
 
 def deletion_cost(pod: Object) -> int:
-    """The pod's deletion cost, 0 where it has none that can be read."""
+    """The pod's deletion cost, 0 without the annotation or for a value that is not a number."""
     text = (pod["metadata"].get("annotations") or {}).get(DELETION_COST, "0")
     try:
         return int(text)
@@ -62,7 +63,7 @@ def deletion_cost(pod: Object) -> int:
 
 
 def restarts(pod: Object) -> tuple[int, int]:
-    """The most restarts among its containers, and among its sidecars (init containers that are always restarted)."""
+    """The highest restart count of the containers, and of the sidecars (init containers with restartPolicy Always)."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     sidecars = {c["name"] for c in spec.get("initContainers") or [] if c.get("restartPolicy") == "Always"}
     main = [c.get("restartCount", 0) for c in status.get("containerStatuses") or []]
@@ -72,7 +73,7 @@ def restarts(pod: Object) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Since:
-    """Since when something holds, and how long that is by order of magnitude; None where nobody noted the instant."""
+    """The start of a state (None if unknown), and the order of magnitude of its age."""
 
     at_ns: int | None
     magnitude: int
@@ -80,14 +81,14 @@ class _Since:
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
-    """A pod with what it is compared by, read once.
+    """A pod with its sort keys.
 
     Attributes:
-        standing: rules 1 to 5, lowest first to go.
-        ready: since when it is ready (rule 6), None where it is not.
-        restarts: negative (rule 7).
-        created: since when it is there (rule 8).
-        uid: decides within one magnitude.
+        standing: the keys of rules 1 to 5; the lowest is deleted first.
+        ready: since when it is ready (rule 6), None if it is not.
+        restarts: negative restart counts (rule 7).
+        created: since when it exists (rule 8).
+        uid: orders pods within one magnitude.
     """
 
     pod: Object

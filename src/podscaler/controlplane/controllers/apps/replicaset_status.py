@@ -1,4 +1,5 @@
-"""The status of a ReplicaSet from its pods; its controller calls it after each sync.
+"""Computes the status of a ReplicaSet from its pods; its controller calls it in each sync.
+
 
 Source: apps/v1 ReplicaSetStatus (documentation and KEP-3973 for terminatingReplicas).
 """
@@ -13,7 +14,7 @@ from podscaler.controlplane.controllers.framework import conditions, pods
 
 @dataclass(frozen=True, slots=True)
 class ReplicaFailure:
-    """Why pods could not be created (`FailedCreate`) or deleted (`FailedDelete`)."""
+    """The reason (`FailedCreate` or `FailedDelete`) and message of the condition ReplicaFailure."""
 
     reason: str
     message: str
@@ -23,10 +24,10 @@ def status(replica_set: Object, owned: Sequence[Object], failure: ReplicaFailure
     """The status to write.
 
     Args:
-        replica_set: as it was synced; its generation is the one observed.
-        owned: all pods that it controls, finished and terminating ones included.
-        failure: what went wrong in this sync.
-        now_ns: the instant of this sync.
+        replica_set: as it was synced; its generation becomes the observedGeneration.
+        owned: all pods that it controls, including finished and terminating ones.
+        failure: the failure of this sync, None without one.
+        now_ns: the time of this sync.
     """
     spec, metadata = replica_set["spec"], replica_set["metadata"]
     active = [pod for pod in owned if pods.is_active(pod)]
@@ -44,16 +45,6 @@ def status(replica_set: Object, owned: Sequence[Object], failure: ReplicaFailure
     new["terminatingReplicas"] = sum(pods.is_terminating(pod) and not pods.is_finished(pod) for pod in owned)
     found = _conditions((replica_set.get("status") or {}).get("conditions") or [], failure, now_ns)
     return new | ({"conditions": found} if found else {})
-
-
-def next_available_s(replica_set: Object, owned: Sequence[Object], now_ns: int) -> float | None:
-    """In how many seconds the next ready pod becomes available by waiting alone; None where none will."""
-    min_ready_s = replica_set["spec"].get("minReadySeconds", 0)
-    if not min_ready_s:
-        return None
-    instants = (pods.available_at(pod, min_ready_s) for pod in owned if pods.is_active(pod))
-    due = [at for at in instants if at is not None and at > now_ns]
-    return (min(due) - now_ns) / 1e9 if due else None
 
 
 def _carries(pod: Object, labels: Mapping[str, str]) -> bool:

@@ -1,47 +1,41 @@
-"""The StatefulSet controller: pods with names that stay, started, stopped and replaced in order.
+"""The StatefulSet controller: pods with stable names, created, deleted and updated in order; and the status.
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. A sync carries out one
-`statefulset_planning.plan`; what changes by it brings about the next one. It never acts on old facts: the registry
-shows own writes at once.
+`statefulset_planning.plan`; the watch events of its writes trigger the next sync. The registry returns own writes at
+once, so a plan is never based on stale pods.
 
-Source: documentation of StatefulSet; events are upstream's.
-Differs: volumeClaimTemplates become empty directories (an event says so); retention policies have nothing to retain.
+Source: documentation of StatefulSet; events are upstream's; apps/v1 StatefulSetStatus (API reference).
+Differs: volumeClaimTemplates become empty directories (an event says so); retention policies have no effect.
 """
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from podscaler.api.resource.resources import Object
 from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.controllers.apps import statefulset_planning, statefulset_pods, statefulset_status
+from podscaler.controlplane.controllers.apps import statefulset_planning, statefulset_pods
 from podscaler.controlplane.controllers.apps.statefulset_planning import StatefulSetFacts, StatefulSetPlan
 from podscaler.controlplane.controllers.framework import (
-    batches,
     claims,
     controller_revisions,
     ownership,
+    pod_control,
     pods,
     selection,
     write_errors,
 )
-from podscaler.controlplane.controllers.framework.control_loop import Watched
-from podscaler.controlplane.controllers.framework.owner_index import Keeping
+from podscaler.controlplane.controllers.framework.control_loop import BatchPeriod, Reconciler, Watched
+from podscaler.controlplane.controllers.framework.owner_index import OwnerIndex
+from podscaler.controlplane.controllers.framework.pod_control import PODS, PodControl
 from podscaler.controlplane.controllers.framework.selection import Key
 from podscaler.controlplane.registry.events import EventRecorder
 from podscaler.controlplane.registry.registry import Registry
 
 STATEFUL_SETS = "statefulsets.apps"
-PODS = "pods"
-BURST_PODS = 500
-"""The most pods created or deleted in one sync."""
-SETTLE_S_PER_POD = 0.00025
-"""Changes of pods are collected for so long per pod: the work for n pods that all change stays linear in n."""
-LONGEST_SETTLE_S = 1.0
 
 
-class StatefulSets:
+class StatefulSets(Reconciler[Key]):
     """See the module. Keys are namespace and name."""
 
     name = "statefulset-controller"
@@ -50,53 +44,54 @@ class StatefulSets:
         self._registry = registry
         self._clock = clock
         self._events = EventRecorder(registry, self.name, clock)
-        self._keeping = Keeping(registry, keepers=STATEFUL_SETS, kind="StatefulSet", kept=PODS)
-        self._sizes: dict[Key, int] = {}
+        self._pods = PodControl(registry, self._events, _message)
+        self._index = OwnerIndex(registry, owners=STATEFUL_SETS, kind="StatefulSet", dependents=PODS)
+        self._batch_period: BatchPeriod[Key] = BatchPeriod(pod_control.BATCH_S_PER_POD, pod_control.MAX_BATCH_S)
 
     def watches(self) -> Sequence[Watched[Key]]:
         """StatefulSets, and the pods that they own or may adopt."""
-        return [Watched(STATEFUL_SETS, self._keeping.of_keeper), Watched(PODS, self._keeping.of_kept, self._settle_s)]
+        return [
+            Watched(STATEFUL_SETS, self._index.owner_keys),
+            Watched(PODS, self._index.dependent_keys, self._batch_period),
+        ]
 
     def prime(self) -> Iterable[Key]:
-        """Rebuild the indexes."""
-        return self._keeping.prime()
+        """All StatefulSets."""
+        return self._index.prime()
 
     async def sync(self, key: Key) -> float | None:
-        """One step towards the wanted pods, then the status; see the module."""
+        """Create or delete pods, then write the status."""
         stateful_set = self._registry.find(STATEFUL_SETS, *key)
         if stateful_set is None or pods.is_terminating(stateful_set):
-            self._sizes.pop(key, None)
+            self._batch_period.forget(key)
             return None
         try:
-            facts = await self._facts(stateful_set)
-        except StatusError as refusal:
-            if write_errors.is_namespace_terminating(refusal):
+            facts = await self._observe(stateful_set)
+        except StatusError as error:
+            if write_errors.is_namespace_terminating(error):
                 return None
             raise
-        self._sizes[key] = len(facts.owned)
+        self._batch_period.note(key, len(facts.owned))
         plan = statefulset_planning.plan(facts)
         failure = await self._carry_out(plan, stateful_set)
         if not plan.is_empty:
-            facts = replace(facts, owned=self._members(stateful_set, self._owned(stateful_set)))
-        await self._write_status(facts)
-        await self._keep_history_short(facts)
+            owned = ownership.controlled_by(self._registry, PODS, stateful_set)
+            facts = replace(facts, owned=_members(stateful_set, owned))
+        stored = self._registry.find(STATEFUL_SETS, *key)
+        if stored is not None:
+            await write_errors.write_status(self._registry, STATEFUL_SETS, stored, status(facts))
+        await self._truncate_history(facts)
         if failure is not None:
             raise failure
-        return statefulset_status.next_available_s(facts)
+        return pods.next_available_s(facts.owned, statefulset_pods.min_ready_s(stateful_set), facts.now_ns)
 
-    def report(self, key: Key, error: Exception) -> None:
-        """Nothing more: each pod that could not be created or deleted has had its event."""
-
-    def _settle_s(self, key: Key) -> float:
-        return min(self._sizes.get(key, 0) * SETTLE_S_PER_POD, LONGEST_SETTLE_S)
-
-    async def _facts(self, stateful_set: Object) -> StatefulSetFacts:
-        """What there is after adopting and releasing pods and keeping the history."""
+    async def _observe(self, stateful_set: Object) -> StatefulSetFacts:
+        """The facts after adopting and releasing pods and updating the revisions."""
         selector = selection.object_selector(stateful_set)
-        found = self._keeping.orphans(stateful_set["metadata"]["namespace"], selector)
+        found = self._index.orphans(stateful_set["metadata"]["namespace"], selector)
         orphans = [name for name in found if statefulset_pods.ordinal(stateful_set, name) is not None]
         owned = await claims.claim(self._registry, PODS, stateful_set, selector=selector, orphans=orphans)
-        members = [await self._with_identity(stateful_set, pod) for pod in self._members(stateful_set, owned)]
+        members = [await self._with_identity(stateful_set, pod) for pod in _members(stateful_set, owned)]
         history = controller_revisions.owned(self._registry, stateful_set)
         newest = await controller_revisions.newest(self._registry, stateful_set, history)
         noted = (stateful_set.get("status") or {}).get("currentRevision")
@@ -104,7 +99,7 @@ class StatefulSets:
         return StatefulSetFacts(stateful_set, members, current, newest, self._clock.now_ns())
 
     async def _with_identity(self, stateful_set: Object, pod: Object) -> Object:
-        """The pod; an adopted or relabelled one gets the labels that Services select single pods by."""
+        """The pod; an adopted or relabelled one gets the labels by which Services select single pods."""
         number = statefulset_pods.ordinal(stateful_set, pod["metadata"]["name"])
         if number is None or pods.is_terminating(pod):
             return pod
@@ -120,65 +115,23 @@ class StatefulSets:
                 raise
             return pod
 
-    def _owned(self, stateful_set: Object) -> list[Object]:
-        uid = stateful_set["metadata"]["uid"]
-        return [pod for pod in self._registry.owned_by(PODS, uid) if ownership.is_controlled_by(pod, uid)]
-
-    def _members(self, stateful_set: Object, owned: Sequence[Object]) -> list[Object]:
-        """Those with a name that the set's pods have; what else it owns is none of its pods."""
-        return [p for p in owned if statefulset_pods.ordinal(stateful_set, p["metadata"]["name"]) is not None]
-
-    async def _keep_history_short(self, facts: StatefulSetFacts) -> None:
+    async def _truncate_history(self, facts: StatefulSetFacts) -> None:
         live = {facts.current["metadata"]["name"], facts.newest["metadata"]["name"]}
         live.update(statefulset_pods.revision_name(pod) for pod in facts.owned)
         history = controller_revisions.owned(self._registry, facts.stateful_set)
         await controller_revisions.truncate(self._registry, facts.stateful_set, history, live)
 
     async def _carry_out(self, plan: StatefulSetPlan, stateful_set: Object) -> StatusError | None:
-        """Returns why not everything could be done, None where it could."""
+        """Write what the plan says; returns why not all writes succeeded, None if they did."""
         if plan.create:
-            self._tell_of_claims(stateful_set)
+            self._report_claims(stateful_set)
         for pod in plan.recreate:
-            self._tell_of_recreation(stateful_set, pod)
-        doomed = (*plan.recreate, *plan.delete)[:BURST_PODS]
-        outcomes = await asyncio.gather(*(self._delete(stateful_set, pod) for pod in doomed), return_exceptions=True)
-        failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
-        waiting = iter(plan.create[:BURST_PODS])
-        try:
-            await batches.slow_start(len(plan.create[:BURST_PODS]), lambda: self._create(stateful_set, next(waiting)))
-        except ExceptionGroup as group:
-            failures += group.exceptions
-        return write_errors.first(ExceptionGroup("pods", failures)) if failures else None
+            self._report_recreation(stateful_set, pod)
+        delete_error = await self._pods.delete_all(stateful_set, (*plan.recreate, *plan.delete))
+        create_error = await self._pods.create_all(stateful_set, plan.create)
+        return delete_error or create_error
 
-    async def _create(self, stateful_set: Object, pod: Object) -> None:
-        try:
-            await self._registry.create(PODS, pod)
-        except StatusError as error:
-            if not write_errors.is_namespace_terminating(error):
-                self._tell(stateful_set, "create", pod, error)
-                raise
-        else:
-            self._tell(stateful_set, "create", pod)
-
-    async def _delete(self, stateful_set: Object, pod: Object) -> None:
-        try:
-            await self._registry.delete(PODS, *selection.key_of(pod), uid=pod["metadata"]["uid"])
-        except StatusError as error:
-            if error.code == 404 or error.reason == "Conflict":
-                return
-            self._tell(stateful_set, "delete", pod, error)
-            raise
-        self._tell(stateful_set, "delete", pod)
-
-    def _tell(self, stateful_set: Object, verb: str, pod: Object, error: StatusError | None = None) -> None:
-        what = f"{verb} Pod {pod['metadata']['name']} in StatefulSet {stateful_set['metadata']['name']}"
-        if error is None:
-            self._events.event(stateful_set, "Normal", f"Successful{verb.capitalize()}", f"{what} successful")
-        else:
-            message = f"{what} failed error: {error.message}"
-            self._events.event(stateful_set, "Warning", f"Failed{verb.capitalize()}", message)
-
-    def _tell_of_recreation(self, stateful_set: Object, pod: Object) -> None:
+    def _report_recreation(self, stateful_set: Object, pod: Object) -> None:
         namespace, name = selection.key_of(stateful_set)
         what = f"StatefulSet {namespace}/{name} is recreating"
         if pods.phase(pod) == "Failed":
@@ -188,7 +141,7 @@ class StatefulSets:
             message = f"{what} terminated Pod {pod['metadata']['name']}"
             self._events.event(stateful_set, "Normal", "RecreatingTerminatedPod", message)
 
-    def _tell_of_claims(self, stateful_set: Object) -> None:
+    def _report_claims(self, stateful_set: Object) -> None:
         names = statefulset_pods.claim_names(stateful_set)
         if names:
             message = (
@@ -197,19 +150,42 @@ class StatefulSets:
             )
             self._events.event(stateful_set, "Warning", "VolumeClaimsNotSupported", message)
 
-    async def _write_status(self, facts: StatefulSetFacts) -> None:
-        new = statefulset_status.status(facts)
-        stored = self._registry.find(STATEFUL_SETS, *selection.key_of(facts.stateful_set))
-        if stored is None or new == stored.get("status"):
-            return
 
-        def change(newest: Object) -> None:
-            newest["status"] = new
+def status(facts: StatefulSetFacts) -> Object:
+    """The status to write, without the counts that the API omits when they are 0.
 
-        try:
-            await self._registry.mutate(
-                STATEFUL_SETS, *selection.key_of(facts.stateful_set), change, subresource="status"
-            )
-        except StatusError as refusal:
-            if refusal.code != 404:
-                raise
+    At the end of a rolling update the newest revision becomes the current one.
+    """
+    stateful_set, before = facts.stateful_set, facts.stateful_set.get("status") or {}
+    current, newest = facts.current["metadata"]["name"], facts.newest["metadata"]["name"]
+    staying = [statefulset_pods.revision_name(pod) for pod in facts.owned if not pods.is_terminating(pod)]
+    counts = {
+        "observedGeneration": stateful_set["metadata"].get("generation", 0),
+        "replicas": len(facts.owned),
+        "readyReplicas": sum(pods.phase(pod) == "Running" and pods.is_ready(pod) for pod in facts.owned),
+        "currentReplicas": staying.count(current),
+        "updatedReplicas": staying.count(newest),
+    }
+    if _is_rolled_out(stateful_set, counts):
+        current, counts["currentReplicas"] = newest, counts["updatedReplicas"]
+    new: Object = {name: count for name, count in counts.items() if count or name == "replicas"}
+    new |= {"currentRevision": current, "updateRevision": newest}
+    new |= {name: before[name] for name in ("collisionCount", "conditions") if before.get(name)}
+    available = sum(statefulset_pods.is_serving(stateful_set, pod, facts.now_ns) for pod in facts.owned)
+    return new | {"availableReplicas": available}
+
+
+def _is_rolled_out(stateful_set: Object, counts: dict[str, int]) -> bool:
+    strategy = stateful_set["spec"].get("updateStrategy") or {}
+    is_rolling = strategy.get("type", "RollingUpdate") == "RollingUpdate"
+    return is_rolling and counts["updatedReplicas"] == counts["replicas"] == counts["readyReplicas"]
+
+
+def _members(stateful_set: Object, owned: Sequence[Object]) -> list[Object]:
+    """The owned pods whose names are those of the set's pods; others are ignored."""
+    return [p for p in owned if statefulset_pods.ordinal(stateful_set, p["metadata"]["name"]) is not None]
+
+
+def _message(stateful_set: Object, verb: str, name: str, error: StatusError | None) -> str:
+    what = f"{verb} Pod {name} in StatefulSet {stateful_set['metadata']['name']}"
+    return f"{what} successful" if error is None else f"{what} failed error: {error.message}"

@@ -1,18 +1,18 @@
-"""What one sync of a StatefulSet does: which pods to create, which to delete, in the order that it promises.
+"""Plans one sync of a StatefulSet: the pods to create and to delete, in order.
 
-`statefulset.StatefulSets` carries it out. Pure: objects in, a plan out; nothing is changed.
+`statefulset.StatefulSets` carries the plan out. The functions are pure and change no object.
 
-1. Pods that ended are deleted, to be made anew under the same name.
-2. Missing pods are created from the lowest number up. With `OrderedReady` one at a time: nothing more happens while
-   any pod below is missing, on its way out, not ready or not available.
-3. Pods beyond the range are deleted from the highest number down, with `OrderedReady` one at a time: each after the one
-   above is gone.
-4. `RollingUpdate`: pods of another revision than the newest are deleted from the highest number down to `partition`, as
-   long as no more than `maxUnavailable` pods are missing or not available. `OnDelete` leaves that to the user.
-5. New pods below `partition` are made of the current revision, all others of the newest.
+1. Finished pods are deleted, to be created again under the same name.
+2. Missing pods are created from the lowest ordinal up. With `OrderedReady` one at a time: nothing else is planned while
+   a pod with a lower ordinal is missing, terminating, not ready or not available.
+3. Pods beyond the range are deleted from the highest ordinal down; with `OrderedReady` one at a time, each after the
+   one above is gone.
+4. `RollingUpdate`: pods of another revision than the newest are deleted from the highest ordinal down to `partition`,
+   as long as no more than `maxUnavailable` pods are missing or not available. With `OnDelete` the user deletes them.
+5. New pods below `partition` are created from the current revision, all others from the newest.
 
 Source: documentation of StatefulSet (guarantees, update strategies, forced rollback); upstream's control loop.
-Differs: pods of an old revision that are not available are replaced first, since that costs nothing.
+Differs: unavailable pods of an old revision are replaced first, since that reduces no availability.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,13 +26,13 @@ from podscaler.controlplane.controllers.framework import pods
 
 @dataclass(frozen=True, slots=True)
 class StatefulSetFacts:
-    """What a plan is made of.
+    """The input of a plan.
 
     Attributes:
-        stateful_set: with defaults.
+        stateful_set: with defaults filled in.
         owned: all pods that it controls.
-        current, newest: the revision that a rollout leaves, and the one that it leads to; the same without a rollout.
-        now_ns: the instant of this sync.
+        current, newest: the revisions before and after the rollout; the same without a rollout.
+        now_ns: the time of this sync.
     """
 
     stateful_set: Object
@@ -42,18 +42,18 @@ class StatefulSetFacts:
     now_ns: int
 
     def by_number(self) -> dict[int, Object]:
-        """The pods by their numbers; what has no number is none of the set's."""
+        """The pods by ordinal; pods without one are left out."""
         numbered = ((statefulset_pods.ordinal(self.stateful_set, p["metadata"]["name"]), p) for p in self.owned)
         return {number: pod for number, pod in numbered if number is not None}
 
     def is_healthy(self, pod: Object | None) -> bool:
-        """Whether the pod is there, to stay, and available."""
+        """Whether the pod exists, is not terminating, and is available."""
         return pod is not None and statefulset_pods.is_healthy(self.stateful_set, pod, self.now_ns)
 
 
 @dataclass(slots=True)
 class StatefulSetPlan:
-    """Pods to create and to delete, in this order; `recreate` are ended ones that will be made anew."""
+    """Pods to create and to delete; `recreate` are finished pods, deleted now and created in a later sync."""
 
     create: list[Object] = field(default_factory=list)
     delete: list[Object] = field(default_factory=list)
@@ -61,12 +61,12 @@ class StatefulSetPlan:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to do."""
+        """Whether nothing is planned."""
         return not (self.create or self.delete or self.recreate)
 
 
 def plan(facts: StatefulSetFacts) -> StatefulSetPlan:
-    """The plan for these facts; the set is not being deleted."""
+    """The plan for a StatefulSet that is not being deleted."""
     made = StatefulSetPlan()
     present = facts.by_number()
     if _plan_wanted(facts, present, made) and _plan_surplus(facts, present, made):
@@ -75,7 +75,7 @@ def plan(facts: StatefulSetFacts) -> StatefulSetPlan:
 
 
 def _plan_wanted(facts: StatefulSetFacts, present: Mapping[int, Object], made: StatefulSetPlan) -> bool:
-    """Rules 1 and 2; False where everything else has to wait."""
+    """Rules 1 and 2; False if rules 3 and 4 have to wait."""
     is_parallel = statefulset_pods.is_parallel(facts.stateful_set)
     for number in statefulset_pods.ordinals(facts.stateful_set):
         pod = present.get(number)
@@ -89,7 +89,7 @@ def _plan_wanted(facts: StatefulSetFacts, present: Mapping[int, Object], made: S
 
 
 def _plan_surplus(facts: StatefulSetFacts, present: Mapping[int, Object], made: StatefulSetPlan) -> bool:
-    """Rule 3; False where everything else has to wait."""
+    """Rule 3; False if rule 4 has to wait."""
     wanted = statefulset_pods.ordinals(facts.stateful_set)
     surplus = sorted((number for number in present if number not in wanted), reverse=True)
     unhealthy = [number for number in surplus if not facts.is_healthy(present[number])]
@@ -120,7 +120,7 @@ def _plan_update(facts: StatefulSetFacts, present: Mapping[int, Object], made: S
 
 
 def _stale(facts: StatefulSetFacts, present: Mapping[int, Object], numbers: range) -> list[int]:
-    """The numbers of pods to replace: unavailable ones first, the highest first."""
+    """The ordinals of the pods to replace: unavailable pods first, highest ordinal first."""
     newest = facts.newest["metadata"]["name"]
     found = [
         number
@@ -138,13 +138,13 @@ def _partition(stateful_set: Object) -> int:
 
 
 def _max_unavailable(strategy: Object, wanted: int) -> int:
-    """In pods, rounded down, and at least one."""
+    """maxUnavailable as a number of pods: percentages are rounded down, and it is at least 1."""
     bound = (strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1)
     return max(rollout_bounds.resolve(0, bound, wanted)[1], 1)
 
 
 def _new_pod(facts: StatefulSetFacts, number: int) -> Object:
-    """Rule 5. Without bounds of a rolling update everything is made of the newest revision."""
+    """Rule 5; without a partition every pod is created from the newest revision."""
     first = statefulset_pods.ordinals(facts.stateful_set).start
     is_kept_back = number < first + _partition(facts.stateful_set)
     return statefulset_pods.new_pod(facts.stateful_set, facts.current if is_kept_back else facts.newest, number)

@@ -1,8 +1,9 @@
-"""The pods of a StatefulSet: their names, numbers and identities; the planning and the controller call it.
+"""Names, ordinals, labels and bodies of the pods of a StatefulSet; the planning and the controller call it.
 
-Pure. A pod is `NAME-ORDINAL`, keeps that name for ever, and has it as hostname too.
+A pod is named `NAME-ORDINAL`, also as its hostname. The functions are pure.
+
 Source: documentation of StatefulSet ("Pod Identity", "Start ordinal", "Pod name label", "Pod index label").
-Differs: there are no PersistentVolumes on this machine: a claim becomes an empty directory that ends with its pod.
+Differs: there are no PersistentVolumes: a claim becomes an emptyDir, which is deleted with its pod.
 """
 
 from typing import Any
@@ -21,23 +22,23 @@ def replicas(stateful_set: Object) -> int:
 
 
 def ordinals(stateful_set: Object) -> range:
-    """The numbers that its pods should have."""
+    """The ordinals of the desired pods."""
     first = int((stateful_set["spec"].get("ordinals") or {}).get("start", 0))
     return range(first, first + replicas(stateful_set))
 
 
 def is_parallel(stateful_set: Object) -> bool:
-    """Whether pods start and stop without waiting for one another."""
+    """Whether its podManagementPolicy is Parallel: pods are created and deleted without waiting for one another."""
     return bool(stateful_set["spec"].get("podManagementPolicy") == "Parallel")
 
 
 def min_ready_s(stateful_set: Object) -> int:
-    """How long a pod must be ready to be available."""
+    """`spec.minReadySeconds`: how long a pod must be ready to be available."""
     return int(stateful_set["spec"].get("minReadySeconds", 0))
 
 
 def ordinal(stateful_set: Object, pod_name: str) -> int | None:
-    """The number in the name of one of its pods, None for a name that none of them can have."""
+    """The ordinal in the name of one of its pods, None for a name that none of its pods can have."""
     parent, dash, number = pod_name.rpartition("-")
     if parent != stateful_set["metadata"]["name"] or not dash or not number.isdecimal() or not number.isascii():
         return None
@@ -45,22 +46,22 @@ def ordinal(stateful_set: Object, pod_name: str) -> int | None:
 
 
 def revision_name(pod: Object) -> str:
-    """The name of the revision that it was made of, empty where it does not say."""
+    """The name of the revision that a pod was created from, empty without the label."""
     return str((pod["metadata"].get("labels") or {}).get(controller_revisions.POD_LABEL, ""))
 
 
 def is_healthy(stateful_set: Object, pod: Object, now_ns: int) -> bool:
-    """Whether it serves, has done so for `minReadySeconds`, and is to stay."""
+    """Whether a pod is available and not terminating."""
     return not pods.is_terminating(pod) and is_serving(stateful_set, pod, now_ns)
 
 
 def is_serving(stateful_set: Object, pod: Object, now_ns: int) -> bool:
-    """Whether it runs, is ready, and has been so for `minReadySeconds`."""
+    """Whether a pod is available: Running and ready for `minReadySeconds`."""
     return pods.phase(pod) == "Running" and pods.is_available(pod, min_ready_s(stateful_set), now_ns)
 
 
 def new_pod(stateful_set: Object, revision: Object, number: int) -> Object:
-    """The pod with that number, made of the revision's template."""
+    """The pod with the ordinal `number`, created from the revision's template."""
     made = templates.pod_from(controller_revisions.template_of(revision), stateful_set)
     metadata = made["metadata"]
     del metadata["generateName"]
@@ -74,12 +75,12 @@ def new_pod(stateful_set: Object, revision: Object, number: int) -> Object:
 
 
 def identity(stateful_set: Object, number: int) -> dict[str, str]:
-    """The labels that say which pod it is."""
+    """The labels of pod name and index."""
     return {NAME_LABEL: f"{stateful_set['metadata']['name']}-{number}", INDEX_LABEL: str(number)}
 
 
 def claim_names(stateful_set: Object) -> list[str]:
-    """The names of its claims, which are the names of volumes."""
+    """The names of its volumeClaimTemplates, which are also the names of the volumes."""
     claims = stateful_set["spec"].get("volumeClaimTemplates") or []
     return [(claim.get("metadata") or {}).get("name", "") for claim in claims]
 

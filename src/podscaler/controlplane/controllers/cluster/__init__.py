@@ -1,5 +1,6 @@
-"""What every cluster has: namespaces, roles, tokens, APIServices, and kinds of CustomResourceDefinitions.
+"""Objects of every cluster: namespaces, RBAC roles, tokens, APIServices; and kinds of CustomResourceDefinitions.
 
-Reading order: `bootstrap` and `namespace_defaults` make objects; `custom_resources` serves definitions.
+
+Reading order: `bootstrap` and `namespace_defaults` create objects at the start; `custom_resources` serves definitions.
 May import: `controlplane.auth`, `controlplane.controllers.framework` and below.
 """

@@ -1,7 +1,8 @@
-"""The rules of ClusterRoles that are made of others (`aggregationRule`), kept up to date.
+"""The ClusterRole aggregation controller: writes the rules of ClusterRoles with an `aggregationRule`.
 
 `bootstrap` calls `rules_of` before the first request; `controlplane.controller_manager` runs the controller in a
 `control_loop.ControlLoop`.
+
 
 Source: upstream's clusterrole-aggregation-controller.
 """
@@ -12,14 +13,14 @@ from typing import Any
 from podscaler.api.machinery import selectors
 from podscaler.api.resource.resources import Object
 from podscaler.controlplane.auth.policy_index import CLUSTER_ROLES
-from podscaler.controlplane.controllers.framework.control_loop import Watched
+from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
 from podscaler.controlplane.registry.registry import Registry
 
 _ALL = "all"
 
 
 def rules_of(role: Object, roles: Iterable[Object]) -> list[Any]:
-    """The rules that `role` should have, from the labels and rules of all `roles`, by name and without repetition."""
+    """The aggregated rules of `role`: those of the selected `roles`, sorted by role name, without repetition."""
     by_name = sorted(roles, key=lambda each: str(each["metadata"]["name"]))
     found: list[Any] = []
     for label_selector in (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or ():
@@ -32,8 +33,8 @@ def rules_of(role: Object, roles: Iterable[Object]) -> list[Any]:
     return found
 
 
-class ClusterRoleAggregation:
-    """See the module. There is one key: a change of any ClusterRole may concern every aggregated one."""
+class ClusterRoleAggregation(Reconciler[str]):
+    """See the module. There is one key: a change of any ClusterRole may affect every aggregated one."""
 
     name = "clusterrole-aggregation-controller"
 
@@ -49,7 +50,7 @@ class ClusterRoleAggregation:
         return [_ALL]
 
     async def sync(self, key: str) -> float | None:
-        """Write the aggregated roles whose rules are others than they should be."""
+        """Update the aggregated roles whose rules differ."""
         del key
         roles = self._registry.list(CLUSTER_ROLES)
         for role in roles:
@@ -59,6 +60,3 @@ class ClusterRoleAggregation:
             if wanted != (role.get("rules") or []):
                 await self._registry.update(CLUSTER_ROLES, {**role, "rules": wanted})
         return None
-
-    def report(self, key: str, error: Exception) -> None:
-        """Nothing more than the log."""

@@ -1,9 +1,10 @@
-"""The API server's list of what it serves: an APIService for each group and version.
+"""The APIService registration controller: one APIService for each group and version that the API server serves.
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`; keys are names of APIServices
-(`v2.autoscaling`). Those of built-in groups are made when the server starts, and left alone then; those of custom
-resources come and go with them. An adapter may take the place of metrics that are measured here: its APIService stays,
-and ours comes back after it.
+(`v2.autoscaling`). APIServices of built-in groups are created when the server starts and then left alone; those of
+custom resources are created and deleted with their definitions. A metrics adapter may replace the APIService of a
+metrics API; when the adapter's is deleted, ours is created again.
+
 
 Source: upstream's registration of its own APIs and of custom resources' (labels, priorities).
 """
@@ -12,13 +13,13 @@ from collections.abc import Iterable, Sequence
 
 from podscaler.api import group_priorities
 from podscaler.api.resource.resources import Object
-from podscaler.controlplane.controllers.framework.control_loop import Watched
+from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
 from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
 RESOURCE = "apiservices.apiregistration.k8s.io"
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 OWN_GROUP = "apiregistration.k8s.io"
-"""The one group that is served without being registered."""
+"""The only group without APIServices."""
 MANAGED = "kube-aggregator.kubernetes.io/automanaged"
 ON_START = "onstart"
 ALWAYS = "true"
@@ -26,13 +27,13 @@ ALWAYS = "true"
 GroupVersion = tuple[str, str]
 
 
-class ApiServices:
+class ApiServices(Reconciler[str]):
     """See the module.
 
     Args:
         registry: the objects.
-        built_in: group and version of all that is served and not defined by custom resources.
-        has_definitions: whether there can be custom resources.
+        built_in: the served groups and versions except those of custom resources.
+        has_definitions: whether CustomResourceDefinitions are served.
     """
 
     name = "apiservice-registration"
@@ -45,16 +46,17 @@ class ApiServices:
         self._has_definitions = has_definitions
 
     def watches(self) -> Sequence[Watched[str]]:
-        """Definitions of custom resources, and APIServices that may have been replaced."""
-        own = [Watched(RESOURCE, self._of_replaced)]
-        return [Watched(DEFINITIONS, _of_definition), *own] if self._has_definitions else own
+        """CustomResourceDefinitions, and deleted APIServices of metrics adapters."""
+        own = [Watched(RESOURCE, self._keys_of_replaced)]
+        return [Watched(DEFINITIONS, _keys_of_definition), *own] if self._has_definitions else own
 
     def prime(self) -> Iterable[str]:
-        """All that is served, and all that was."""
-        return {*self._built_in, *self._custom(), *(each["metadata"]["name"] for each in self._registered())}
+        """All served groups and versions, and all stored APIServices."""
+        stored = (each["metadata"]["name"] for each in self._registry.list(RESOURCE))
+        return {*self._built_in, *self._custom(), *stored}
 
     async def sync(self, key: str) -> float | None:
-        """Register, mend or remove one."""
+        """Create, update or delete one APIService."""
         found = self._registry.find(RESOURCE, "", key)
         if found is not None and key in self._replaceable and "service" in found["spec"]:
             return None
@@ -69,11 +71,8 @@ class ApiServices:
         self._to_start.pop(key, None)
         return None
 
-    def report(self, key: str, error: Exception) -> None:
-        """Nothing more than the log."""
-
     def _wanted(self, key: str) -> Object | None:
-        """What to register now, None for nothing."""
+        """The APIService to store, None if the key is not served or was registered at the start."""
         if key in self._to_start or key in self._replaceable:
             served = self._built_in[key]
             return _service(served, ON_START)
@@ -86,12 +85,9 @@ class ApiServices:
         definitions = self._registry.list(DEFINITIONS) if self._has_definitions else ()
         return {_name(each): each for definition in definitions for each in _served(definition)}
 
-    def _of_replaced(self, change: ObjectEvent) -> Iterable[str]:
-        name = change.object["metadata"]["name"]
-        return [name] if name in self._replaceable and change.type == "DELETED" else []
-
-    def _registered(self) -> Sequence[Object]:
-        return self._registry.list(RESOURCE)
+    def _keys_of_replaced(self, event: ObjectEvent) -> Iterable[str]:
+        name = event.object["metadata"]["name"]
+        return [name] if name in self._replaceable and event.type == "DELETED" else []
 
 
 def _is_ours(service: Object) -> bool:
@@ -104,7 +100,7 @@ def _name(served: GroupVersion) -> str:
 
 
 def _served(definition: Object) -> Iterable[GroupVersion]:
-    """What a definition of a custom resource serves, once its names are accepted."""
+    """The groups and versions that an established CustomResourceDefinition serves."""
     conditions = (definition.get("status") or {}).get("conditions") or []
     if any(each["type"] == "Established" and each["status"] == "True" for each in conditions):
         for version in definition["spec"]["versions"]:
@@ -112,8 +108,8 @@ def _served(definition: Object) -> Iterable[GroupVersion]:
                 yield definition["spec"]["group"], version["name"]
 
 
-def _of_definition(change: ObjectEvent) -> Iterable[str]:
-    spec = change.object["spec"]
+def _keys_of_definition(event: ObjectEvent) -> Iterable[str]:
+    spec = event.object["spec"]
     return [_name((spec["group"], version["name"])) for version in spec["versions"]]
 
 

@@ -1,7 +1,8 @@
-"""The roles and bindings that every cluster has, created where they are missing and mended where they lack something.
+"""Creates the default RBAC roles and bindings of a cluster, and adds what existing ones lack.
 
-The wiring awaits `ensure_policy` before the API server serves. An object with the annotation
-`rbac.authorization.kubernetes.io/autoupdate: "false"` is left alone; what users added stays.
+`cli.up` awaits `ensure_policy` before the API server serves. An object with the annotation
+`rbac.authorization.kubernetes.io/autoupdate: "false"` is left alone; rules and subjects of users are kept.
+
 
 Source: upstream's post-start hook rbac/bootstrap-roles and its reconciliation.
 """
@@ -23,13 +24,9 @@ _SYSTEM_ACCOUNTS = "kube-system"
 
 
 async def ensure_policy(registry: Registry) -> None:
-    """Create and mend roles and bindings. The namespaces of the system must be there.
-
-    Raises:
-        StatusError: 500 where the disk fails.
-    """
+    """Create and update the roles and bindings; the system namespaces must exist. Raises StatusError."""
     roles = list(_cluster_roles())
-    for _ in bootstrap_roles.AGGREGATED:  # they are made of one another: what one gets, the next has a round later
+    for _ in bootstrap_roles.AGGREGATED:  # aggregated roles select one another: each round propagates one level
         for role in roles:
             if "aggregationRule" in role:
                 role["rules"] = aggregation.rules_of(role, roles)
@@ -40,7 +37,7 @@ async def ensure_policy(registry: Registry) -> None:
 
 
 async def _ensure_all(registry: Registry, resource: str, wanted: Iterable[Object]) -> None:
-    """All at once: they share a few syncs of the disk."""
+    """Write all concurrently, so that they share a few syncs of the disk."""
     await asyncio.gather(*(_ensure(registry, resource, obj) for obj in wanted))
 
 
@@ -53,29 +50,30 @@ async def _ensure(registry: Registry, resource: str, wanted: Object) -> None:
         return
     if (found["metadata"].get("annotations") or {}).get(_AUTOUPDATE) == "false":
         return
-    if wanted.get("roleRef") != found.get("roleRef"):  # it cannot be changed, only made anew
+    if wanted.get("roleRef") != found.get("roleRef"):  # a roleRef is immutable
         await registry.delete(resource, namespace, name)
         await registry.create(resource, wanted)
         return
-    mended = _mended(found, wanted)
-    if mended != found:
-        await registry.update(resource, mended)
+    merged = _merged(found, wanted)
+    if merged != found:
+        await registry.update(resource, merged)
 
 
-def _mended(found: Object, wanted: Object) -> Object:
+def _merged(found: Object, wanted: Object) -> Object:
+    """The stored object with the labels, annotations, rules and subjects that it lacks."""
     metadata = dict(found["metadata"])
     for part in ("labels", "annotations"):
         metadata[part] = {**(wanted["metadata"].get(part) or {}), **(metadata.get(part) or {})}
-    mended = {**found, "metadata": metadata}
+    merged = {**found, "metadata": metadata}
     if "roleRef" in wanted:
         subjects = list(found.get("subjects") or ())
         subjects += [subject for subject in wanted.get("subjects") or () if subject not in subjects]
-        return {**mended, "subjects": subjects} if subjects else mended
+        return {**merged, "subjects": subjects} if subjects else merged
     if "aggregationRule" in wanted:
-        return {**mended, "aggregationRule": found.get("aggregationRule") or wanted["aggregationRule"]}
+        return {**merged, "aggregationRule": found.get("aggregationRule") or wanted["aggregationRule"]}
     lacking = policy_rules.missing(policy_rules.rules_of(found), policy_rules.rules_of(wanted))
     added = [rule.to_object() for rule in policy_rules.compacted(lacking)]
-    return {**mended, "rules": [*(found.get("rules") or ()), *added]}
+    return {**merged, "rules": [*(found.get("rules") or ()), *added]}
 
 
 def _cluster_roles() -> Iterator[Object]:
@@ -127,8 +125,8 @@ def _cluster_role_bindings() -> Iterator[Object]:
 
 
 def _role_bindings() -> Iterator[Object]:
-    for (namespace, name), (kind, role, subjects) in bootstrap_roles.ROLE_BINDINGS.items():
-        yield _binding("RoleBinding", {"name": name, "namespace": namespace}, (kind, role), subjects)
+    for (namespace, name), (role, subjects) in bootstrap_roles.ROLE_BINDINGS.items():
+        yield _binding("RoleBinding", {"name": name, "namespace": namespace}, ("Role", role), subjects)
 
 
 def _binding(kind: str, metadata: Object, role: tuple[str, str], subjects: Iterable[str]) -> Object:

@@ -1,23 +1,22 @@
-"""CustomResourceDefinitions come true: the one owner of "a definition is stored, so its kind is served".
+"""The CustomResourceDefinition controller: serves the kinds of stored definitions.
 
-The API server makes one `CustomKinds` and runs it; nothing else needs to (`up --api-only` has custom resources, too).
-What a definition goes through:
+The API server creates one `CustomKinds` and runs it, also with `up --api-only`. States of a definition:
 
-| the definition                             | what happens                                                         |
+| the definition                             | action                                                               |
 |--------------------------------------------|----------------------------------------------------------------------|
-| is stored, its names are free              | it is Established, and its kind is served                            |
-| is stored, somebody else has its names     | NamesAccepted is False, and it is not served until they are free     |
-| is changed                                 | its kind is served as it says now; names that clash stay as they were|
-|                                            | and who watches its objects is sent away, to come again              |
-| is being deleted                           | nothing new is created, all its objects are deleted, then it goes    |
-| is gone                                    | its kind is not served any more                                      |
+| is stored, its names are free              | it becomes Established, and its kind is served                       |
+| is stored, its names are taken             | NamesAccepted is False, and it is not served until they are free     |
+| is changed                                 | its kind is served by the new spec, conflicting names stay unchanged,|
+|                                            | and watches of its objects are ended, so that clients restart them   |
+| is being deleted                           | creates are refused, all its objects are deleted, then it is removed |
+| is gone                                    | its kind is no longer served                                         |
 
-Invariants: what is Established is served before anybody can ask for it; a kind is known to `Objects` before it has a
-path, and loses its path first.
+Invariants: an Established kind is served before clients can see the condition; a kind is registered with `Objects`
+before it has a path, and loses its path first.
 
 Source: the API documentation of CustomResourceDefinition; upstream's naming, establishing and finalizing controllers,
-and its handler, which gives up the storage of a definition whose spec or accepted names change.
-Differs: there is no delay before a kind is established, as there is only one server.
+and its handler, which replaces the storage of a definition whose spec or accepted names change.
+Differs: a kind is established without delay, as there is only one server.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -29,76 +28,76 @@ from podscaler.api.kinds.apiextensions import crd_conditions
 from podscaler.api.kinds.apiextensions.customresourcedefinition import FINALIZER, KEY
 from podscaler.api.resource.resources import Object, Resource
 from podscaler.base.clock import Clock, rfc3339
-from podscaler.controlplane.controllers.framework.control_loop import ControlLoop, Watched
-from podscaler.controlplane.registry.local import LocalRegistry
+from podscaler.controlplane.controllers.framework import write_errors
+from podscaler.controlplane.controllers.framework.control_loop import ControlLoop, Reconciler, Watched
 from podscaler.controlplane.registry.objects import Objects
-from podscaler.controlplane.registry.registry import ObjectEvent
+from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 from podscaler.controlplane.storage.options import DeleteOptions
 
-_Said = tuple[Object, Object | None]
-AT_ONCE = 2
-LOOK_AGAIN_S = 0.5
-"""How often it is looked whether finalizers still keep objects of a definition that goes."""
+_ServedSpec = tuple[Object, Object | None]
+WORKERS = 2
+REQUEUE_S = 0.5
+"""How often the objects of a definition that is being deleted are checked, as finalizers may keep them."""
 
 
 class RouteTable(Protocol):
-    """Where kinds become reachable: the routes of the API server."""
+    """The routes of the API server, as far as custom kinds change them."""
 
     def serve(self, definition: str, resources: Sequence[Resource]) -> None:
-        """Serve the resources of a definition in place of those that it had; maybe none."""
+        """Replace the served resources of a definition; an empty sequence removes its paths."""
         ...
 
 
-class CustomKinds:
-    """See the module. It is the reconciler of a `control_loop.ControlLoop`, its keys are names of definitions.
+class CustomKinds(Reconciler[str]):
+    """See the module. Keys are names of definitions.
 
     Args:
         objects: where definitions and their objects are.
-        paths: where kinds become reachable.
+        paths: the routes of the API server.
         clock: for transitions of conditions.
     """
 
     name = "custom-resource-definitions"
     RESOURCE_KEY = KEY
-    """Of definitions: a server that does not serve them has no custom resources."""
+    """The key of definitions: a server that does not serve them has no custom resources."""
 
     def __init__(self, objects: Objects, paths: RouteTable, clock: Clock) -> None:
         self._objects = objects
-        self._registry = LocalRegistry(objects, "kube-apiserver")
+        self._registry = Registry(objects, "kube-apiserver")
         self._paths = paths
         self._clock = clock
         self._served: dict[str, Records] = {}
-        self._said: dict[str, _Said] = {}
+        self._specs: dict[str, _ServedSpec] = {}
         self._listeners: list[Callable[[], None]] = []
         self._enders: list[Callable[[str], None]] = []
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Call `listener` whenever a kind comes or goes."""
+        """Call `listener` whenever a kind is added or removed."""
         self._listeners.append(listener)
 
     def listen_for_ends(self, listener: Callable[[str], None]) -> None:
-        """Call `listener` with a kind's `Resource.key` whenever it is served in another way than before, or no more."""
+        """Call `listener` with a kind's `Resource.key` whenever its watches must end: it is changed or removed."""
         self._enders.append(listener)
 
     def load(self) -> None:
-        """Serve what the stored definitions say, before anybody asks."""
+        """Serve the kinds of the stored definitions, before the server accepts requests."""
         for crd in self._registry.list(KEY):
             self._serve(crd)
 
     async def run(self) -> None:
-        """Follow the definitions until cancelled."""
-        await ControlLoop(self, self._registry, self._clock, workers=AT_ONCE).run()
+        """Sync definitions until cancelled."""
+        await ControlLoop(self, self._registry, self._clock, workers=WORKERS).run()
 
     def watches(self) -> Sequence[Watched[str]]:
         """Definitions."""
-        return [Watched(KEY, self._of_definition)]
+        return [Watched(KEY, self._keys_of)]
 
     def prime(self) -> Iterable[str]:
-        """All there are, and those that are served although they are gone."""
+        """All stored definitions, and those that are served although they are gone."""
         return {*self._served, *(crd["metadata"]["name"] for crd in self._registry.list(KEY))}
 
     async def sync(self, key: str) -> float | None:
-        """Do what the definition asks for; see the module."""
+        """Take the action of the module's table for a definition."""
         crd = self._registry.find(KEY, "", key)
         if crd is None:
             self._withdraw(key)
@@ -108,21 +107,18 @@ class CustomKinds:
         await self._settle(key)
         return None
 
-    def report(self, key: str, error: Exception) -> None:
-        """Nothing more than the log."""
-
-    def _of_definition(self, change: ObjectEvent) -> Iterable[str]:
-        """The definition itself; with it those that may want a name that it no longer has."""
-        yield change.object["metadata"]["name"]
-        if change.type != "ADDED":
-            group = change.object["spec"]["group"]
+    def _keys_of(self, event: ObjectEvent) -> Iterable[str]:
+        """The definition itself, and those of its group that wait for a name that it may have released."""
+        yield event.object["metadata"]["name"]
+        if event.type != "ADDED":
+            group = event.object["spec"]["group"]
             yield from (crd["metadata"]["name"] for crd in self._of_group(group) if not _has_its_names(crd))
 
     def _of_group(self, group: str) -> list[Object]:
         return [crd for crd in self._registry.list(KEY) if crd["spec"]["group"] == group]
 
     async def _settle(self, name: str) -> None:
-        """Give it its names, and serve it in the moment in which others can see that it is established."""
+        """Write names and conditions, and serve the kind before other tasks see that it is established."""
         crd = self._registry.get(KEY, "", name)
         self._settle_in_place(crd)
         if crd["status"] != (self._registry.get(KEY, "", name).get("status") or {}):
@@ -136,12 +132,12 @@ class CustomKinds:
         crd_conditions.settle(crd, crd_conditions.taken(others), rfc3339(self._clock.now_ns()))
 
     def _serve(self, crd: Object) -> None:
-        """Serve what a definition says, if it may be served."""
+        """Serve the kind of a definition whose names are accepted."""
         if not (crd_conditions.is_true(crd, crd_conditions.ESTABLISHED) or _has_its_names(crd)):
             return
         name = crd["metadata"]["name"]
         before, now = self._served.get(name), records.of(crd)
-        said, self._said[name] = self._said.get(name), _said(crd)
+        spec, self._specs[name] = self._specs.get(name), _served_spec(crd)
         self._served[name] = now
         for record in (now.stored, *now.faces):
             self._objects.serve(record)
@@ -150,31 +146,31 @@ class CustomKinds:
             if record.key not in {one.key for one in now.faces}:
                 self._objects.withdraw(record.key)
         if before is None:
-            self._tell()
-        elif said != self._said[name]:
+            self._notify()
+        elif spec != self._specs[name]:
             self._end_watches(before)
 
     def _withdraw(self, name: str) -> None:
         gone = self._served.pop(name, None)
         if gone is None:
             return
-        del self._said[name]
+        del self._specs[name]
         self._paths.serve(name, ())
         for record in (*gone.faces, gone.stored):
             self._objects.withdraw(record.key)
         self._end_watches(gone)
-        self._tell()
+        self._notify()
 
     def _end_watches(self, gone: Records) -> None:
         for listener in self._enders:
             listener(gone.stored.key)
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         for listener in self._listeners:
             listener()
 
     async def _end(self, crd: Object) -> float | None:
-        """Delete all objects, then let the definition go."""
+        """Delete all objects of a definition, then remove its finalizer."""
         name = crd["metadata"]["name"]
         if FINALIZER not in (crd["metadata"].get("finalizers") or ()):
             return None
@@ -184,22 +180,17 @@ class CustomKinds:
             await self._registry.mutate(KEY, "", name, self._mark_deleting, subresource="status")
             await self._objects.delete_collection(key, "", options=DeleteOptions(propagation="Background"))
             if self._registry.list(key):
-                return LOOK_AGAIN_S
-        await self._registry.mutate(KEY, "", name, _release)
+                return REQUEUE_S
+        await write_errors.remove_finalizer(self._registry, KEY, "", name, FINALIZER)
         return None
 
     def _mark_deleting(self, crd: Object) -> None:
         crd_conditions.mark_deleting(crd, rfc3339(self._clock.now_ns()))
 
 
-def _said(crd: Object) -> _Said:
-    """What decides how objects are served."""
+def _served_spec(crd: Object) -> _ServedSpec:
+    """The parts of a definition that determine how its objects are served."""
     return crd["spec"], (crd.get("status") or {}).get("acceptedNames")
-
-
-def _release(crd: Object) -> None:
-    finalizers = crd["metadata"].get("finalizers") or []
-    crd["metadata"]["finalizers"] = [one for one in finalizers if one != FINALIZER]
 
 
 def _has_its_names(crd: Object) -> bool:

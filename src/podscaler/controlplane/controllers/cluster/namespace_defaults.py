@@ -1,7 +1,8 @@
-"""Which namespaces every cluster has, and what every namespace has: a default ServiceAccount, the root CA's ConfigMap.
+"""Creates the system namespaces, and in every namespace the default ServiceAccount and the root CA's ConfigMap.
 
-`up` awaits `make_system_namespaces` before it serves; `controller_manager.Controllers` runs the controller in a
-`control_loop.ControlLoop`, which brings back what somebody deletes or changes.
+`cli.up` awaits `make_system_namespaces` before it serves; `controller_manager.Controllers` runs the controller in a
+`control_loop.ControlLoop`, which restores what clients delete or change.
+
 
 Source: documentation of namespaces, service accounts, and of the root CA publisher.
 """
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from podscaler.api.resource.resources import Object
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.controllers.framework import pods, selection, write_errors
-from podscaler.controlplane.controllers.framework.control_loop import Watched
+from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
 from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
 NAMESPACES = "namespaces"
@@ -28,16 +29,17 @@ _EXPLANATION = (
 
 
 async def make_system_namespaces(registry: Registry) -> None:
-    """Create the namespaces that every cluster has, where they are missing."""
+    """Create the missing system namespaces. Raises StatusError."""
     for name in SYSTEM:
         if registry.find(NAMESPACES, "", name) is None:
             await _create(registry, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
 
-class NamespaceDefaults:
+class NamespaceDefaults(Reconciler[str]):
     """See the module. Keys are names of namespaces.
 
     Args:
+        registry: the objects.
         ca_certificate: the PEM text of the CA that clients verify the API server with.
     """
 
@@ -50,9 +52,9 @@ class NamespaceDefaults:
     def watches(self) -> Sequence[Watched[str]]:
         """Namespaces, and the two objects of each."""
         return [
-            Watched(NAMESPACES, lambda change: [change.object["metadata"]["name"]]),
-            Watched(SERVICE_ACCOUNTS, lambda change: _of_object(change, ACCOUNT)),
-            Watched(CONFIG_MAPS, lambda change: _of_object(change, ROOT_CA)),
+            Watched(NAMESPACES, lambda event: [event.object["metadata"]["name"]]),
+            Watched(SERVICE_ACCOUNTS, lambda event: _keys_of(event, ACCOUNT)),
+            Watched(CONFIG_MAPS, lambda event: _keys_of(event, ROOT_CA)),
         ]
 
     def prime(self) -> Iterable[str]:
@@ -60,7 +62,7 @@ class NamespaceDefaults:
         return [one["metadata"]["name"] for one in self._registry.list(NAMESPACES)]
 
     async def sync(self, key: str) -> float | None:
-        """Create or mend what differs; a namespace that goes is left to go."""
+        """Create or update the two objects, unless the namespace is being deleted."""
         namespace = self._registry.find(NAMESPACES, "", key)
         if namespace is None or pods.is_terminating(namespace):
             return None
@@ -70,9 +72,6 @@ class NamespaceDefaults:
             await _create(self._registry, SERVICE_ACCOUNTS, account)
         await self._publish_ca(key)
         return None
-
-    def report(self, key: str, error: Exception) -> None:
-        """Nothing more than the log."""
 
     async def _publish_ca(self, namespace: str) -> None:
         found = self._registry.find(CONFIG_MAPS, namespace, ROOT_CA)
@@ -86,8 +85,8 @@ class NamespaceDefaults:
             await self._registry.update(CONFIG_MAPS, {**found, "data": data})
 
 
-def _of_object(change: ObjectEvent, name: str) -> list[str]:
-    namespace, own_name = selection.key_of(change.object)
+def _keys_of(event: ObjectEvent, name: str) -> list[str]:
+    namespace, own_name = selection.key_of(event.object)
     return [namespace] if own_name == name else []
 
 

@@ -1,10 +1,10 @@
-"""Secrets of the type kubernetes.io/service-account-token: filled with a token that lasts, removed with their account.
+"""The token controller: fills Secrets of type kubernetes.io/service-account-token, and deletes them with the account.
 
-`controlplane.controller_manager` runs the controller in a `control_loop.ControlLoop`; keys are namespaces and names of
+`controlplane.controller_manager` runs the controller in a `control_loop.ControlLoop`; keys are namespace and name of
 Secrets.
 
-Source: upstream's tokens controller. Differs: the token is bound to its Secret, and is good for ten years instead of
-for ever.
+Source: upstream's tokens controller.
+Differs: the token is bound to its Secret and expires after ten years; upstream's never expires.
 """
 
 import base64
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from podscaler.api.resource.resources import Object
 from podscaler.controlplane.controllers.framework import selection, write_errors
-from podscaler.controlplane.controllers.framework.control_loop import Watched
+from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
 from podscaler.controlplane.controllers.framework.selection import Key
 from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
@@ -23,14 +23,16 @@ NAME_NOTE = "kubernetes.io/service-account.name"
 UID_NOTE = "kubernetes.io/service-account.uid"
 
 IssueForSecret = Callable[[Object, Object], str]
-"""A token of a ServiceAccount (first), bound to a Secret (second)."""
+"""Returns a token of a ServiceAccount (first), bound to a Secret (second)."""
 
 
-class TokenSecrets:
+class TokenSecrets(Reconciler[Key]):
     """See the module.
 
     Args:
-        ca_certificate: the PEM text that goes beside the token.
+        registry: the objects.
+        issue: issues tokens.
+        ca_certificate: the PEM text of `ca.crt` in the Secret.
     """
 
     name = "serviceaccount-token-controller"
@@ -41,15 +43,15 @@ class TokenSecrets:
         self._ca_certificate = ca_certificate
 
     def watches(self) -> Sequence[Watched[Key]]:
-        """Secrets, and the accounts that they are for."""
-        return [Watched(SECRETS, _of_secret), Watched(ACCOUNTS, self._of_account)]
+        """Secrets, and their ServiceAccounts."""
+        return [Watched(SECRETS, _keys_of_secret), Watched(ACCOUNTS, self._keys_of_account)]
 
     def prime(self) -> Iterable[Key]:
-        """All such Secrets."""
+        """All Secrets of the type."""
         return [selection.key_of(secret) for secret in self._registry.list(SECRETS) if secret.get("type") == TYPE]
 
     async def sync(self, key: Key) -> float | None:
-        """Fill or remove the Secret."""
+        """Fill or delete the Secret."""
         secret = self._registry.find(SECRETS, *key)
         if secret is None or secret.get("type") != TYPE or "deletionTimestamp" in secret["metadata"]:
             return None
@@ -60,9 +62,6 @@ class TokenSecrets:
         elif not {"token", "ca.crt", "namespace"} <= (secret.get("data") or {}).keys() or UID_NOTE not in notes:
             await self._registry.update(SECRETS, self._filled(secret, account))
         return None
-
-    def report(self, key: Key, error: Exception) -> None:
-        """Nothing more than the log."""
 
     async def _remove(self, key: Key, secret: Object) -> None:
         await write_errors.ignoring_gone(self._registry.delete(SECRETS, *key, uid=secret["metadata"]["uid"]))
@@ -82,8 +81,8 @@ class TokenSecrets:
             "data": {**(secret.get("data") or {}), **data},
         }
 
-    def _of_account(self, change: ObjectEvent) -> list[Key]:
-        namespace, name = selection.key_of(change.object)
+    def _keys_of_account(self, event: ObjectEvent) -> list[Key]:
+        namespace, name = selection.key_of(event.object)
         return [
             selection.key_of(secret)
             for secret in self._registry.list(SECRETS, namespace)
@@ -91,5 +90,5 @@ class TokenSecrets:
         ]
 
 
-def _of_secret(change: ObjectEvent) -> list[Key]:
-    return [selection.key_of(change.object)] if change.object.get("type") == TYPE else []
+def _keys_of_secret(event: ObjectEvent) -> list[Key]:
+    return [selection.key_of(event.object)] if event.object.get("type") == TYPE else []

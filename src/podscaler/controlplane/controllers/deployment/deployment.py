@@ -1,15 +1,12 @@
-"""The Deployment controller: carries out what `deployment_planning.plan` says for the Deployment and ReplicaSets that
-there are.
+"""The Deployment controller: carries out `deployment_planning.plan` for a Deployment and its ReplicaSets.
 
-`controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. Only this controller writes sizes of
-ReplicaSets; it writes them with their resourceVersion, so that a plan made on other facts fails with 409 and is made
-again.
+`controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. It updates ReplicaSets with their
+resourceVersion, so that a plan based on outdated ReplicaSets fails with 409 and the sync is retried.
 
 Source: documentation of Deployment; events, conditions and annotations are upstream's.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from podscaler.api.resource.resources import Object
 from podscaler.base.clock import Clock
@@ -25,8 +22,8 @@ from podscaler.controlplane.controllers.framework import (
     templates,
     write_errors,
 )
-from podscaler.controlplane.controllers.framework.control_loop import Watched
-from podscaler.controlplane.controllers.framework.owner_index import Keeping
+from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
+from podscaler.controlplane.controllers.framework.owner_index import OwnerIndex
 from podscaler.controlplane.controllers.framework.selection import Key
 from podscaler.controlplane.registry.events import EventRecorder
 from podscaler.controlplane.registry.registry import ObjectEvent, Registry
@@ -36,7 +33,7 @@ REPLICA_SETS = "replicasets.apps"
 PODS = "pods"
 
 
-class Deployments:
+class Deployments(Reconciler[Key]):
     """See the module. Keys are namespace and name."""
 
     name = "deployment-controller"
@@ -45,22 +42,22 @@ class Deployments:
         self._registry = registry
         self._clock = clock
         self._events = EventRecorder(registry, self.name, clock)
-        self._keeping = Keeping(registry, keepers=DEPLOYMENTS, kind="Deployment", kept=REPLICA_SETS)
+        self._index = OwnerIndex(registry, owners=DEPLOYMENTS, kind="Deployment", dependents=REPLICA_SETS)
 
     def watches(self) -> Sequence[Watched[Key]]:
-        """Deployments, their ReplicaSets, and pods that end (a Recreate waits for that)."""
+        """Deployments, their ReplicaSets, and pods that end (strategy Recreate waits for that)."""
         return [
-            Watched(DEPLOYMENTS, self._keeping.of_keeper),
-            Watched(REPLICA_SETS, self._keeping.of_kept),
-            Watched(PODS, self._of_pod),
+            Watched(DEPLOYMENTS, self._index.owner_keys),
+            Watched(REPLICA_SETS, self._index.dependent_keys),
+            Watched(PODS, self._keys_of_pod),
         ]
 
     def prime(self) -> Iterable[Key]:
-        """Rebuild the indexes."""
-        return self._keeping.prime()
+        """All Deployments."""
+        return self._index.prime()
 
     async def sync(self, key: Key) -> float | None:
-        """One step of the rollout; see the module."""
+        """Carry out one step of the rollout."""
         deployment = self._registry.find(DEPLOYMENTS, *key)
         if deployment is None:
             return None
@@ -69,7 +66,7 @@ class Deployments:
             message = "This deployment is selecting all pods. A non-empty selector is required."
             self._events.event(deployment, "Warning", "SelectingAll", message)
             return None
-        orphans = self._keeping.orphans(key[0], selector)
+        orphans = self._index.orphans(key[0], selector)
         sets = await claims.claim(self._registry, REPLICA_SETS, deployment, selector=selector, orphans=orphans)
         before: Object = deployment.get("status") or {}
         plan = deployment_planning.plan(
@@ -80,15 +77,13 @@ class Deployments:
         )
         return await self._carry_out(plan, deployment)
 
-    def report(self, key: Key, error: Exception) -> None:
-        """Nothing more: a ReplicaSet that cannot be created has had its event and condition."""
-
-    def _of_pod(self, change: ObjectEvent) -> Iterable[Key]:
-        owner = ownership.controller_of(change.object)
-        ended = change.type == "DELETED" or pods.is_finished(change.object)
+    def _keys_of_pod(self, event: ObjectEvent) -> Iterable[Key]:
+        """The Deployment of a pod that ended, if its strategy is Recreate."""
+        owner = ownership.controller_of(event.object)
+        ended = event.type == "DELETED" or pods.is_finished(event.object)
         if not ended or owner is None or owner["kind"] != "ReplicaSet":
             return []
-        namespace, _ = selection.key_of(change.object)
+        namespace, _ = selection.key_of(event.object)
         replica_set = self._registry.find(REPLICA_SETS, namespace, owner["name"])
         above = ownership.controller_of(replica_set) if replica_set else None
         if above is None or above["kind"] != "Deployment":
@@ -109,36 +104,36 @@ class Deployments:
         if plan.create is not None and not await self._create(plan.create, deployment):
             return 0.0
         if plan.create is not None:
-            self._tell(plan, plan.create, deployment)
+            self._report_scaling(plan, plan.create, deployment)
         for one in plan.update:
             await self._registry.update(REPLICA_SETS, one)
-            self._tell(plan, one, deployment)
+            self._report_scaling(plan, one, deployment)
         for one in plan.delete:
             await self._delete(one)
         await self._write_revision(plan, deployment)
-        await self._write_status(plan.status, deployment)
-        return plan.check_again_s
+        await write_errors.write_status(self._registry, DEPLOYMENTS, deployment, plan.status)
+        return plan.requeue_after_s
 
-    def _tell(self, plan: DeploymentPlan, one: Object, deployment: Object) -> None:
+    def _report_scaling(self, plan: DeploymentPlan, one: Object, deployment: Object) -> None:
         for name, message in plan.events:
             if name == one["metadata"]["name"]:
                 self._events.event(deployment, "Normal", "ScalingReplicaSet", message)
 
     async def _create(self, new: Object, deployment: Object) -> bool:
-        """Create the new ReplicaSet; False where the sync must start again (the name is taken)."""
+        """Create the new ReplicaSet; returns False if the name is taken and the sync must be repeated."""
         try:
             await self._registry.create(REPLICA_SETS, new)
         except StatusError as error:
             if write_errors.is_already_exists(error):
-                await self._note_collision(new, deployment)
+                await self._count_collision(new, deployment)
                 return False
             if not write_errors.is_namespace_terminating(error):
-                await self._tell_failure(new, deployment, error)
+                await self._report_failure(new, deployment, error)
             raise
         return True
 
-    async def _note_collision(self, new: Object, deployment: Object) -> None:
-        """Another template with the same hash has the name: the hash is salted with the number of such collisions."""
+    async def _count_collision(self, new: Object, deployment: Object) -> None:
+        """Raise collisionCount, which salts the hash, if another template with the same hash has the name."""
         taken = self._registry.find(REPLICA_SETS, *selection.key_of(new))
         uid = deployment["metadata"]["uid"]
         if taken is None or (
@@ -153,18 +148,18 @@ class Deployments:
 
         await self._registry.mutate(DEPLOYMENTS, *selection.key_of(deployment), count, subresource="status")
 
-    async def _tell_failure(self, new: Object, deployment: Object, error: StatusError) -> None:
+    async def _report_failure(self, new: Object, deployment: Object, error: StatusError) -> None:
         message = f'Failed to create new replica set "{new["metadata"]["name"]}": {error.message}'
         self._events.event(deployment, "Warning", progress.CREATE_FAILED, message)
         if progress.deadline_s(deployment) is None:
             return
         failed = progress.progressing("False", progress.CREATE_FAILED, message=message, now_ns=self._clock.now_ns())
 
-        def tell(newest: Object) -> None:
+        def set_condition(newest: Object) -> None:
             status = newest.setdefault("status", {})
             status["conditions"] = conditions.with_condition(status.get("conditions") or [], failed)
 
-        await self._registry.mutate(DEPLOYMENTS, *selection.key_of(deployment), tell, subresource="status")
+        await self._registry.mutate(DEPLOYMENTS, *selection.key_of(deployment), set_condition, subresource="status")
 
     async def _delete(self, one: Object) -> None:
         uid = one["metadata"]["uid"]
@@ -173,7 +168,7 @@ class Deployments:
         )
 
     async def _write_revision(self, plan: DeploymentPlan, deployment: Object) -> None:
-        """Annotate the Deployment, through its status as upstream does: that is no new generation."""
+        """Write the revision annotation, through the status as upstream does: the generation stays."""
         notes = deployment["metadata"].get("annotations") or {}
         if not plan.revision or notes.get(revisions.REVISION) == plan.revision:
             return
@@ -182,16 +177,3 @@ class Deployments:
             newest["metadata"].setdefault("annotations", {})[revisions.REVISION] = plan.revision
 
         await self._registry.mutate(DEPLOYMENTS, *selection.key_of(deployment), annotate, subresource="status")
-
-    async def _write_status(self, status: dict[str, Any], deployment: Object) -> None:
-        if status == deployment.get("status"):
-            return
-
-        def change(newest: Object) -> None:
-            newest["status"] = status
-
-        try:
-            await self._registry.mutate(DEPLOYMENTS, *selection.key_of(deployment), change, subresource="status")
-        except StatusError as error:
-            if error.code != 404:
-                raise

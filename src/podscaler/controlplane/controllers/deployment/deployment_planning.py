@@ -1,19 +1,19 @@
-"""What one sync of a Deployment should write: a pure function from what there is to a `DeploymentPlan`.
+"""Plans one sync of a Deployment: a pure function from the current objects to a `DeploymentPlan`.
 
-`plan` is called by the Deployment controller with current objects; the controller carries the plan out. The steps:
+The Deployment controller calls `plan` and carries the plan out. Steps:
 
-1. A Deployment that is being deleted only gets its status.
-2. Paused, or scaled since the last sync (the sizes noted on a ReplicaSet are not the wanted one): its ReplicaSets
-   are resized in proportion, nothing is rolled.
-3. Otherwise one step of its strategy. Rolling update: the new ReplicaSet grows as far as maxSurge allows, or else
-   old ones shrink as far as maxUnavailable allows, unhealthy pods first. Recreate: old ones go to 0, and once their
-   pods are gone the new one is made.
-4. When the rollout is complete, ReplicaSets beyond revisionHistoryLimit go.
+1. For a Deployment that is being deleted only the status is written.
+2. If it is paused, or was scaled since the last sync (the sizes noted on a ReplicaSet are not `spec.replicas`), its
+   ReplicaSets are resized in proportion; the rollout does not proceed.
+3. Otherwise one step of its strategy. Rolling update: the new ReplicaSet is scaled up as far as maxSurge allows, or
+   else old ones are scaled down as far as maxUnavailable allows, unhealthy pods first. Recreate: old ones are scaled to
+   0, and the new one is created once their pods are gone.
+4. When the rollout is complete, ReplicaSets beyond revisionHistoryLimit are deleted.
 
-Every step keeps: pods of all sets <= replicas + maxSurge, available ones >= replicas - maxUnavailable, whatever an
-autoscaler does to `spec.replicas` between two steps.
+Invariants of every step, whatever an autoscaler does to `spec.replicas` between two steps: pods of all sets <= replicas
++ maxSurge, available pods >= replicas - maxUnavailable.
 
-Source: documentation of Deployment; the algorithm is upstream's (its Deployment controller), restated over data.
+Source: documentation of Deployment; the algorithm is that of upstream's Deployment controller.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,26 +30,26 @@ def plan(
     """The plan for one sync.
 
     Args:
-        deployment: as it is, with defaults filled in; changed in place (its status is the working copy).
+        deployment: the stored object with defaults; changed in place (its status is the working copy).
         sets: the ReplicaSets that it controls, in any order; changed in place.
-        now_ns: the instant of this sync.
-        old_pods_exist: whether pods of other ReplicaSets than the given new one are still there, terminating ones
-            included; asked for by Recreate only.
+        now_ns: the time of this sync.
+        old_pods_exist: whether other ReplicaSets than the given new one still have pods, including terminating ones;
+            called for Recreate only.
     """
     rollout = Rollout(deployment, list(sets), now_ns)
     if pods.is_terminating(deployment):
-        rollout.conclude(with_progress=False)
+        rollout.compute_status(with_progress=False)
         return rollout.plan
-    rollout.note_pause()
+    rollout.set_pause_condition()
     if deployment["spec"].get("paused"):
-        rollout.take_over_new()
+        rollout.adopt_new()
         rollout.resize()
         rollout.clean_up()
-        rollout.conclude(with_progress=False)
+        rollout.compute_status(with_progress=False)
     elif rollout.was_scaled() and rollout.can_resize():
-        rollout.take_over_new()
+        rollout.adopt_new()
         rollout.resize()
-        rollout.conclude(with_progress=False)
+        rollout.compute_status(with_progress=False)
     elif rollout_bounds.is_rolling(deployment):
         _roll(rollout)
     else:
@@ -59,62 +59,52 @@ def plan(
 
 def _roll(rollout: Rollout) -> None:
     if rollout.new is None:
-        rollout.make_new()
+        rollout.create_new()
     else:
-        rollout.take_over_new()
-    if not _grow_new(rollout) and not _shrink_old(rollout) and rollout.is_complete():
+        rollout.adopt_new()
+    if not _scale_up_new(rollout) and not _scale_down_old(rollout) and rollout.is_complete():
         rollout.clean_up()
-    rollout.conclude(with_progress=True)
+    rollout.compute_status(with_progress=True)
 
 
-def _grow_new(rollout: Rollout) -> bool:
+def _scale_up_new(rollout: Rollout) -> bool:
     new = rollout.new
     if new is None:
         return False
-    return rollout.scale(new, min(rollout.room_for(new), rollout.wanted))
+    return rollout.scale(new, min(rollout.allowed_size(new), rollout.wanted))
 
 
-def _shrink_old(rollout: Rollout) -> bool:
+def _scale_down_old(rollout: Rollout) -> bool:
     new = rollout.new
     least_available = rollout.wanted - rollout_bounds.max_unavailable(rollout.deployment)
     unavailable_new = replica_sets.size(new) - replica_sets.count(new, "availableReplicas") if new else 0
     may_go = replica_sets.total_size(rollout.sets) - least_available - unavailable_new
     if may_go <= 0:
         return False
-    unhealthy = _shrink_unhealthy(rollout, may_go)
+    unhealthy = _remove_pods(
+        rollout, may_go, lambda one: replica_sets.size(one) - replica_sets.count(one, "availableReplicas")
+    )
     spare = replica_sets.total(rollout.sets, "availableReplicas") - least_available
-    return _shrink_healthy(rollout, spare) or unhealthy
+    return _remove_pods(rollout, spare, replica_sets.size) or unhealthy
 
 
-def _shrink_unhealthy(rollout: Rollout, may_go: int) -> bool:
-    """Take pods away that are not available: that costs nothing."""
-    gone = 0
+def _remove_pods(rollout: Rollout, most: int, removable: Callable[[Object], int]) -> bool:
+    """Scale down old ReplicaSets, oldest first, by at most `most` pods and `removable(set)` each; False if by none."""
+    removed = 0
     for one in replica_sets.by_age(replica_sets.active(rollout.old)):
-        size = replica_sets.size(one)
-        count = min(may_go - gone, size - replica_sets.count(one, "availableReplicas"))
+        count = min(most - removed, removable(one))
         if count > 0:
-            rollout.scale(one, size - count)
-            gone += count
-    return gone > 0
-
-
-def _shrink_healthy(rollout: Rollout, spare: int) -> bool:
-    gone = 0
-    for one in replica_sets.by_age(replica_sets.active(rollout.old)):
-        size = replica_sets.size(one)
-        count = min(size, spare - gone)
-        if count > 0:
-            rollout.scale(one, size - count)
-            gone += count
-    return gone > 0
+            rollout.scale(one, replica_sets.size(one) - count)
+            removed += count
+    return removed > 0
 
 
 def _recreate(rollout: Rollout, old_pods_exist: Callable[[Object | None], bool]) -> None:
-    rollout.take_over_new()
-    shrunk = [rollout.scale(one, 0) for one in replica_sets.active(rollout.old)]
-    if not shrunk and not replica_sets.total(rollout.old, "replicas") and not old_pods_exist(rollout.new):
+    rollout.adopt_new()
+    scaled_down = [rollout.scale(one, 0) for one in replica_sets.active(rollout.old)]
+    if not scaled_down and not replica_sets.total(rollout.old, "replicas") and not old_pods_exist(rollout.new):
         if rollout.new is None:
-            rollout.make_new()
+            rollout.create_new()
         elif not rollout.scale(rollout.new, rollout.wanted) and rollout.is_complete():
             rollout.clean_up()
-    rollout.conclude(with_progress=True)
+    rollout.compute_status(with_progress=True)

@@ -1,4 +1,5 @@
-"""The status of a Deployment from its ReplicaSets, all of it but the progress; the rollout computations call it.
+"""Computes the status of a Deployment from its ReplicaSets, except the condition Progressing (`progress`).
+
 
 Source: apps/v1 DeploymentStatus; reasons and messages are upstream's, `kubectl rollout status` reads the counts.
 """
@@ -32,13 +33,13 @@ def condition(type_: str, status: str, reason: str, *, message: str, now_ns: int
 
 
 def status(deployment: Object, sets: Sequence[Object], new: Object | None, now_ns: int) -> Object:
-    """The status with the counts and the Available condition; other conditions are those that it had.
+    """The status with the counts and the condition Available; other conditions are kept.
 
     Args:
-        deployment: as synced; its generation is the one observed, its status the one so far.
-        sets: all its ReplicaSets, the new one included.
-        new: the one with its template, if there is one.
-        now_ns: the instant of this sync.
+        deployment: as synced; its generation becomes the observedGeneration, its status is the previous one.
+        sets: all its ReplicaSets, including the new one.
+        new: the ReplicaSet with its template, None before there is one.
+        now_ns: the time of this sync.
     """
     before = deployment.get("status") or {}
     counts = {name: replica_sets.total(sets, field) for name, field in _COUNTS.items()}
@@ -54,7 +55,7 @@ def status(deployment: Object, sets: Sequence[Object], new: Object | None, now_n
 
 
 def is_complete(deployment: Object, status: Object) -> bool:
-    """Whether the rollout is over: all pods are of the new template, available, and as many as wanted."""
+    """Whether the rollout is complete: all desired pods are of the new template and available, and no others exist."""
     wanted = rollout_bounds.replicas(deployment)
     counts = ("updatedReplicas", "replicas", "availableReplicas")
     observed = status.get("observedGeneration", 0) >= deployment["metadata"].get("generation", 0)

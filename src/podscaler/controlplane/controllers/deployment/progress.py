@@ -1,6 +1,6 @@
-"""Whether a rollout moves on, is done or is stuck: the Progressing condition; the rollout computations call it.
+"""Computes the condition Progressing: whether a rollout progresses, is complete or has timed out.
 
-The condition's reasons, in the order in which a rollout goes through them:
+The reasons of the condition, in the order of a rollout:
 
     NewReplicaSetCreated or FoundNewReplicaSet -> ReplicaSetUpdated (again and again) -> NewReplicaSetAvailable
     any of the first three, progressDeadlineSeconds without news -> ProgressDeadlineExceeded -> ReplicaSetUpdated
@@ -30,29 +30,29 @@ _NO_DEADLINE_S = 2**31 - 1
 
 
 def deadline_s(deployment: Object) -> int | None:
-    """Its progressDeadlineSeconds, None where it has none: then nothing is said about progress."""
+    """`spec.progressDeadlineSeconds`; None without one, in which case there is no condition Progressing."""
     limit = deployment["spec"].get("progressDeadlineSeconds")
     return None if limit is None or limit == _NO_DEADLINE_S else int(limit)
 
 
 def find(status: Object) -> Object | None:
-    """The Progressing condition of a status."""
+    """The condition Progressing of a status, None without one."""
     return conditions.find(status.get("conditions") or [], PROGRESSING)
 
 
 def progressing(status: str, reason: str, *, message: str, now_ns: int) -> Object:
-    """A Progressing condition that changed now."""
+    """A condition Progressing that changed now."""
     return condition(PROGRESSING, status, reason, message=message, now_ns=now_ns)
 
 
 def pause_condition(deployment: Object, now_ns: int) -> Object | None:
-    """The condition to set because the Deployment was paused or resumed, None where that is told already."""
+    """The condition to set after the Deployment was paused or resumed, None if it is set already."""
     current = find(deployment.get("status") or {})
     if deadline_s(deployment) is None or (current is not None and current.get("reason") == TIMED_OUT):
         return None
-    told = current is not None and current.get("reason") == PAUSED
+    was_paused = current is not None and current.get("reason") == PAUSED
     paused = bool(deployment["spec"].get("paused"))
-    if paused == told:
+    if paused == was_paused:
         return None
     reason, message = (PAUSED, "Deployment is paused") if paused else (RESUMED, "Deployment is resumed")
     return progressing("Unknown", reason, message=message, now_ns=now_ns)
@@ -61,25 +61,26 @@ def pause_condition(deployment: Object, now_ns: int) -> Object | None:
 def with_progress(
     deployment: Object, status: Object, *, sets: Sequence[Object], new: Object | None, now_ns: int
 ) -> Object:
-    """`status` (as `deployment_status.status` made it) with what there is to say about progress and failures.
+    """`status` with the conditions Progressing and ReplicaFailure.
 
     Args:
-        deployment: its status is the one before this sync.
-        sets, new: as for `deployment_status.status`.
+        deployment: with the status before this sync.
+        status: as returned by `deployment_status.status`.
+        sets, new, now_ns: as for `deployment_status.status`.
     """
     found: list[Object] = status["conditions"]
     current = find(deployment.get("status") or {})
     if deadline_s(deployment) is None:
         found = conditions.without(found, PROGRESSING)
     elif not _was_complete(status, current):
-        found = _judged(deployment, status, new=new, now_ns=now_ns)
+        found = _updated(deployment, status, new=new, now_ns=now_ns)
     failure = _failure(sets, new, now_ns)
     found = conditions.with_condition(found, failure) if failure else conditions.without(found, "ReplicaFailure")
     return {**status, "conditions": found}
 
 
-def check_again_s(deployment: Object, status: Object, now_ns: int) -> float | None:
-    """In how many seconds the deadline must be looked at again, None where it cannot pass."""
+def requeue_after_s(deployment: Object, status: Object, now_ns: int) -> float | None:
+    """The seconds until the deadline must be checked, None if it cannot pass."""
     limit_s, current = deadline_s(deployment), find(status)
     if limit_s is None or current is None or current.get("reason") == TIMED_OUT or is_complete(deployment, status):
         return None
@@ -92,13 +93,13 @@ def _was_complete(status: Object, current: Object | None) -> bool:
     return all_updated and current is not None and current.get("reason") == AVAILABLE
 
 
-def _judged(deployment: Object, status: Object, *, new: Object | None, now_ns: int) -> list[Object]:
+def _updated(deployment: Object, status: Object, *, new: Object | None, now_ns: int) -> list[Object]:
     subject = f'ReplicaSet "{new["metadata"]["name"]}"' if new else f'Deployment "{deployment["metadata"]["name"]}"'
     found: list[Object] = status["conditions"]
     if is_complete(deployment, status):
         message = f"{subject} has successfully progressed."
         return conditions.with_condition(found, progressing("True", AVAILABLE, message=message, now_ns=now_ns))
-    if _has_moved(deployment.get("status") or {}, status):
+    if _has_progressed(deployment.get("status") or {}, status):
         message = f"{subject} is progressing."
         return _renewed(found, progressing("True", UPDATED, message=message, now_ns=now_ns))
     if _has_timed_out(deployment, status, now_ns):
@@ -108,14 +109,14 @@ def _judged(deployment: Object, status: Object, *, new: Object | None, now_ns: i
 
 
 def _renewed(found: Sequence[Object], new: Object) -> list[Object]:
-    """With `new` even if reason and status are the same: its lastUpdateTime starts the deadline again."""
+    """With `new` even if reason and status are the same: its lastUpdateTime restarts the deadline."""
     old = conditions.find(found, PROGRESSING)
     if old is not None and old["status"] == new["status"] and "lastTransitionTime" in old:
         new = {**new, "lastTransitionTime": old["lastTransitionTime"]}
     return [*conditions.without(found, PROGRESSING), new]
 
 
-def _has_moved(before: Object, after: Object) -> bool:
+def _has_progressed(before: Object, after: Object) -> bool:
     def outdated(status: Object) -> int:
         return int(status.get("replicas", 0) - status.get("updatedReplicas", 0))
 

@@ -1,6 +1,5 @@
-"""The ReplicaSets of one Deployment: which is the new one, in what orders they are taken, how many pods they stand for.
+"""Finds the new ReplicaSet of a Deployment, and orders and counts ReplicaSets; the rollout computations call it.
 
-The rollout computations call it. ReplicaSets are JSON-ready dicts.
 Source: the Deployment controller's rules (documentation: "Rollover", "Clean up policy", "Proportional scaling").
 """
 
@@ -11,38 +10,38 @@ from podscaler.controlplane.controllers.framework import templates
 
 
 def size(replica_set: Object) -> int:
-    """`spec.replicas`: how many pods it should have; 1 where it is not set."""
+    """`spec.replicas`, 1 if it is not set."""
     wanted = replica_set["spec"].get("replicas")
     return 1 if wanted is None else int(wanted)
 
 
 def count(replica_set: Object, field: str) -> int:
-    """A number of its status (`replicas`, `readyReplicas`, `availableReplicas`, ...), 0 where absent."""
+    """A count of the status (`replicas`, `readyReplicas`, `availableReplicas`, ...), 0 if it is absent."""
     return int((replica_set.get("status") or {}).get(field) or 0)
 
 
 def total_size(replica_sets: Iterable[Object]) -> int:
-    """The pods that all of them should have."""
+    """The sum of their `spec.replicas`."""
     return sum(size(replica_set) for replica_set in replica_sets)
 
 
 def total(replica_sets: Iterable[Object], field: str) -> int:
-    """The sum of a number of their status."""
+    """The sum of a count of their statuses."""
     return sum(count(replica_set, field) for replica_set in replica_sets)
 
 
 def active(replica_sets: Iterable[Object]) -> list[Object]:
-    """Those that should have pods."""
+    """Those with `spec.replicas` above 0."""
     return [replica_set for replica_set in replica_sets if size(replica_set) > 0]
 
 
 def by_age(replica_sets: Iterable[Object]) -> list[Object]:
-    """Oldest first; names decide between equal ages."""
+    """Oldest first, those of the same age by name."""
     return sorted(replica_sets, key=_age)
 
 
 def largest_first(replica_sets: Iterable[Object], *, among_equals_newest: bool) -> list[Object]:
-    """By size; among equals newest or oldest first."""
+    """By size, largest first; those of the same size newest or oldest first."""
     ordered = sorted(replica_sets, key=_age, reverse=among_equals_newest)
     return sorted(ordered, key=size, reverse=True)
 

@@ -1,6 +1,7 @@
-"""What a Deployment notes on its ReplicaSets: revision, history, and the sizes that it last worked towards.
+"""Annotations of a Deployment's ReplicaSets: revision, revision history, and the sizes of the last scaling.
 
 The rollout computations call it; `kubectl rollout history` and `undo` read the revisions.
+
 Source: annotations `deployment.kubernetes.io/*`.
 """
 
@@ -23,11 +24,11 @@ _OWN = frozenset(
         MAXIMUM,
     }
 )
-"""Annotations that belong to the one object that carries them: never copied."""
+"""Annotations that are not copied from the Deployment to its ReplicaSets."""
 
 
 def number(obj: Object, annotation: str) -> int | None:
-    """The annotation as a number, None where it is absent or no number."""
+    """An annotation as a number, None if it is absent or not a number."""
     try:
         return int((obj["metadata"].get("annotations") or {})[annotation])
     except (KeyError, ValueError):
@@ -35,7 +36,7 @@ def number(obj: Object, annotation: str) -> int | None:
 
 
 def revision(obj: Object) -> int:
-    """Its revision, 0 without one."""
+    """The revision of an object, 0 without one."""
     return number(obj, REVISION) or 0
 
 
@@ -45,9 +46,9 @@ def next_revision(old: Iterable[Object]) -> int:
 
 
 def annotate(replica_set: Object, deployment: Object, new_revision: int) -> None:
-    """Copy the Deployment's annotations (change-cause and the like) to its new ReplicaSet and give it `new_revision`.
+    """Copy the Deployment's annotations (change-cause, ...) to its new ReplicaSet and set its revision, in place.
 
-    In place. A revision never falls; one that is replaced joins the history.
+    A revision never decreases; a replaced one is added to the history.
     """
     notes = replica_set["metadata"].setdefault("annotations", {})
     copied = deployment["metadata"].get("annotations") or {}
@@ -60,7 +61,7 @@ def annotate(replica_set: Object, deployment: Object, new_revision: int) -> None
 
 
 def note_sizes(replica_set: Object, desired: int, maximum: int) -> None:
-    """Note what the Deployment wants and may have at most, in place; a later change of it is then seen."""
+    """Write the desired and maximum replicas of the Deployment, in place, so that a later change is detected."""
     notes = replica_set["metadata"].setdefault("annotations", {})
     notes.update({DESIRED: str(desired), MAXIMUM: str(maximum)})
 

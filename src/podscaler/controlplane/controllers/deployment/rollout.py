@@ -1,17 +1,18 @@
-"""One sync of a Deployment while it is worked out: what it can do to its ReplicaSets, and the `DeploymentPlan` that
-grows.
+"""The operations on ReplicaSets that one sync of a Deployment consists of; each adds to the `DeploymentPlan`.
 
-`deployment_planning.plan` decides which of these things happen. Pure: nothing is written, the objects are the caller's
-copies. Source: documentation of Deployment; events and annotations are upstream's.
+`deployment_planning.plan` chooses the operations. Nothing is written; the objects are the caller's copies.
+
+Source: documentation of Deployment; events and annotations are upstream's.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from podscaler.api.resource.resources import Object
 from podscaler.controlplane.controllers.deployment import (
     deployment_status,
     progress,
-    proportions,
     replica_sets,
     revisions,
     rollout_bounds,
@@ -22,16 +23,16 @@ from podscaler.controlplane.controllers.framework.ownership import controller_re
 
 @dataclass(slots=True)
 class DeploymentPlan:
-    """What to write, in this order; everything may be empty.
+    """The writes of one sync, in this order; everything may be empty.
 
     Attributes:
         create: the new ReplicaSet.
-        update: ReplicaSets whose annotations, size or minReadySeconds changed, each with its own resourceVersion.
+        update: ReplicaSets whose annotations, size or minReadySeconds changed, with their resourceVersions.
         delete: ReplicaSets beyond the history limit.
-        events: names of ReplicaSets with the message of a ScalingReplicaSet event, in order.
-        revision: the Deployment's revision annotation, empty to leave it.
+        events: pairs of a ReplicaSet's name and the message of its ScalingReplicaSet event, in order.
+        revision: the Deployment's new revision annotation, empty to keep the old one.
         status: the Deployment's new status.
-        check_again_s: when to sync again though nothing changes, None for never.
+        requeue_after_s: the seconds after which to sync again without a change, None for never.
     """
 
     create: Object | None = None
@@ -40,11 +41,11 @@ class DeploymentPlan:
     events: list[tuple[str, str]] = field(default_factory=list)
     revision: str = ""
     status: Object = field(default_factory=dict)
-    check_again_s: float | None = None
+    requeue_after_s: float | None = None
 
 
 class Rollout:
-    """The working state of one `plan`: copies that change, and the plan that grows."""
+    """The state of one sync: copies of the objects, which are changed, and the plan so far."""
 
     def __init__(self, deployment: Object, sets: list[Object], now_ns: int) -> None:
         self.deployment = deployment
@@ -65,25 +66,21 @@ class Rollout:
         return any(desired is not None and desired != self.wanted for desired in noted)
 
     def can_resize(self) -> bool:
-        """Whether `resize` can answer a new size: Recreate has no shares for several ReplicaSets, it ends the old ones.
+        """Whether `resize` applies a new size: with Recreate and several active ReplicaSets the old ones must end
+        first.
 
-        Differs: upstream resizes nothing then, and never gets on.
+        Differs: upstream resizes nothing in that case, and the rollout is stuck.
         """
         return rollout_bounds.is_rolling(self.deployment) or len(replica_sets.active(self.sets)) <= 1
 
-    def note_pause(self) -> None:
-        """Tell in the conditions that it was paused or resumed."""
+    def set_pause_condition(self) -> None:
+        """Set the condition after the Deployment was paused or resumed."""
         condition = progress.pause_condition(self.deployment, self.now_ns)
         if condition is not None:
-            self.set_condition(condition)
+            self._set_condition(condition)
 
-    def set_condition(self, condition: Object) -> None:
-        """Set it in the status that this sync started from."""
-        status = self.deployment.setdefault("status", {})
-        status["conditions"] = conditions.with_condition(status.get("conditions") or [], condition)
-
-    def take_over_new(self) -> None:
-        """Give the new ReplicaSet, if it exists, its revision, annotations and minReadySeconds."""
+    def adopt_new(self) -> None:
+        """Set revision, annotations and minReadySeconds of the new ReplicaSet, if it exists."""
         if self.new is None:
             return
         before = _noted(self.new)
@@ -94,13 +91,13 @@ class Rollout:
             self._touch(self.new)
         self.plan.revision = str(revisions.revision(self.new))
         if progress.find(self.deployment.get("status") or {}) is None:
-            self._tell_progress(progress.FOUND, f'Found new replica set "{self.new["metadata"]["name"]}"')
+            self._set_progress(progress.FOUND, f'Found new replica set "{self.new["metadata"]["name"]}"')
 
-    def make_new(self) -> None:
-        """Plan the new ReplicaSet, as large as the strategy allows at once."""
+    def create_new(self) -> None:
+        """Plan the creation of the new ReplicaSet, as large as the strategy allows."""
         new = _replica_set(self.deployment)
         revision = revisions.next_revision(self.old)
-        new["spec"]["replicas"] = self.room_for(new)
+        new["spec"]["replicas"] = self.allowed_size(new)
         revisions.annotate(new, self.deployment, revision)
         self._note_sizes(new)
         self.new = self.plan.create = new
@@ -108,10 +105,10 @@ class Rollout:
         if new["spec"]["replicas"]:
             name, size = new["metadata"]["name"], new["spec"]["replicas"]
             self.plan.events.append((name, f"Scaled up replica set {name} from 0 to {size}"))
-        self._tell_progress(progress.CREATED, f'Created new replica set "{new["metadata"]["name"]}"')
+        self._set_progress(progress.CREATED, f'Created new replica set "{new["metadata"]["name"]}"')
 
-    def room_for(self, new: Object) -> int:
-        """How large the new ReplicaSet may be now."""
+    def allowed_size(self, new: Object) -> int:
+        """The size that the new ReplicaSet may have now."""
         if not rollout_bounds.is_rolling(self.deployment):
             return self.wanted
         size = replica_sets.size(new)
@@ -119,14 +116,14 @@ class Rollout:
         return size if room <= 0 else size + min(room, self.wanted - size)
 
     def scale(self, one: Object, size: int) -> bool:
-        """Plan another size for a ReplicaSet; False where it has that already."""
+        """Plan another size for a ReplicaSet; returns False if it has that size already."""
         if replica_sets.size(one) == size:
             return False
         self._set_size(one, size)
         return True
 
     def resize(self) -> None:
-        """Share `spec.replicas` among the ReplicaSets without rolling on."""
+        """Distribute `spec.replicas` among the ReplicaSets without proceeding with the rollout."""
         active = replica_sets.active(self.sets)
         if len(active) <= 1:
             target = active[0] if active else self._latest()
@@ -139,7 +136,7 @@ class Rollout:
             self._resize_in_proportion(active)
 
     def clean_up(self) -> None:
-        """Plan the deletion of old ReplicaSets beyond the history limit: those with the lowest revisions."""
+        """Plan the deletion of old ReplicaSets beyond the history limit, lowest revisions first."""
         limit = self.deployment["spec"].get("revisionHistoryLimit")
         if limit is None:
             return
@@ -148,16 +145,16 @@ class Rollout:
         surplus = candidates[: max(len(candidates) - limit, 0)]
         self.plan.delete += [one for one in surplus if _is_spent(one)]
 
-    def conclude(self, *, with_progress: bool) -> None:
-        """Work out the status after everything planned."""
+    def compute_status(self, *, with_progress: bool) -> None:
+        """Plan the status; `with_progress` includes the conditions Progressing and ReplicaFailure."""
         status = deployment_status.status(self.deployment, self.sets, self.new, self.now_ns)
         if with_progress:
             status = progress.with_progress(self.deployment, status, sets=self.sets, new=self.new, now_ns=self.now_ns)
-            self.plan.check_again_s = progress.check_again_s(self.deployment, status, self.now_ns)
+            self.plan.requeue_after_s = progress.requeue_after_s(self.deployment, status, self.now_ns)
         self.plan.status = status
 
     def is_complete(self) -> bool:
-        """Whether the status so far says that the rollout is over."""
+        """Whether the rollout is complete according to the status before this sync."""
         return deployment_status.is_complete(self.deployment, self.deployment.get("status") or {})
 
     def _latest(self) -> Object | None:
@@ -175,7 +172,7 @@ class Rollout:
     def _resize_in_proportion(self, active: list[Object]) -> None:
         surge = rollout_bounds.max_surge(self.deployment)
         current = (self.deployment.get("status") or {}).get("replicas", 0)
-        for one, size in proportions.sizes(active, wanted=self.wanted, surge=surge, current=current):
+        for one, size in proportional_sizes(active, wanted=self.wanted, surge=surge, current=current):
             self._set_size(one, size)
 
     def _set_size(self, one: Object, size: int) -> None:
@@ -196,9 +193,14 @@ class Rollout:
         if one is not self.plan.create and not any(one is other for other in self.plan.update):
             self.plan.update.append(one)
 
-    def _tell_progress(self, reason: str, message: str) -> None:
+    def _set_progress(self, reason: str, message: str) -> None:
         if progress.deadline_s(self.deployment) is not None:
-            self.set_condition(progress.progressing("True", reason, message=message, now_ns=self.now_ns))
+            self._set_condition(progress.progressing("True", reason, message=message, now_ns=self.now_ns))
+
+    def _set_condition(self, condition: Object) -> None:
+        """Set a condition in the status before this sync, which the new status is computed from."""
+        status = self.deployment.setdefault("status", {})
+        status["conditions"] = conditions.with_condition(status.get("conditions") or [], condition)
 
 
 def _replica_set(deployment: Object) -> Object:
@@ -238,3 +240,50 @@ def _noted(one: Object) -> tuple[dict[str, str], int]:
 def _is_spent(one: Object) -> bool:
     observed = replica_sets.count(one, "observedGeneration") >= one["metadata"].get("generation", 0)
     return observed and not replica_sets.size(one) and not replica_sets.count(one, "replicas")
+
+
+def proportional_sizes(sets: Sequence[Object], *, wanted: int, surge: int, current: int) -> list[tuple[Object, int]]:
+    """The ReplicaSets with their new sizes after a change of `spec.replicas` during a rollout, in the order of writing.
+
+    Example: maxSurge 3, 10 desired, sets of 8 and 5 pods (13 at most). Now 15 are desired, so 18 are allowed: 5 pods to
+    add, of which the set of 8 gets round(8 * 18 / 13) - 8 = 3 and the other one the remaining 2.
+
+    Args:
+        sets: the active ReplicaSets, each with the maximum of its last scaling as an annotation; in any order.
+        wanted: the Deployment's new `spec.replicas`.
+        surge: the number of pods allowed beyond that.
+        current: the number of pods of the Deployment, for sets without that annotation.
+
+    Source: documentation of Deployment, "Proportional scaling".
+    """
+    allowed = wanted + surge if wanted > 0 else 0
+    to_add = allowed - replica_sets.total_size(sets)
+    ordered = replica_sets.largest_first(sets, among_equals_newest=to_add > 0)
+    added, result = 0, []
+    for one in ordered:
+        share = _share(one, to_add - added, allowed, current) if to_add else 0
+        added += share
+        result.append((one, replica_sets.size(one) + share))
+    if result and to_add:
+        largest, size = result[0]
+        result[0] = largest, max(size + to_add - added, 0)
+    return result
+
+
+def _share(one: Object, left: int, allowed: int, current: int) -> int:
+    if left == 0:
+        return 0
+    fair = _fair_share(one, allowed, current)
+    return min(fair, left) if left > 0 else max(fair, left)
+
+
+def _fair_share(one: Object, allowed: int, current: int) -> int:
+    size = replica_sets.size(one)
+    if allowed == 0:
+        return -size
+    before = revisions.number(one, revisions.MAXIMUM) or current
+    return _rounded(size * allowed / before) - size if before else 0
+
+
+def _rounded(value: float) -> int:
+    return math.floor(value + 0.5) if value >= 0 else math.ceil(value - 0.5)

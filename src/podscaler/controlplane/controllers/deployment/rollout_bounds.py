@@ -1,6 +1,5 @@
-"""How far a rollout may stray from the wanted number of pods: maxSurge above, maxUnavailable below.
+"""Resolves maxSurge and maxUnavailable to numbers of pods; the rollout computations of all workloads call it.
 
-The rollout computations call it. Deployments are JSON-ready dicts with defaults filled in.
 Source: documentation of Deployment ("Rolling update"); surge is rounded up, unavailability down, and both cannot be 0.
 """
 
@@ -10,7 +9,7 @@ IntOrPercent = int | str
 
 
 def replicas(deployment: Object) -> int:
-    """`spec.replicas`, 1 where it is not set."""
+    """`spec.replicas`, 1 if it is not set."""
     wanted = deployment["spec"].get("replicas")
     return 1 if wanted is None else int(wanted)
 
@@ -21,13 +20,14 @@ def is_rolling(deployment: Object) -> bool:
 
 
 def resolve(surge: IntOrPercent, unavailable: IntOrPercent, wanted: int) -> tuple[int, int]:
-    """Both bounds in pods for `wanted` replicas.
+    """maxSurge and maxUnavailable as numbers of pods; unavailable is 1 if both would be 0.
 
     Args:
         surge, unavailable: a number of pods, or a percentage of `wanted` as `"25%"`.
+        wanted: the desired replicas.
 
     Raises:
-        ValueError: a text that is no percentage.
+        ValueError: for a text that is not a percentage.
     """
     above = -(-_pods_in_hundredths(surge, wanted) // 100)
     below = _pods_in_hundredths(unavailable, wanted) // 100
@@ -35,7 +35,7 @@ def resolve(surge: IntOrPercent, unavailable: IntOrPercent, wanted: int) -> tupl
 
 
 def max_surge(deployment: Object) -> int:
-    """How many pods there may be beyond `spec.replicas`; 0 for Recreate."""
+    """How many pods are allowed beyond `spec.replicas`; 0 for Recreate."""
     return _bounds(deployment)[0] if is_rolling(deployment) else 0
 
 

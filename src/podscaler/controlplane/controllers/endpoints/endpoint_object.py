@@ -1,17 +1,17 @@
-"""From a Service, its pods and the Endpoints object that there is to the one that there should be.
+"""Computes the Endpoints object of a Service from its pods; the endpoint controller calls it. Pure.
 
-The endpoint controller calls it. Pure. Rules:
+1. Ready pods are listed in addresses, others in notReadyAddresses unless the Service publishes not-ready addresses;
+   terminating pods are in neither.
+2. An object holds at most 1,000 addresses, ready ones first; subsets are cut in proportion, and an annotation says so.
+3. The labels are the Service's and the controller's own; other annotations are kept.
 
-1. Ready pods are addresses, others notReadyAddresses unless the Service publishes those too; ending pods are neither.
-2. An object holds at most 1,000 addresses, ready ones first; subsets lose the same share, and an annotation says so.
-3. Its labels are the Service's and the controller's own; other annotations are left alone.
 
 Source: upstream's endpoint controller; core/v1 Endpoints.
 """
 
 from collections.abc import Iterable, Sequence
 
-from podscaler.api.kinds.networking import endpoints_validation
+from podscaler.api.kinds.networking.endpoints import MANAGED_BY, MANAGER
 from podscaler.api.resource.resources import Object
 from podscaler.controlplane.controllers.endpoints import endpoint_subsets, endpoints
 from podscaler.controlplane.controllers.endpoints.slices import HEADLESS
@@ -23,7 +23,7 @@ MAX_ADDRESSES = 1000
 _LEADER = "control-plane.alpha.kubernetes.io/leader"
 
 
-class KnownAddresses(endpoints.Known[tuple[str, Object]]):
+class AddressCache(endpoints.PodCache[tuple[str, Object]]):
     """The addresses of the pods of one Service, each with the field of a subset in which it is listed."""
 
     def __init__(self) -> None:
@@ -35,18 +35,18 @@ def wanted(
     candidates: Iterable[Object],
     current: Object | None,
     trigger_time: str,
-    known: KnownAddresses | None = None,
+    cache: AddressCache | None = None,
 ) -> Object | None:
-    """The object to be written, None where the current one says it all.
+    """The object to write, None if the current one is up to date.
 
     Args:
         service: with a selector.
-        candidates: the pods that it selects, finished ones included.
-        current: None where there is none yet.
-        trigger_time: the earliest change (RFC 3339) that the new object reflects, empty where none is known.
-        known: what was found for this Service before, so that pods that have not changed are not looked at again.
+        candidates: the pods that it selects, including finished ones.
+        current: the stored object, None without one.
+        trigger_time: the earliest change (RFC 3339) that the new object reflects, empty if unknown.
+        cache: that of earlier calls for this Service, so that unchanged pods are not read again.
     """
-    groups = (known or KnownAddresses()).groups(service, candidates)
+    groups = (cache or AddressCache()).groups(service, candidates)
     subsets = endpoint_subsets.canonical(_subset(ports, listed) for ports, listed in groups.items())
     kept, is_cut = limited(subsets)
     labels = _labels(service)
@@ -64,12 +64,12 @@ def wanted(
 
 
 def is_election_lock(endpoints_: Object) -> bool:
-    """Whether Endpoints are the lock of a leader election: those of no Service, which nobody mirrors."""
+    """Whether Endpoints are the lock of a leader election: they belong to no Service and are not mirrored."""
     return _LEADER in (endpoints_["metadata"].get("annotations") or {})
 
 
 def limited(subsets: Sequence[Object]) -> tuple[list[Object], bool]:
-    """The subsets with at most 1,000 addresses, and whether that took any away."""
+    """The subsets cut to 1,000 addresses, and whether any address was removed."""
     ready = sum(len(subset.get("addresses") or []) for subset in subsets)
     waiting = sum(len(subset.get("notReadyAddresses") or []) for subset in subsets)
     if ready + waiting <= MAX_ADDRESSES:
@@ -81,7 +81,7 @@ def limited(subsets: Sequence[Object]) -> tuple[list[Object], bool]:
 
 
 def _cut(subsets: Sequence[Object], field: str, total: int, room: int) -> list[Object]:
-    """Subsets that share `room` in proportion to what they have; one that is left without any address is left out."""
+    """Subsets with `room` addresses in proportion to their sizes; a subset without any address is removed."""
     result, left = [], room
     for subset in subsets:
         listed = subset.get(field) or []
@@ -95,7 +95,7 @@ def _cut(subsets: Sequence[Object], field: str, total: int, room: int) -> list[O
 
 
 def _described(service: Object, pod: Object) -> tuple[endpoints.Ports, tuple[str, Object]] | None:
-    """The ports of a pod, where its address is listed, and that; None for one that is not listed."""
+    """The ports of a pod, and the field and address that list it; None for a pod that is not listed."""
     spec = service["spec"]
     publishes_all = bool(spec.get("publishNotReadyAddresses"))
     if pods.is_finished(pod) or not (pod.get("status") or {}).get("podIP"):
@@ -110,7 +110,7 @@ def _described(service: Object, pod: Object) -> tuple[endpoints.Ports, tuple[str
 
 
 def _subset(ports: endpoints.Ports, listed: Iterable[tuple[str, Object]]) -> Object:
-    """The subset of all addresses that have these ports."""
+    """The subset of the addresses that have these ports."""
     result: Object = {}
     for field, address in listed:
         result.setdefault(field, []).append(address)
@@ -135,4 +135,4 @@ def _labels(service: Object) -> dict[str, str]:
     labels.pop(HEADLESS, None)
     if service["spec"].get("clusterIP") == "None":
         labels[HEADLESS] = ""
-    return labels | {endpoints_validation.MANAGED_BY: endpoints_validation.MANAGER}
+    return labels | {MANAGED_BY: MANAGER}

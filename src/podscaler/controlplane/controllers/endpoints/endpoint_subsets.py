@@ -1,12 +1,12 @@
-"""The canonical form of the subsets of Endpoints: each address once for the ports that it offers, in a fixed order.
+"""Brings the subsets of Endpoints into upstream's canonical form; the endpoint controller calls it. Pure.
 
-The endpoint controller brings what it makes into it; the API server stores subsets as they are sent. Pure. Rules:
+The API server stores subsets as they are sent. Rules:
 
-1. Addresses that offer the same ports, ready or not alike, share a subset; an address without ports has one of its own.
+1. Addresses that offer the same ports and are ready on the same ones share a subset.
 2. An address that is both ready and not ready on a port is not ready there.
-3. Subsets and ports are in the order of hashes, which is arbitrary but upstream's; addresses in that of their text.
+3. Subsets and ports are sorted by hash, as upstream does; addresses by their text.
 
-Source: core/v1 Endpoints; upstream's order, which hashes what Go's debugging output shows of a value.
+Source: core/v1 Endpoints; upstream's order, which hashes Go's debugging output of a value.
 """
 
 import hashlib
@@ -15,11 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from podscaler.api.resource.resources import Object
 
 _Address = tuple[str, str]
-"""IP and uid of what stands behind it: what tells addresses apart."""
+"""IP and uid of the target, which identify an address."""
 _Port = tuple[str, int, str, str | None]
 """Name, number, protocol and application protocol."""
 _States = dict[_Address, bool]
-"""Addresses on one port, and whether they are ready."""
+"""Whether each address of one port is ready."""
 
 _REFERENCE = {
     "Kind": "kind",

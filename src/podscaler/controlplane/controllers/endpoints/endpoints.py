@@ -1,8 +1,8 @@
-"""The endpoints of a Service: which pods stand behind it, on which ports, in what state.
+"""Computes the endpoints of a Service: addresses, ports and conditions of the pods that it selects. Pure.
 
-The endpoint slice controller calls it. Pure; objects are JSON-ready dicts with defaults filled in. Pods on which a port
-has another number (a named targetPort, a port map) are a group of their own, as a slice has one set of ports for all
-its endpoints.
+The endpoint and endpoint slice controllers call it. Pods are grouped by their port numbers, which differ with a named
+targetPort or a port map, since a slice has one list of ports for all its endpoints.
+
 
 Source: discovery.k8s.io/v1 EndpointSlice, documentation of Service.
 """
@@ -31,49 +31,48 @@ T = TypeVar("T")
 
 
 def groups(service: Object, candidates: Iterable[Object]) -> dict[Ports, list[Object]]:
-    """EndpointSlice endpoints by the ports that they have, in the order of the pods.
+    """EndpointSlice endpoints by their ports, in the order of the pods.
 
     Args:
         service: with a selector.
-        candidates: the pods that its selector matches; those without an address and finished ones are passed over.
+        candidates: the pods that its selector matches; finished pods and those without an address are skipped.
     """
-    return KnownEndpoints().groups(service, candidates)
+    return EndpointCache().groups(service, candidates)
 
 
-class Known(Generic[T]):
-    """What was found out about the pods of one Service, so that only those that have changed since are looked at again.
+class PodCache(Generic[T]):
+    """Caches a value for each pod of one Service, so that only changed pods are read again.
 
-    A pod is unchanged where the registry gives the very same object once more.
+    A pod is unchanged if the registry returns the very same object again.
 
     Args:
-        describe: from a Service and a pod to the ports that the pod has and what is to be known of it; None for a pod
-            that does not count.
+        describe: from a Service and a pod to the ports of the pod and its value; None for a pod that is skipped.
     """
 
     def __init__(self, describe: Callable[[Object, Object], tuple[Ports, T] | None]) -> None:
         self._describe = describe
         self._service: Object = {}
-        self._known: dict[str, tuple[Object, tuple[Ports, T] | None]] = {}
+        self._cached: dict[str, tuple[Object, tuple[Ports, T] | None]] = {}
 
     def groups(self, service: Object, candidates: Iterable[Object]) -> dict[Ports, list[T]]:
-        """What is known of the pods that count, by their ports; it is shared with later results: change nothing."""
+        """The values by the ports of the pods; they are shared with later results and must not be changed."""
         if service != self._service:
-            self._service, self._known = service, {}
-        before, self._known = self._known, {}
+            self._service, self._cached = service, {}
+        before, self._cached = self._cached, {}
         found: dict[Ports, list[T]] = {}
         for pod in candidates:
             uid = pod["metadata"]["uid"]
-            known = before.get(uid)
-            if known is None or known[0] is not pod:
-                known = (pod, self._describe(service, pod))
-            self._known[uid] = known
-            if known[1] is not None:
-                found.setdefault(known[1][0], []).append(known[1][1])
+            cached = before.get(uid)
+            if cached is None or cached[0] is not pod:
+                cached = (pod, self._describe(service, pod))
+            self._cached[uid] = cached
+            if cached[1] is not None:
+                found.setdefault(cached[1][0], []).append(cached[1][1])
         return found
 
 
-class KnownEndpoints(Known[Object]):
-    """What `groups` found for one Service."""
+class EndpointCache(PodCache[Object]):
+    """The EndpointSlice endpoints of the pods of one Service."""
 
     def __init__(self) -> None:
         super().__init__(_described)
@@ -86,9 +85,9 @@ def _described(service: Object, pod: Object) -> tuple[Ports, Object] | None:
 
 
 def endpoint(service: Object, pod: Object) -> Object:
-    """The pod as an endpoint: its address and whether it is ready, serving and terminating.
+    """The EndpointSlice endpoint of a pod: address, conditions, target and node.
 
-    A pod whose subdomain is the Service (those of its StatefulSet) has its hostname as name below the Service's.
+    It has a hostname if the pod's subdomain is the Service, as for the pods of a StatefulSet.
     """
     serving, terminating = pods.is_ready(pod), pods.is_terminating(pod)
     publishes_all = bool(service["spec"].get("publishNotReadyAddresses"))
@@ -114,7 +113,7 @@ def endpoint(service: Object, pod: Object) -> Object:
 
 
 def ports_on(service: Object, pod: Object) -> Ports:
-    """The Service's ports as they are on this pod; one whose named targetPort the pod lacks is left out."""
+    """The Service's ports with their numbers on this pod; a port whose named targetPort the pod lacks is left out."""
     mapped = port_map.of(pod)
     result = []
     for port in service["spec"].get("ports") or []:

@@ -1,7 +1,8 @@
-"""The endpoint slice controller: the slices of every Service with a selector follow the pods that it selects.
+"""The endpoint slice controller: writes the EndpointSlices of every Service with a selector from its pods.
 
-`controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. Services without a selector, and slices that
-somebody else manages, are left alone.
+`controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. Services without a selector, and slices of
+other managers, are left alone.
+
 
 Source: documentation of Service and EndpointSlice.
 """
@@ -11,21 +12,21 @@ from collections.abc import Iterable, Sequence
 
 from podscaler.base.clock import Clock
 from podscaler.controlplane.controllers.endpoints import selected_pods, slices, stored_slices
-from podscaler.controlplane.controllers.endpoints.endpoints import KnownEndpoints
+from podscaler.controlplane.controllers.endpoints.endpoints import EndpointCache
 from podscaler.controlplane.controllers.endpoints.selected_pods import SelectedPods
 from podscaler.controlplane.controllers.endpoints.stored_slices import SLICES
-from podscaler.controlplane.controllers.framework.control_loop import Watched
+from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
 from podscaler.controlplane.controllers.framework.selection import Key
 from podscaler.controlplane.registry.events import EventRecorder
 from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
 SERVICES = "services"
 PODS = "pods"
-SETTLE_S_PER_POD = 0.00025
-LONGEST_SETTLE_S = 1.0
+BATCH_S_PER_POD = 0.00025
+MAX_BATCH_S = 1.0
 
 
-class EndpointSlices:
+class EndpointSlices(Reconciler[Key]):
     """See the module. Keys are namespace and name of Services."""
 
     name = "endpoint-slice-controller"
@@ -33,43 +34,43 @@ class EndpointSlices:
     def __init__(self, registry: Registry, clock: Clock) -> None:
         self._registry = registry
         self._events = EventRecorder(registry, self.name, clock)
-        self._pods = SelectedPods(SETTLE_S_PER_POD, LONGEST_SETTLE_S)
-        self._endpoints: defaultdict[Key, KnownEndpoints] = defaultdict(KnownEndpoints)
+        self._pods = SelectedPods(BATCH_S_PER_POD, MAX_BATCH_S)
+        self._endpoints: defaultdict[Key, EndpointCache] = defaultdict(EndpointCache)
 
     def watches(self) -> Sequence[Watched[Key]]:
-        """Services, pods, and the slices themselves (somebody may change or delete them)."""
+        """Services, pods, and the slices themselves, which clients may change or delete."""
         return [
-            Watched(SERVICES, self._pods.of_service),
-            Watched(PODS, self._pods.of_pod, self._pods.settle_s),
-            Watched(SLICES, _service_of, self._pods.settle_s),
+            Watched(SERVICES, self._pods.service_keys),
+            Watched(PODS, self._pods.pod_keys, self._pods.batch_period),
+            Watched(SLICES, _service_of, self._pods.batch_period),
         ]
 
     def prime(self) -> Iterable[Key]:
-        """Rebuild the indexes."""
+        """All Services with a selector."""
         return self._pods.prime(self._registry.list(SERVICES))
 
     async def sync(self, key: Key) -> float | None:
-        """Write what differs."""
+        """Create, update or delete the slices that differ."""
         service = self._registry.find(SERVICES, *key)
         if service is None or not selected_pods.selects(service):
             self._pods.forget(key)
             self._endpoints.pop(key, None)
             return None
         candidates = self._registry.list(PODS, key[0], labels=service["spec"]["selector"])
-        self._pods.found(key, candidates)
-        await self._registry.pause()  # thousands of pods: what follows is a step of its own
+        self._pods.note(key, candidates)
+        await self._registry.pause()  # with thousands of pods, the rest runs in a later loop iteration
         groups = self._endpoints[key].groups(service, candidates)
         existing = stored_slices.of_service(self._registry, key, manager=slices.MANAGER)
         await stored_slices.write(self._registry, slices.writes(service, existing, groups))
         return None
 
     def report(self, key: Key, error: Exception) -> None:
-        """As upstream does."""
+        """Record upstream's event."""
         service = self._registry.find(SERVICES, *key)
         if service is not None:
             message = f"Error updating Endpoint Slices for Service {key[0]}/{key[1]}: {error}"
             self._events.event(service, "Warning", "FailedToUpdateEndpointSlices", message)
 
 
-def _service_of(change: ObjectEvent) -> Iterable[Key]:
-    return stored_slices.service_of(change.object, manager=slices.MANAGER)
+def _service_of(event: ObjectEvent) -> Iterable[Key]:
+    return stored_slices.service_of(event.object, manager=slices.MANAGER)

@@ -1,10 +1,9 @@
-"""From Endpoints that somebody wrote to the slices that mirror them.
+"""Computes the EndpointSlices that mirror an Endpoints object of a user; the mirroring controller calls it. Pure.
 
-The mirroring controller calls it. Pure. Rules:
+1. There is one slice for each subset and address family; of a subset, at most 1,000 addresses, ready ones first.
+2. A slice with the same ports and family is kept, and updated if its content differs.
+3. Labels and annotations are those of the Endpoints, except the annotations of kubectl and of trigger times.
 
-1. A slice for each subset and address family; of a subset, at most 1,000 addresses, ready ones first.
-2. A slice that has the ports and the family already is kept, and written where its content differs.
-3. Labels and annotations are those of the Endpoints, but for what kubectl and triggers note there.
 
 Source: upstream's endpoint slice mirroring controller.
 """
@@ -23,10 +22,10 @@ _UNMIRRORED = frozenset({"kubectl.kubernetes.io/last-applied-configuration", TRI
 
 
 def writes(mirrored: Object, existing: Sequence[Object]) -> Writes:
-    """The writes that make the slices mirror the Endpoints (with apiVersion and kind).
+    """The writes after which the slices mirror the Endpoints.
 
     Args:
-        mirrored: the Endpoints.
+        mirrored: the Endpoints, with apiVersion and kind.
         existing: the slices that mirror them now.
     """
     result, left = Writes(), list(existing)

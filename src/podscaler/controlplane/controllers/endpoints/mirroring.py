@@ -1,8 +1,9 @@
-"""The mirroring controller: Endpoints that somebody wrote for a Service without a selector become EndpointSlices.
+"""The mirroring controller: mirrors Endpoints that users wrote for Services without a selector to EndpointSlices.
 
-`controller_manager.Controllers` runs it in a `control_loop.ControlLoop`: proxy, names and aggregation read slices
-alone. Endpoints that the endpoint controller made, that are the lock of a leader election or say that they are not to
-be mirrored, are not.
+`controller_manager.Controllers` runs it in a `control_loop.ControlLoop`; proxy, DNS and aggregation read slices only.
+Endpoints of Services with a selector, locks of leader elections, and Endpoints with the label skip-mirror are not
+mirrored.
+
 
 Source: upstream's endpoint slice mirroring controller.
 """
@@ -16,7 +17,7 @@ from podscaler.controlplane.controllers.endpoints.mirrored_slices import MANAGER
 from podscaler.controlplane.controllers.endpoints.slices import MANAGED_BY, Writes
 from podscaler.controlplane.controllers.endpoints.stored_slices import SLICES
 from podscaler.controlplane.controllers.framework import selection
-from podscaler.controlplane.controllers.framework.control_loop import Watched
+from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
 from podscaler.controlplane.controllers.framework.selection import Key
 from podscaler.controlplane.registry.events import EventRecorder
 from podscaler.controlplane.registry.registry import ObjectEvent, Registry
@@ -26,8 +27,8 @@ ENDPOINTS = "endpoints"
 _SKIP = "endpointslice.kubernetes.io/skip-mirror"
 
 
-class EndpointMirroring:
-    """See the module. Keys are namespace and name of Endpoints, which are those of their Service."""
+class EndpointMirroring(Reconciler[Key]):
+    """See the module. Keys are namespace and name of Endpoints and of their Service."""
 
     name = "endpoint-slice-mirroring-controller"
 
@@ -37,16 +38,17 @@ class EndpointMirroring:
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Endpoints, their Services (which may get or lose a selector), and the slices."""
-        return [Watched(ENDPOINTS, _own_key), Watched(SERVICES, _own_key), Watched(SLICES, _service_of)]
+        own_key = selection.own_key
+        return [Watched(ENDPOINTS, own_key), Watched(SERVICES, own_key), Watched(SLICES, _service_of)]
 
     def prime(self) -> Iterable[Key]:
-        """All Endpoints, and those whose slices are left."""
+        """All Endpoints, and all mirrored slices, whose Endpoints may be gone."""
         slices = self._registry.list(SLICES, labels={MANAGED_BY: MANAGER})
         left = [key for one in slices for key in stored_slices.service_of(one, manager=MANAGER)]
         return [*(selection.key_of(one) for one in self._registry.list(ENDPOINTS)), *left]
 
     async def sync(self, key: Key) -> float | None:
-        """Write what differs."""
+        """Create, update or delete the slices that differ."""
         existing = stored_slices.of_service(self._registry, key, manager=MANAGER)
         mirrored, service = self._registry.find(ENDPOINTS, *key), self._registry.find(SERVICES, *key)
         if mirrored is None or service is None or service["spec"].get("selector") or not _is_mirrored(mirrored):
@@ -57,7 +59,7 @@ class EndpointMirroring:
         return None
 
     def report(self, key: Key, error: Exception) -> None:
-        """As upstream does."""
+        """Record upstream's event."""
         mirrored = self._registry.find(ENDPOINTS, *key)
         if mirrored is not None:
             message = f"Error mirroring endpoints {key[0]}/{key[1]}: {error}"
@@ -68,9 +70,5 @@ def _is_mirrored(endpoints: Object) -> bool:
     return selection.labels_of(endpoints).get(_SKIP) != "true" and not endpoint_object.is_election_lock(endpoints)
 
 
-def _own_key(change: ObjectEvent) -> Iterable[Key]:
-    return [selection.key_of(change.object)]
-
-
-def _service_of(change: ObjectEvent) -> Iterable[Key]:
-    return stored_slices.service_of(change.object, manager=MANAGER)
+def _service_of(event: ObjectEvent) -> Iterable[Key]:
+    return stored_slices.service_of(event.object, manager=MANAGER)

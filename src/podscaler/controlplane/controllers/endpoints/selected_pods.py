@@ -1,15 +1,14 @@
-"""Which Services a change of a Service or a pod concerns, for controllers that write down what is behind a Service.
-
-The endpoint and endpoint slice controllers keep one each. It says what to look at, never what is.
-"""
+"""Maps changes of Services and pods to the keys of the Services to sync; the endpoint controllers keep one each."""
 
 from collections import defaultdict
 from collections.abc import Iterable
 
 from podscaler.api.machinery import selectors
+from podscaler.api.machinery.selectors import Selector
 from podscaler.api.resource.resources import Object
 from podscaler.controlplane.controllers.framework import selection
-from podscaler.controlplane.controllers.framework.selection import Key
+from podscaler.controlplane.controllers.framework.control_loop import BatchPeriod
+from podscaler.controlplane.controllers.framework.selection import Key, SelectorIndex
 from podscaler.controlplane.registry.registry import ObjectEvent
 
 
@@ -17,65 +16,51 @@ class SelectedPods:
     """See the module.
 
     Args:
-        settle_s_per_pod: how long changes are collected for each pod of a Service.
-        longest_settle_s: at most.
+        batch_s_per_pod: how long changes are collected for each pod of a Service.
+        max_batch_s: at most.
+
+    Attributes:
+        batch_period: how long changes of pods are collected, so that a large Service is not written for each of them.
+        service_keys: the key of a changed Service.
     """
 
-    def __init__(self, settle_s_per_pod: float, longest_settle_s: float) -> None:
-        self._settle_s_per_pod = settle_s_per_pod
-        self._longest_settle_s = longest_settle_s
-        self._selecting = selection.Selecting()
+    def __init__(self, batch_s_per_pod: float, max_batch_s: float) -> None:
+        self._selectors = SelectorIndex(_selector)
         self._members: defaultdict[Key, set[Key]] = defaultdict(set)
-        self._sizes: dict[Key, int] = {}
+        self.batch_period: BatchPeriod[Key] = BatchPeriod(batch_s_per_pod, max_batch_s)
+        self.service_keys = self._selectors.update
 
     def prime(self, services: Iterable[Object]) -> list[Key]:
-        """Know these Services and nothing else; returns the keys of those with a selector."""
-        self._selecting.clear()
+        """Index these Services and no others; returns the keys of those with a selector."""
         self._members.clear()
-        for service in services:
-            self._note(service)
-        return list(self._selecting.keys())
+        return self._selectors.replace(services)
 
-    def of_service(self, change: ObjectEvent) -> Iterable[Key]:
-        """The Service itself."""
-        if change.type == "DELETED":
-            self._selecting.drop(change.object)
-        else:
-            self._note(change.object)
-        return [selection.key_of(change.object)]
-
-    def of_pod(self, change: ObjectEvent) -> Iterable[Key]:
-        """The Services that select the pod now, and those that did."""
-        pod = selection.key_of(change.object)
-        now = [] if change.type == "DELETED" else self._selecting.matching(change.object)
+    def pod_keys(self, event: ObjectEvent) -> Iterable[Key]:
+        """The Services that select a changed pod now, or did when they were synced."""
+        pod = selection.key_of(event.object)
+        now = [] if event.type == "DELETED" else self._selectors.matching(event.object)
         concerned = self._members.pop(pod, set()).union(now)
         if now:
             self._members[pod] = set(now)
         return concerned
 
-    def found(self, key: Key, pods: Iterable[Object]) -> None:
-        """Remember what a sync found behind a Service."""
+    def note(self, key: Key, pods: Iterable[Object]) -> None:
+        """Remember the pods that a sync of a Service found."""
         listed = [selection.key_of(pod) for pod in pods]
-        self._sizes[key] = len(listed)
+        self.batch_period.note(key, len(listed))
         for pod in listed:
             self._members[pod].add(key)
 
     def forget(self, key: Key) -> None:
-        """The Service is gone, or selects nothing any more."""
-        self._sizes.pop(key, None)
-
-    def settle_s(self, key: Key) -> float:
-        """How long changes of pods are collected: a large Service is written as a whole, and not for each of them."""
-        return min(self._sizes.get(key, 0) * self._settle_s_per_pod, self._longest_settle_s)
-
-    def _note(self, service: Object) -> None:
-        if selects(service):
-            self._selecting.put(service, selectors.from_labels(service["spec"]["selector"]))
-        else:
-            self._selecting.drop(service)
+        """Drop a Service that is gone or has no selector any more."""
+        self.batch_period.forget(key)
 
 
 def selects(service: Object) -> bool:
-    """Whether the pods behind the Service follow from its selector."""
+    """Whether a Service has endpoints that follow from its selector."""
     spec = service["spec"]
     return bool(spec.get("selector")) and spec.get("type") != "ExternalName"
+
+
+def _selector(service: Object) -> Selector | None:
+    return selectors.from_labels(service["spec"]["selector"]) if selects(service) else None

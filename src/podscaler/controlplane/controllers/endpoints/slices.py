@@ -1,10 +1,9 @@
-"""From the endpoints that a Service should have and the slices that there are to the writes that make them agree.
-
-The endpoint slice controller calls it. Pure. Rules:
+"""Computes the writes of EndpointSlices for the endpoints of a Service; the endpoint slice controller calls it. Pure.
 
 1. A slice holds at most 100 endpoints, all with the same ports.
-2. As few writes as possible: endpoints stay in their slice, new ones fill the fullest slices that have room.
-3. A Service without endpoints keeps one empty slice.
+2. As few slices as possible are written: endpoints stay in their slice, new ones fill the fullest slices with room.
+3. A Service without endpoints has one empty slice.
+
 
 Source: discovery.k8s.io/v1, documentation of EndpointSlice ("Distribution of EndpointSlices").
 """
@@ -25,7 +24,7 @@ MAX_ENDPOINTS = 100
 
 @dataclass(slots=True)
 class Writes:
-    """What to create, update (with the resourceVersion that was read) and delete."""
+    """Slices to create, to update (with the resourceVersion that was read) and to delete."""
 
     create: list[Object] = field(default_factory=list)
     update: list[Object] = field(default_factory=list)
@@ -33,11 +32,12 @@ class Writes:
 
 
 def writes(service: Object, existing: Sequence[Object], groups: Mapping[Ports, Sequence[Object]]) -> Writes:
-    """The writes that give `service` (with apiVersion and kind) these endpoints.
+    """The writes after which the slices of a Service hold these endpoints.
 
     Args:
+        service: with apiVersion and kind.
         existing: the slices of the Service that this controller manages.
-        groups: as `endpoints.groups` made them.
+        groups: the endpoints by ports, as `endpoints.groups` returns them.
     """
     result = Writes()
     wanted = dict(groups) or {(): []}
@@ -72,7 +72,7 @@ def _arrange(
 
 
 def _staying(one: Object, missing: dict[str, Object]) -> list[Object]:
-    """The endpoints of a slice that are still wanted, as they are now; they are no longer missing."""
+    """The current form of the endpoints of a slice that are still needed; they are removed from `missing`."""
     uids = [(endpoint.get("targetRef") or {}).get("uid", "") for endpoint in one.get("endpoints") or []]
     return [missing.pop(uid) for uid in uids if uid in missing]
 

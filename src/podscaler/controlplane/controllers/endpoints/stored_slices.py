@@ -1,6 +1,6 @@
-"""EndpointSlices in the registry, for the controllers that write them; each manages those that carry its name.
+"""Reads and writes EndpointSlices in the registry, for the endpoint slice and mirroring controllers.
 
-The endpoint slice and mirroring controllers call it.
+Each controller manages the slices with its name in the label `managed-by`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ def of_service(registry: Registry, key: Key, *, manager: str) -> Sequence[Object
 
 
 def service_of(slice_: Object, *, manager: str) -> Iterable[Key]:
-    """The Service whose slice this is, nothing where `manager` did not write it."""
+    """The key of the Service of a slice; empty if `manager` does not manage the slice."""
     labels = selection.labels_of(slice_)
     if labels.get(MANAGED_BY) != manager or SERVICE_NAME not in labels:
         return []
@@ -28,7 +28,7 @@ def service_of(slice_: Object, *, manager: str) -> Iterable[Key]:
 
 
 async def write(registry: Registry, writes: Writes) -> None:
-    """Write all; what should go may be gone. Raises StatusError."""
+    """Carry out all writes; a slice to delete may be gone already. Raises StatusError."""
     for one in writes.create:
         await registry.create(SLICES, one)
     for one in writes.update:

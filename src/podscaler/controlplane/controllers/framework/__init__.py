@@ -1,5 +1,6 @@
-"""What controllers are made of: the control loop, ownership, indexes, templates, errors of writes.
+"""Building blocks of controllers: control loop, indexes of keys, ownership, pod creation and deletion, revisions.
 
-Reading order: `control_loop` first.
+
+Reading order: `control_loop` and its `Reconciler` first; then `owner_index` and `claims`, `pod_control`.
 May import: `controlplane.registry` and below.
 """

@@ -1,7 +1,8 @@
-"""Adopting and releasing: which objects a controller's object owns, made true before it is acted upon.
+"""Adopts and releases the objects of a controller by its selector (upstream's ControllerRefManager).
 
-The ReplicaSet and Deployment controllers call it. An orphan that the selector matches is adopted, an owned object
+The workload controllers call it at the start of a sync. An orphan that the selector matches is adopted, an owned object
 that it no longer matches is released; an object of another controller is left alone.
+
 Source: documentation of ReplicaSet ("Non-Template Pod acquisitions"), metav1.OwnerReference.
 """
 
@@ -15,7 +16,7 @@ from podscaler.controlplane.registry.registry import Registry
 
 
 class _NotAnOrphan(Exception):
-    """The object that was to be adopted has a controller by now, is going, or was relabelled."""
+    """The object to be adopted has a controller by now, is being deleted, or was relabelled."""
 
 
 async def claim(
@@ -24,12 +25,17 @@ async def claim(
     """The objects of kind `resource` that `owner` controls after adopting and releasing.
 
     Args:
+        registry: where the objects are.
+        resource: the `Resource.key` of the owned kind.
         owner: with apiVersion and kind; one that is being deleted neither adopts nor releases.
-        selector: its selector.
-        orphans: names in its namespace of objects that may have to be adopted.
+        selector: the owner's selector.
+        orphans: names of objects in the owner's namespace that may have to be adopted.
+
+    Raises:
+        StatusError: an object cannot be written.
     """
     uid, namespace = owner["metadata"]["uid"], owner["metadata"]["namespace"]
-    owned = [obj for obj in registry.owned_by(resource, uid) if ownership.is_controlled_by(obj, uid)]
+    owned = ownership.controlled_by(registry, resource, owner)
     kept = [obj for obj in owned if selector.matches(selection.labels_of(obj))]
     if pods.is_terminating(owner):
         return kept

@@ -1,7 +1,8 @@
-"""Conditions of a workload's status: find, set, remove; the status computations of the controllers call it.
+"""Finds, sets and removes conditions of a workload's status; the status computations of the controllers call it.
 
-A condition is a JSON-ready dict with `type`, `status`, `reason` and `message`; lists of them hold a type once. Nothing
-here changes its arguments.
+A condition is a dict with `type`, `status`, `reason` and `message`; a list has at most one of a type. The functions do
+not change their arguments.
+
 Source: apps/v1 DeploymentCondition and ReplicaSetCondition, and how their controllers set them.
 """
 
@@ -13,7 +14,7 @@ Conditions = Sequence[Object]
 
 
 def find(conditions: Conditions, type_: str) -> Object | None:
-    """The condition of that type, None without one."""
+    """The condition of a type, None without one."""
     return next((condition for condition in conditions if condition["type"] == type_), None)
 
 
@@ -25,8 +26,8 @@ def without(conditions: Conditions, type_: str) -> list[Object]:
 def with_condition(conditions: Conditions, new: Object) -> list[Object]:
     """The conditions with `new` at the end in place of the one of its type.
 
-    Equal status and reason: the old one stays as it is, whatever its message. Equal status alone: the new one keeps the
-    instant of the last transition.
+    With equal status and reason the old condition stays as it is, whatever its message. With equal status alone the new
+    one keeps the old lastTransitionTime.
     """
     old = find(conditions, new["type"])
     if old is not None and (old["status"], old.get("reason")) == (new["status"], new.get("reason")):

@@ -1,22 +1,23 @@
-"""The loop that every controller of the control plane runs in: watches feed a queue of keys, workers sync them.
+"""The control loop of every controller: watches add keys to a work queue, workers sync them.
 
-A controller gives its watches and a `sync`; `ControlLoop.run` does the rest until it is cancelled. Rules:
+A controller is a `Reconciler`: it has watches and a `sync`. `ControlLoop.run` runs it until cancelled. Rules:
 
-1. Level-triggered: a key says only that something about it may have changed; `sync` reads what is there now.
-2. One sync at a time for a key; a key that changes meanwhile is synced again.
-3. A failed sync is reported and repeated after 10 ms, twice that, ... at most 60 s; the first success forgets the
-   failures. A lost race (409 Conflict) is repeated likewise but not reported.
-4. A watch that breaks (it fell too far behind, or a handler failed) starts anew with everything there is, after a
-   back-off of the same kind, and every key is synced.
+1. Level-triggered: a key says only that something about it may have changed; `sync` reads the current state.
+2. A key is synced by one worker at a time; a key that changes meanwhile is synced again.
+3. A failed sync is reported and retried after 10 ms, twice that, ... at most 60 s; the first success resets the
+   back-off. A conflict (409) is retried likewise but not reported.
+4. A watch that breaks (it fell behind the change log, or a handler failed) restarts with an ADDED for every object,
+   after a back-off of the same kind, and every key is synced.
 
-Source: the pattern of client-go's informers and work queues.
+Source: client-go's informers and work queues.
 """
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from podscaler.base.clock import Clock
 from podscaler.base.errors import PodscalerError, StatusError
@@ -40,9 +41,9 @@ class Watched(Generic[K]):
     """One watch of a controller.
 
     Attributes:
-        resource: what is watched (`Resource.key`).
-        keys: the keys that a change concerns; it may also keep an index of the controller's up to date.
-        delay_s: how long changes for a key are collected before it is synced.
+        resource: the watched kind (`Resource.key`).
+        keys: the keys to sync after a change; the function may also update an index of the controller.
+        delay_s: how long changes of a key are collected before it is synced.
     """
 
     resource: str
@@ -50,37 +51,68 @@ class Watched(Generic[K]):
     delay_s: Callable[[K], float] = _at_once
 
 
-class Reconciler(Protocol[K]):
-    """What a controller is to its loop."""
+class BatchPeriod(Generic[K]):
+    """How long changes are collected, in proportion to the number of objects behind a key; a `Watched.delay_s`.
 
-    @property
-    def name(self) -> str:
-        """For logs: `deployment-controller`."""
-        ...
+    Args:
+        per_object_s: seconds for each object.
+        max_s: at most.
+        base_s: seconds in addition, also without any object.
 
+    Source: the endpoint controller's flag --endpoint-updates-batch-period, which is one period for all.
+    """
+
+    def __init__(self, per_object_s: float, max_s: float, *, base_s: float = 0.0) -> None:
+        self._per_object_s = per_object_s
+        self._max_s = max_s
+        self._base_s = base_s
+        self._counts: dict[K, int] = {}
+
+    def note(self, key: K, count: int) -> None:
+        """Remember how many objects a sync found behind a key."""
+        self._counts[key] = count
+
+    def forget(self, key: K) -> None:
+        """Drop a key whose object is gone."""
+        self._counts.pop(key, None)
+
+    def __call__(self, key: K) -> float:
+        """The period of a key in seconds."""
+        return min(self._base_s + self._counts.get(key, 0) * self._per_object_s, self._max_s)
+
+
+class Reconciler(ABC, Generic[K]):
+    """A controller: watches, and a sync of one key.
+
+    Attributes:
+        name: the controller's name in logs and events (`deployment-controller`).
+    """
+
+    name: str
+
+    @abstractmethod
     def watches(self) -> Sequence[Watched[K]]:
-        """What must be watched."""
-        ...
+        """The watches that feed the queue."""
 
     def prime(self) -> Iterable[K]:
-        """(Re)build indexes from what there is and name every key; called before any watch starts or starts anew."""
-        ...
+        """(Re)build the indexes from the registry and return every key; called before watches start or restart."""
+        return ()
 
+    @abstractmethod
     async def sync(self, key: K) -> float | None:
-        """Bring what `key` names closer to what it should be.
+        """Bring the object of `key` closer to its desired state.
 
-        Returns the seconds after which it must be looked at again, None if only a change can make that necessary.
-        Any exception makes it be repeated with back-off.
+        Returns the seconds after which it must be synced again, None if only a change makes that necessary. After any
+        exception the key is retried with back-off.
         """
-        ...
 
     def report(self, key: K, error: Exception) -> None:
-        """Tell the user about a failed sync (an event); the loop logs it itself."""
-        ...
+        """Report a failed sync to the user, with an Event; the loop logs it anyway. By default nothing is reported."""
+        del key, error
 
 
 class ExponentialFailureRateLimiter(Generic[K]):
-    """How long to wait after the n-th failure in a row, for each key."""
+    """The delay before the next attempt after failures in a row, for each key."""
 
     def __init__(self, first_s: float = FIRST_RETRY_S, longest_s: float = LONGEST_RETRY_S) -> None:
         self._first_s = first_s
@@ -88,13 +120,13 @@ class ExponentialFailureRateLimiter(Generic[K]):
         self._failures: dict[K, int] = {}
 
     def failed(self, key: K) -> float:
-        """Note a failure; returns the delay before the next attempt."""
+        """Count a failure; returns the delay before the next attempt in seconds."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         return min(self._first_s * 2.0 ** min(failures, 32), self._longest_s)
 
     def succeeded(self, key: K) -> None:
-        """Forget the failures of a key."""
+        """Reset the back-off of a key."""
         self._failures.pop(key, None)
 
 
@@ -103,9 +135,9 @@ class ControlLoop(Generic[K]):
 
     Args:
         reconciler: the controller.
-        registry: where the objects are.
-        clock: delays.
-        workers: how many keys are synced at once.
+        registry: where the objects are watched.
+        clock: for delays.
+        workers: how many keys are synced concurrently.
     """
 
     def __init__(self, reconciler: Reconciler[K], registry: Registry, clock: Clock, *, workers: int = 5) -> None:
@@ -116,17 +148,13 @@ class ControlLoop(Generic[K]):
         self._queue: WorkQueue[K] = WorkQueue(clock)
         self._backoff: ExponentialFailureRateLimiter[K] = ExponentialFailureRateLimiter()
 
-    def add(self, key: K, delay_s: float = 0.0) -> None:
-        """Queue a key from outside the watches."""
-        self._queue.add_after(key, delay_s)
-
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Sync until cancelled."""
         self._queue_everything()
         try:
             async with asyncio.TaskGroup() as group:
                 for watched in self._reconciler.watches():
-                    group.create_task(self._follow(watched))
+                    group.create_task(self._watch(watched))
                 for _ in range(self._workers):
                     group.create_task(self._work())
         finally:
@@ -136,28 +164,28 @@ class ControlLoop(Generic[K]):
         for key in self._reconciler.prime():
             self._queue.add(key)
 
-    async def _follow(self, watched: Watched[K]) -> None:
+    async def _watch(self, watched: Watched[K]) -> None:
         backoff: ExponentialFailureRateLimiter[str] = ExponentialFailureRateLimiter()
         while True:
             try:
                 await self._read(watched, backoff)
             except StatusError as error:
-                _log.info("%s: watch of %s starts anew: %s", self._reconciler.name, watched.resource, error.message)
+                _log.info("%s: watch of %s restarts: %s", self._reconciler.name, watched.resource, error.message)
             except Exception:
                 _log.exception("%s: watch of %s failed", self._reconciler.name, watched.resource)
             await self._clock.sleep(backoff.failed(watched.resource))
             self._queue_everything()
 
     async def _read(self, watched: Watched[K], backoff: ExponentialFailureRateLimiter[str]) -> None:
-        changes = self._registry.watch(watched.resource)
+        events = self._registry.watch(watched.resource)
         try:
-            async for change in changes:
-                for key in watched.keys(change):
+            async for event in events:
+                for key in watched.keys(event):
                     self._queue.add_after(key, watched.delay_s(key))
                 backoff.succeeded(watched.resource)
         finally:
-            if isinstance(changes, AsyncGenerator):
-                await changes.aclose()
+            if isinstance(events, AsyncGenerator):
+                await events.aclose()
 
     async def _work(self) -> None:
         while True:
@@ -172,16 +200,16 @@ class ControlLoop(Generic[K]):
 
     async def _sync(self, key: K) -> None:
         try:
-            again_s = await self._reconciler.sync(key)
+            requeue_after_s = await self._reconciler.sync(key)
         except Exception as error:
             self._queue.add_after(key, self._backoff.failed(key))
-            self._tell(key, error)
+            self._report(key, error)
             return
         self._backoff.succeeded(key)
-        if again_s is not None:
-            self._queue.add_after(key, again_s)
+        if requeue_after_s is not None:
+            self._queue.add_after(key, requeue_after_s)
 
-    def _tell(self, key: K, error: Exception) -> None:
+    def _report(self, key: K, error: Exception) -> None:
         if isinstance(error, StatusError):
             if error.reason == "Conflict":
                 _log.debug("%s: %s: %s", self._reconciler.name, key, error.message)

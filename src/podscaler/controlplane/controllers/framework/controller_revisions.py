@@ -1,11 +1,12 @@
-"""The history of a template in ControllerRevisions: what StatefulSets and DaemonSets can go back to.
+"""Keeps the history of pod templates of StatefulSets and DaemonSets as ControllerRevisions.
 
-Their controllers call it in every sync; `kubectl rollout history` and `undo` read the same objects, whose `data` are a
-strategic merge patch that puts the template back.
+Their controllers call it in every sync; `kubectl rollout history` and `undo` read the same objects, whose `data` is a
+strategic merge patch that restores the template.
 
-1. One revision for each template that there was; the newest has the highest number.
-2. Going back to an old template gives its revision the highest number, instead of making another one.
-3. Old revisions beyond `revisionHistoryLimit` go, lowest number first, unless pods still have their template.
+1. There is one revision for each template; the newest has the highest number.
+2. A template that is used again gives its old revision the highest number; no other revision is created.
+3. Revisions beyond `revisionHistoryLimit` are deleted, lowest number first, unless pods still have their template.
+
 
 Source: apps/v1 ControllerRevision; the history of upstream's StatefulSet and DaemonSet controllers.
 Differs: revisions without an owner are adopted only when their name is wanted.
@@ -30,26 +31,31 @@ _MOST_COLLISIONS = 20
 
 def owned(registry: Registry, owner: Object) -> list[Object]:
     """The owner's revisions, oldest first."""
-    uid = owner["metadata"]["uid"]
-    found = [one for one in registry.owned_by(REVISIONS, uid) if ownership.is_controlled_by(one, uid)]
+    found = ownership.controlled_by(registry, REVISIONS, owner)
     return sorted(found, key=lambda one: (one.get("revision", 0), one["metadata"]["name"]))
 
 
 def template_of(revision: Object) -> Object:
-    """The template that a revision keeps."""
+    """The pod template that a revision holds."""
     kept = revision["data"]["spec"]["template"]
     return {key: value for key, value in kept.items() if key != "$patch"}
 
 
 def hash_of(revision: Object) -> str:
-    """The hash in its label."""
+    """The template hash in a revision's label, empty without the label."""
     return str((revision["metadata"].get("labels") or {}).get(HASH_LABEL, ""))
 
 
 async def newest(registry: Registry, owner: Object, history: Sequence[Object]) -> Object:
-    """The revision of the owner's present template, made or renumbered where necessary.
+    """The revision of the owner's current template, created or renumbered if necessary.
 
-    `owner` (with apiVersion and kind) may get a higher `status.collisionCount`. Raises StatusError.
+    Args:
+        registry: where revisions are.
+        owner: with apiVersion and kind; its `status.collisionCount` may be raised in place.
+        history: the owner's revisions, oldest first.
+
+    Raises:
+        StatusError: the revision cannot be written.
     """
     data = _data(owner["spec"]["template"])
     number = max((one.get("revision", 0) for one in history), default=0) + 1
@@ -60,7 +66,7 @@ async def newest(registry: Registry, owner: Object, history: Sequence[Object]) -
 
 
 async def truncate(registry: Registry, owner: Object, history: Sequence[Object], live: Collection[str]) -> None:
-    """Delete what is beyond the limit; `live` are the names of revisions that must stay. Raises StatusError."""
+    """Delete revisions beyond the limit; `live` are the names of revisions that must stay. Raises StatusError."""
     spent = [one for one in history if one["metadata"]["name"] not in live]
     limit = owner["spec"].get("revisionHistoryLimit", 10)
     for one in spent[: max(len(spent) - limit, 0)]:
@@ -69,7 +75,7 @@ async def truncate(registry: Registry, owner: Object, history: Sequence[Object],
 
 
 def _data(template: Object) -> Object:
-    """The patch, its keys sorted as clients write them that compare bytes."""
+    """The patch, with sorted keys: some clients compare bytes."""
     patch = {"spec": {"template": {**template, "$patch": "replace"}}}
     data: Object = msgspec.json.decode(msgspec.json.encode(patch, order="sorted"))
     return data
@@ -92,11 +98,11 @@ async def _create(registry: Registry, owner: Object, data: Object, number: int) 
             if taken is not None:
                 return taken
             status["collisionCount"] = status.get("collisionCount", 0) + 1
-    raise StatusError(f"no name is left for a revision of {owner['metadata']['name']}", code=0)
+    raise StatusError(f"no free name for a revision of {owner['metadata']['name']}", code=0)
 
 
 async def _taken_over(registry: Registry, owner: Object, new: Object) -> Object | None:
-    """The revision that has the name already, if it is the same and nobody else's."""
+    """The existing revision of that name if it has the same data and no other controller, else None."""
     found = registry.find(REVISIONS, *selection.key_of(new))
     if found is None or found.get("data") != new["data"]:
         return None

@@ -1,24 +1,31 @@
-"""Owners and what they own: references, and the controller among them; every controller calls it.
+"""ownerReferences of objects, and the controller among the owners; every controller calls it.
 
-Source: metav1.OwnerReference; "at most one owner is the controller".
+Source: metav1.OwnerReference; at most one owner is the controller.
 """
 
 from podscaler.api.resource.resources import Object
+from podscaler.controlplane.registry.registry import Registry
 
 
 def references(obj: Object) -> list[Object]:
-    """Its ownerReferences, in order; may be empty."""
+    """The ownerReferences of an object, in order; may be empty."""
     owners: list[Object] = obj["metadata"].get("ownerReferences") or []
     return owners
 
 
 def controller_of(obj: Object) -> Object | None:
-    """The ownerReference of the controller that manages it, None for an orphan."""
+    """The ownerReference of the controller that manages an object, None for an orphan."""
     return next((owner for owner in references(obj) if owner.get("controller")), None)
 
 
+def controlled_by(registry: Registry, resource: str, owner: Object) -> list[Object]:
+    """The objects of kind `resource` (a `Resource.key`) whose controller is `owner`; they are shared, not copies."""
+    uid = owner["metadata"]["uid"]
+    return [obj for obj in registry.owned_by(resource, uid) if is_controlled_by(obj, uid)]
+
+
 def is_controlled_by(obj: Object, uid: str) -> bool:
-    """Whether the object with this uid is its controller."""
+    """Whether the object with this uid is the controller of `obj`."""
     owner = controller_of(obj)
     return owner is not None and owner["uid"] == uid
 
@@ -36,7 +43,7 @@ def controller_reference(owner: Object) -> Object:
 
 
 def release(obj: Object, uid: str) -> None:
-    """Take the reference to `uid` off the object, in place."""
+    """Remove the ownerReference to `uid` from an object, in place."""
     left = [owner for owner in references(obj) if owner["uid"] != uid]
     if left:
         obj["metadata"]["ownerReferences"] = left

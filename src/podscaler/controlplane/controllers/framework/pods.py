@@ -1,8 +1,11 @@
-"""What a controller wants to know of one pod; the ReplicaSet and endpoint controllers ask.
+"""Phase, readiness and availability of a pod, as controllers need them.
 
-Pods are JSON-ready dicts (core/v1). Nothing here changes them.
+Pods are core/v1 objects as dicts; the functions do not change them.
+
 Source: the pod life cycle (Kubernetes documentation), PodCondition Ready, minReadySeconds.
 """
+
+from collections.abc import Iterable
 
 from podscaler.api.machinery import instants
 from podscaler.api.resource.resources import Object
@@ -12,39 +15,39 @@ FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
 
 
 def phase(pod: Object) -> str:
-    """`status.phase`; a pod that no node has looked at yet is Pending."""
+    """`status.phase`; Pending for a pod without one, which no node has taken up yet."""
     return str((pod.get("status") or {}).get("phase") or "Pending")
 
 
 def is_finished(pod: Object) -> bool:
-    """Whether its containers have all ended for good."""
+    """Whether all containers have terminated and none is restarted."""
     return phase(pod) in FINISHED_PHASES
 
 
 def is_terminating(pod: Object) -> bool:
-    """Whether it has been asked to go."""
+    """Whether an object (a pod or any other) is being deleted."""
     return "deletionTimestamp" in pod["metadata"]
 
 
 def is_active(pod: Object) -> bool:
-    """Whether it counts as a replica: neither finished nor asked to go."""
+    """Whether a pod counts as a replica: neither finished nor being deleted."""
     return not is_finished(pod) and not is_terminating(pod)
 
 
 def ready_condition(pod: Object) -> Object | None:
-    """Its Ready condition, None where the node has not written one."""
+    """The Ready condition of a pod, None if the node has not written one yet."""
     conditions: list[Object] = (pod.get("status") or {}).get("conditions") or []
     return next((condition for condition in conditions if condition.get("type") == "Ready"), None)
 
 
 def is_ready(pod: Object) -> bool:
-    """Whether its Ready condition is True."""
+    """Whether the Ready condition of a pod is True."""
     condition = ready_condition(pod)
     return condition is not None and condition.get("status") == "True"
 
 
 def ready_since_ns(pod: Object) -> int | None:
-    """Since when it is ready; None while it is not, or where nobody noted the instant."""
+    """Since when a pod is ready (nanoseconds since the epoch); None if it is not, or its condition has no time."""
     condition = ready_condition(pod)
     if condition is None or condition.get("status") != "True":
         return None
@@ -53,19 +56,26 @@ def ready_since_ns(pod: Object) -> int | None:
 
 
 def available_at(pod: Object, min_ready_s: int) -> int | None:
-    """From when on the pod counts as available, if it stays ready; None while it is not ready.
+    """When a pod that stays ready becomes available (nanoseconds since the epoch); None while it is not ready.
 
-    Without `min_ready_s` a ready pod has always been available (0).
+    Without `min_ready_s` that is 0: a ready pod is available at once.
     """
-    if not is_ready(pod):
-        return None
     if min_ready_s == 0:
-        return 0
+        return 0 if is_ready(pod) else None
     since = ready_since_ns(pod)
     return None if since is None else since + min_ready_s * NANOSECONDS
 
 
 def is_available(pod: Object, min_ready_s: int, now_ns: int) -> bool:
-    """Whether it has been ready for `min_ready_s` seconds without a break."""
+    """Whether a pod has been ready for `min_ready_s` seconds without a break."""
     at = available_at(pod, min_ready_s)
     return at is not None and at <= now_ns
+
+
+def next_available_s(pods: Iterable[Object], min_ready_s: int, now_ns: int) -> float | None:
+    """The seconds until the next of the active pods becomes available if it stays ready, None if none will."""
+    if not min_ready_s:
+        return None
+    instants_ns = (available_at(pod, min_ready_s) for pod in pods if is_active(pod))
+    due = [at for at in instants_ns if at is not None and at > now_ns]
+    return (min(due) - now_ns) / NANOSECONDS if due else None

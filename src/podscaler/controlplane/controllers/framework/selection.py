@@ -1,19 +1,22 @@
-"""Indexes by namespace that controllers keep from their watches: whose selectors match an object, which are orphans.
+"""Indexes by namespace that controllers keep from their watches: selectors of objects, and orphans.
 
-Each costs only what one namespace holds. They say what to look at, never what is: that is read from the registry.
+A lookup costs as much as one namespace holds. The indexes say which keys to sync; `sync` reads the objects themselves
+from the registry.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 from podscaler.api.machinery import selectors
-from podscaler.api.machinery.selectors import Selector
+from podscaler.api.machinery.selectors import Selector, SelectorError
 from podscaler.api.resource.resources import Object
 from podscaler.controlplane.controllers.framework import ownership, pods
 from podscaler.controlplane.registry.registry import ObjectEvent
 
 Key = tuple[str, str]
 """Namespace and name."""
+T = TypeVar("T")
 
 
 def key_of(obj: Object) -> Key:
@@ -21,75 +24,94 @@ def key_of(obj: Object) -> Key:
     return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
 
 
+def own_key(event: ObjectEvent) -> list[Key]:
+    """The key of the changed object, for watches of the kind that a controller syncs."""
+    return [key_of(event.object)]
+
+
 def labels_of(obj: Object) -> Mapping[str, str]:
-    """Its labels, possibly none."""
+    """The labels of an object; empty without any."""
     labels: Mapping[str, str] = obj["metadata"].get("labels") or {}
     return labels
 
 
-class Selecting:
-    """Objects of one kind with a selector (ReplicaSets, Services, ...)."""
+def object_selector(obj: Object) -> Selector:
+    """The label selector in `spec.selector` of a Deployment, ReplicaSet and the like. Raises SelectorError."""
+    return selectors.from_label_selector(obj["spec"].get("selector"))
 
-    def __init__(self) -> None:
+
+class SelectorIndex:
+    """The selectors of the objects of one kind (ReplicaSets, Services, ...), for finding those that select an object.
+
+    Args:
+        selector_of: the selector of an object, None if it has none. May raise SelectorError, which counts as None.
+    """
+
+    def __init__(self, selector_of: Callable[[Object], Selector | None] = object_selector) -> None:
+        self._selector_of = selector_of
         self._selectors: defaultdict[str, dict[str, Selector]] = defaultdict(dict)
 
-    def put(self, obj: Object, selector: Selector) -> None:
-        """Remember the selector of `obj`."""
-        namespace, name = key_of(obj)
-        self._selectors[namespace][name] = selector
+    def replace(self, objects: Iterable[Object]) -> list[Key]:
+        """Index these objects and no others; returns the keys of those with a selector."""
+        self._selectors.clear()
+        for obj in objects:
+            self.update(ObjectEvent("ADDED", obj))
+        return self.keys()
 
-    def drop(self, obj: Object) -> None:
-        """Forget it."""
-        namespace, name = key_of(obj)
-        self._selectors[namespace].pop(name, None)
-        if not self._selectors[namespace]:
-            del self._selectors[namespace]
+    def update(self, event: ObjectEvent) -> list[Key]:
+        """Take over a change of an indexed object; returns its key."""
+        namespace, name = key_of(event.object)
+        try:
+            selector = None if event.type == "DELETED" else self._selector_of(event.object)
+        except SelectorError:
+            selector = None
+        if selector is not None:
+            self._selectors[namespace][name] = selector
+        else:
+            _discard(self._selectors, namespace, name)
+        return [(namespace, name)]
 
-    def keys(self) -> Iterator[Key]:
-        """All that are remembered."""
-        for namespace, names in self._selectors.items():
-            for name in names:
-                yield namespace, name
+    def keys(self) -> list[Key]:
+        """The keys of all objects with a selector."""
+        return [(namespace, name) for namespace, names in self._selectors.items() for name in names]
 
     def matching(self, obj: Object) -> list[Key]:
-        """Those in the namespace of `obj` whose selector matches its labels."""
-        namespace, _ = key_of(obj)
-        labels = labels_of(obj)
+        """The keys in the namespace of `obj` whose selector matches its labels."""
+        namespace, labels = key_of(obj)[0], labels_of(obj)
         found = self._selectors.get(namespace, {})
         return [(namespace, name) for name, selector in found.items() if selector.matches(labels)]
 
-    def clear(self) -> None:
-        """Forget all."""
-        self._selectors.clear()
 
-
-class Orphans:
-    """Objects of one kind that no controller owns and that are not being deleted."""
+class OrphanIndex:
+    """The objects of one kind that no controller owns and that are not being deleted."""
 
     def __init__(self) -> None:
         self._labels: defaultdict[str, dict[str, Mapping[str, str]]] = defaultdict(dict)
 
-    def note(self, change: ObjectEvent) -> None:
-        """Keep up with a change."""
-        obj = change.object
+    def replace(self, objects: Iterable[Object]) -> None:
+        """Index these objects and no others."""
+        self._labels.clear()
+        for obj in objects:
+            self.update(ObjectEvent("ADDED", obj))
+
+    def update(self, event: ObjectEvent) -> None:
+        """Take over a change of an object of the kind."""
+        obj = event.object
         namespace, name = key_of(obj)
-        gone = change.type == "DELETED" or pods.is_terminating(obj)
-        if gone or ownership.controller_of(obj) is not None:
-            self._labels[namespace].pop(name, None)
-            if not self._labels[namespace]:
-                del self._labels[namespace]
+        is_gone = event.type == "DELETED" or pods.is_terminating(obj)
+        if is_gone or ownership.controller_of(obj) is not None:
+            _discard(self._labels, namespace, name)
         else:
             self._labels[namespace][name] = labels_of(obj)
 
     def matching(self, namespace: str, selector: Selector) -> list[str]:
-        """Names of those in the namespace that the selector matches."""
+        """The names of the orphans of a namespace that the selector matches."""
         return [name for name, labels in self._labels.get(namespace, {}).items() if selector.matches(labels)]
 
-    def clear(self) -> None:
-        """Forget all."""
-        self._labels.clear()
 
-
-def object_selector(obj: Object) -> Selector:
-    """The selector in `spec.selector` of a Deployment, ReplicaSet and the like. Raises SelectorError."""
-    return selectors.from_label_selector(obj["spec"].get("selector"))
+def _discard(index: dict[str, dict[str, T]], namespace: str, name: str) -> None:
+    """Remove an entry of a namespace, and the namespace with its last one."""
+    names = index.get(namespace, {})
+    names.pop(name, None)
+    if not names:
+        index.pop(namespace, None)

@@ -1,8 +1,9 @@
-"""Pod templates: the pod made of one, its hash, and when two are the same; workload controllers call it.
+"""Creates pods from pod templates, hashes templates and compares them; the workload controllers call it.
+
 
 Source: core/v1 PodTemplateSpec; the label `pod-template-hash` (documentation of Deployment).
-Differs: the hash is the CRC-32 of the template's canonical JSON, not upstream's of a printed Go structure; only its
-stability and its alphabet are relied upon.
+Differs: the hash is the CRC-32 of the template's canonical JSON; upstream hashes a printed Go structure. Clients rely
+only on its stability and its alphabet.
 """
 
 import zlib
@@ -15,12 +16,12 @@ from podscaler.controlplane.controllers.framework.ownership import controller_re
 
 HASH_LABEL = "pod-template-hash"
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-"""Without vowels and look-alikes, so that no name spells a word."""
+"""Without vowels and characters that look alike, so that no name spells a word."""
 _DIGITS = str.maketrans("0123456789", "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in "0123456789"))
 
 
 def template_hash(template: Object, collisions: int = 0) -> str:
-    """The value of `pod-template-hash` for this template after so many collisions of names."""
+    """The value of `pod-template-hash`; `collisions` is the collisionCount of the owner's status."""
     checksum = zlib.crc32(msgspec.json.encode(_bare(template), order="deterministic"))
     if collisions:
         checksum = zlib.crc32(collisions.to_bytes(8, "little"), checksum)
@@ -28,7 +29,7 @@ def template_hash(template: Object, collisions: int = 0) -> str:
 
 
 def same(left: Object, right: Object) -> bool:
-    """Whether two templates differ in nothing but the hash label."""
+    """Whether two templates are equal except for the label `pod-template-hash`."""
     return _bare(left) == _bare(right)
 
 

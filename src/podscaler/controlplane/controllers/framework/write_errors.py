@@ -1,38 +1,74 @@
-"""What a refused write means to a controller; the controllers ask.
+"""API errors of writes that controllers handle, and writes that tolerate that the object is gone.
 
 Source: Status reasons and causes of the API conventions.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 
+from podscaler.api.resource.resources import Object
 from podscaler.base.errors import StatusError
+from podscaler.controlplane.registry.registry import Registry
 
 
 def is_namespace_terminating(error: StatusError) -> bool:
-    """Whether nothing may be created any more because the namespace is being deleted: not worth a retry."""
+    """Whether a create failed because the namespace is being deleted, so that a retry is useless."""
     return any(cause.reason == "NamespaceTerminating" for cause in error.causes)
 
 
 def is_already_exists(error: StatusError) -> bool:
-    """Whether the name is taken."""
+    """Whether a create failed because the name is taken."""
     return error.reason == "AlreadyExists"
 
 
-async def ignoring_gone(write: Awaitable[object], *, another: bool = False) -> None:
-    """Await a write to an object that may be gone by now; `another`: or replaced by one of the same name.
+async def ignoring_gone(write: Awaitable[object], *, another: bool = False) -> bool:
+    """Await a write to an object that may be gone by now; returns whether it was there.
 
-    Raises StatusError for any other refusal.
+    Args:
+        write: the call of the registry.
+        another: whether an object that was replaced by one of the same name (409 Conflict) counts as gone, too.
+
+    Raises:
+        StatusError: any other error.
     """
     try:
         await write
     except StatusError as error:
         if error.code != 404 and not (another and error.reason == "Conflict"):
             raise
+        return False
+    return True
 
 
-def first(group: ExceptionGroup[Exception]) -> StatusError:
-    """The first refusal of a batch. Raises what else went wrong in it: that is a bug."""
-    refused = [error for error in group.exceptions if isinstance(error, StatusError)]
-    if len(refused) < len(group.exceptions):
-        raise group
-    return refused[0]
+async def write_status(registry: Registry, resource: str, obj: Object, status: Object) -> None:
+    """Replace the status of `obj` unless it is the same; an object that is gone is ignored. Raises StatusError."""
+
+    def change(newest: Object) -> None:
+        newest["status"] = status
+
+    if status != obj.get("status"):
+        metadata = obj["metadata"]
+        namespace, name = metadata["namespace"], metadata["name"]
+        await ignoring_gone(registry.mutate(resource, namespace, name, change, subresource="status"))
+
+
+async def remove_finalizer(registry: Registry, resource: str, namespace: str, name: str, finalizer: str) -> None:
+    """Remove a finalizer from an object, which may be gone. Raises StatusError."""
+
+    def change(newest: Object) -> None:
+        finalizers = newest["metadata"].get("finalizers") or []
+        newest["metadata"]["finalizers"] = [each for each in finalizers if each != finalizer]
+
+    await ignoring_gone(registry.mutate(resource, namespace, name, change))
+
+
+def first_error(outcomes: Iterable[object]) -> StatusError | None:
+    """The first API error among the outcomes of concurrent writes, None without any.
+
+    Errors of a namespace that is being deleted are left out. Raises ExceptionGroup for exceptions that are not API
+    errors: they are defects.
+    """
+    failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+    errors = [failure for failure in failures if isinstance(failure, StatusError)]
+    if len(errors) < len(failures):
+        raise ExceptionGroup("writes failed", failures)
+    return next((error for error in errors if not is_namespace_terminating(error)), None)

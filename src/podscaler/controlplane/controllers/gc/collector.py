@@ -1,19 +1,19 @@
-"""The garbage collector: dependents follow their owners, in the background, in the foreground, or are orphaned.
+"""The garbage collector: deletes or orphans the dependents of deleted objects.
 
-`controller_manager.Controllers` runs it in a `control_loop.ControlLoop` over all stored kinds. What it does to an
-object:
+`controller_manager.Controllers` runs it in a `control_loop.ControlLoop` over all stored kinds. Owners are solid,
+waiting or gone (`owners`). Actions:
 
-| the object                                   | done                                                          |
-|----------------------------------------------|---------------------------------------------------------------|
-| being deleted, finalizer `orphan`            | dependents lose their reference to it, then it its finalizer  |
-| being deleted, `foregroundDeletion`          | blocking dependents are deleted, and at last the finalizer    |
-| being deleted otherwise                      | nothing                                                       |
-| some owner is solid                          | references to the others are taken off                        |
-| an owner waits, and it has dependents itself | it is deleted in the foreground                               |
-| all owners are gone or wait                  | it is deleted, as its own finalizers say                      |
+| the object                                     | action                                                             |
+|------------------------------------------------|--------------------------------------------------------------------|
+| is being deleted, finalizer `orphan`           | references to it are removed from dependents, then the finalizer   |
+| is being deleted, `foregroundDeletion`         | blocking dependents are deleted, then the finalizer is removed     |
+| is being deleted otherwise                     | none                                                               |
+| has a solid owner                              | references to the other owners are removed                         |
+| has a waiting owner and dependents of its own  | it is deleted in the foreground                                    |
+| has only owners that are gone or waiting       | it is deleted, with the policy of its own finalizers               |
 
-Source: documentation of garbage collection. Differs: facts come from the registry, which is never behind, so
-upstream's graph of virtual nodes is not needed.
+Source: documentation of garbage collection.
+Differs: the registry is never stale, so upstream's graph of virtual nodes is not needed.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ from typing import Literal
 
 from podscaler.api.resource.resources import Object, Resource
 from podscaler.controlplane.controllers.framework import ownership, selection, write_errors
-from podscaler.controlplane.controllers.framework.control_loop import Watched
+from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
 from podscaler.controlplane.controllers.gc import owners
 from podscaler.controlplane.controllers.gc.owners import FOREGROUND, ORPHAN, OwnerKinds
 from podscaler.controlplane.registry.registry import ObjectEvent, Registry
@@ -32,16 +32,17 @@ Key = tuple[str, str, str]
 """Resource key, namespace, name."""
 
 IGNORED = frozenset({"events"})
-"""Kinds that own nothing and are owned by nobody, but are many."""
-LOOK_AGAIN_S = 5.0
+"""Kinds without owners and dependents, of which there are many objects."""
+REQUEUE_S = 5.0
 
 _OwnerFacts = tuple[tuple[str, bool], ...]
 
 
-class GarbageCollector:
+class GarbageCollector(Reconciler[Key]):
     """See the module.
 
     Args:
+        registry: the objects.
         resources: all stored kinds.
     """
 
@@ -59,10 +60,10 @@ class GarbageCollector:
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Every stored kind."""
-        return [Watched(resource, partial(self._of_change, resource)) for resource in self._resources]
+        return [Watched(resource, partial(self._keys_of, resource)) for resource in self._resources]
 
     def prime(self) -> Iterable[Key]:
-        """Everything with owners or finalizers, after a watch broke; at the start the watches themselves bring it."""
+        """All objects with owners or finalizers, after a watch broke; at the start the watches list them anyway."""
         if not self._is_primed:
             self._is_primed = True
             return []
@@ -74,12 +75,12 @@ class GarbageCollector:
         ]
 
     async def sync(self, key: Key) -> float | None:
-        """Look at one object; see the module."""
+        """Take the action of the module's table for one object."""
         obj = self._registry.find(*key)
         if obj is None:
             return None
         if "deletionTimestamp" not in obj["metadata"]:
-            await self._judge(key[0], obj)
+            await self._collect(key[0], obj)
             return None
         if ORPHAN in owners.finalizers(obj):
             await self._orphan_dependents(key, obj)
@@ -87,16 +88,13 @@ class GarbageCollector:
             return await self._delete_dependents(key, obj)
         return None
 
-    def report(self, key: Key, error: Exception) -> None:
-        """Nothing more than the log: no user caused it."""
-
-    def _of_change(self, resource: str, change: ObjectEvent) -> Iterator[Key]:
-        obj, key = change.object, (resource, *selection.key_of(change.object))
+    def _keys_of(self, resource: str, event: ObjectEvent) -> Iterator[Key]:
+        obj, key = event.object, (resource, *selection.key_of(event.object))
         uid = obj["metadata"]["uid"]
-        before, now = self._owners.pop(uid, ()), _facts(obj)
+        before, now = self._owners.pop(uid, ()), _owner_facts(obj)
         is_owner = uid in self._owned
-        self._recount(before, () if change.type == "DELETED" else now)
-        if change.type == "DELETED":
+        self._recount(before, () if event.type == "DELETED" else now)
+        if event.type == "DELETED":
             self._waiting.pop(uid, None)
             now = ()
             for other, dependent in self._dependents(uid) if is_owner else ():
@@ -111,7 +109,7 @@ class GarbageCollector:
                 yield self._waiting[owner]
 
     def _recount(self, before: _OwnerFacts, now: _OwnerFacts) -> None:
-        """Keep the number of known dependents of each owner: one that is not known yet is judged when it is."""
+        """Update the number of indexed dependents of each owner."""
         for owner, _ in now:
             self._owned[owner] += 1
         for owner, _ in before:
@@ -124,14 +122,14 @@ class GarbageCollector:
             for obj in self._registry.owned_by(resource, uid):
                 yield resource, obj
 
-    async def _judge(self, resource: str, obj: Object) -> None:
-        """Delete an object whose owners are gone or waiting for it, or take off such owners."""
+    async def _collect(self, resource: str, obj: Object) -> None:
+        """Delete an object without a solid owner, or remove its references to owners that are gone or waiting."""
         found = owners.classify(obj, self._registry, self._kinds)
         leaving = {*found.gone, *found.waiting}
         if not leaving:
             return
         if found.solid:
-            await self._take_off(resource, obj, leaving)
+            await self._remove_references(resource, obj, leaving)
             return
         has_dependents = next(self._dependents(obj["metadata"]["uid"]), None) is not None
         if found.waiting and has_dependents:
@@ -141,7 +139,7 @@ class GarbageCollector:
             await self._delete(resource, obj, _own_policy(obj))
 
     async def _unblock_cycles(self, obj: Object) -> None:
-        """A dependent that waits itself would wait for `obj`, which waits for it."""
+        """Clear blockOwnerDeletion of dependents that wait themselves: they and `obj` would wait for each other."""
         uid = obj["metadata"]["uid"]
 
         def unblock(newest: Object) -> None:
@@ -158,32 +156,26 @@ class GarbageCollector:
         blocking = [(resource, one) for resource, one in self._dependents(uid) if owners.blocks(one, uid)]
         if not blocking:
             self._waiting.pop(uid, None)
-            await self._drop_finalizer(key, FOREGROUND)
+            await write_errors.remove_finalizer(self._registry, *key, FOREGROUND)
             return None
         self._waiting[uid] = key
         for resource, dependent in blocking:
             if "deletionTimestamp" not in dependent["metadata"]:
-                await self._judge(resource, dependent)
-        return LOOK_AGAIN_S
+                await self._collect(resource, dependent)
+        return REQUEUE_S
 
     async def _orphan_dependents(self, key: Key, obj: Object) -> None:
         uid = obj["metadata"]["uid"]
         for resource, dependent in list(self._dependents(uid)):
-            await self._take_off(resource, dependent, {uid})
-        await self._drop_finalizer(key, ORPHAN)
+            await self._remove_references(resource, dependent, {uid})
+        await write_errors.remove_finalizer(self._registry, *key, ORPHAN)
 
-    async def _take_off(self, resource: str, obj: Object, uids: set[str]) -> None:
+    async def _remove_references(self, resource: str, obj: Object, uids: set[str]) -> None:
         def change(newest: Object) -> None:
             for uid in uids:
                 ownership.release(newest, uid)
 
         await write_errors.ignoring_gone(self._registry.mutate(resource, *selection.key_of(obj), change))
-
-    async def _drop_finalizer(self, key: Key, finalizer: str) -> None:
-        def change(newest: Object) -> None:
-            newest["metadata"]["finalizers"] = [one for one in owners.finalizers(newest) if one != finalizer]
-
-        await write_errors.ignoring_gone(self._registry.mutate(*key, change))
 
     async def _delete(self, resource: str, obj: Object, policy: Literal["Background", "Foreground", "Orphan"]) -> None:
         uid = obj["metadata"]["uid"]
@@ -192,7 +184,7 @@ class GarbageCollector:
         )
 
 
-def _facts(obj: Object) -> _OwnerFacts:
+def _owner_facts(obj: Object) -> _OwnerFacts:
     return tuple((one["uid"], bool(one.get("blockOwnerDeletion"))) for one in ownership.references(obj))
 
 

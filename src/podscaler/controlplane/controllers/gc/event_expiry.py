@@ -1,7 +1,8 @@
-"""Events are news: one that was last counted an hour ago is deleted.
+"""Deletes Events that were last counted an hour ago.
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop` with one worker, which pauses after each
-deletion, so that a backlog after a long sleep of the machine does not crowd out other writes.
+deletion, so that a backlog after the machine was suspended does not delay other writes.
+
 
 Source: kube-apiserver's --event-ttl (one hour).
 """
@@ -12,7 +13,7 @@ from podscaler.api.machinery import instants
 from podscaler.api.resource.resources import Object
 from podscaler.base.clock import NANOSECONDS, Clock
 from podscaler.controlplane.controllers.framework import selection, write_errors
-from podscaler.controlplane.controllers.framework.control_loop import Watched
+from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
 from podscaler.controlplane.controllers.framework.selection import Key
 from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
@@ -20,10 +21,10 @@ EVENTS = "events"
 TTL_S = 3600
 PAUSE_S = 0.02
 NEW_AFTER_S = 60.0
-"""How soon a change is looked at: nothing about it is urgent."""
+"""How long a new Event waits for its first check."""
 
 
-class EventExpiry:
+class EventExpiry(Reconciler[Key]):
     """See the module. Keys are namespace and name of Events."""
 
     name = "event-expiry"
@@ -35,14 +36,10 @@ class EventExpiry:
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Events."""
-        return [Watched(EVENTS, self._of_event, self._soon_s)]
-
-    def prime(self) -> Iterable[Key]:
-        """Nothing: the watch brings all there are."""
-        return []
+        return [Watched(EVENTS, _keys_of_new, lambda _key: min(NEW_AFTER_S, self._ttl_s))]
 
     async def sync(self, key: Key) -> float | None:
-        """Delete it, or say when it is due."""
+        """Delete the Event, or return the seconds until it expires."""
         event = self._registry.find(EVENTS, *key)
         if event is None:
             return None
@@ -53,19 +50,13 @@ class EventExpiry:
         await self._clock.sleep(PAUSE_S)
         return None
 
-    def report(self, key: Key, error: Exception) -> None:
-        """Nothing more than the log."""
 
-    def _of_event(self, change: ObjectEvent) -> Iterable[Key]:
-        return [selection.key_of(change.object)] if change.type == "ADDED" else []
-
-    def _soon_s(self, key: Key) -> float:
-        del key
-        return min(NEW_AFTER_S, self._ttl_s)
+def _keys_of_new(event: ObjectEvent) -> Iterable[Key]:
+    return [selection.key_of(event.object)] if event.type == "ADDED" else []
 
 
 def last_seen_at(event: Object) -> int:
-    """When an Event was last counted (nanoseconds), by the newest of its times."""
+    """When an Event was last counted (nanoseconds since the epoch): the latest of its times."""
     series = event.get("series") or {}
     times = (
         series.get("lastObservedTime"),

@@ -1,28 +1,30 @@
-"""Finished pods are kept for their logs and exit codes, but not all of them for ever: the oldest go beyond a number.
+"""The pod garbage collector: deletes the oldest finished pods beyond a threshold.
 
-`controller_manager.Controllers` runs it in a `control_loop.ControlLoop`; there is one key.
+Finished pods are kept for their logs and exit codes. `controller_manager.Controllers` runs it in a
+`control_loop.ControlLoop`; there is one key.
 
-Source: kube-controller-manager's --terminated-pod-gc-threshold. Differs: 500 by default, for one machine.
+Source: kube-controller-manager's --terminated-pod-gc-threshold. Differs: the threshold is 500, not 12,500.
 """
 
 from collections.abc import Iterable, Sequence
 
 from podscaler.controlplane.controllers.framework import pods, selection, write_errors
-from podscaler.controlplane.controllers.framework.control_loop import Watched
+from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
 from podscaler.controlplane.controllers.framework.selection import Key
 from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
 PODS = "pods"
 KEPT_PODS = 500
 EVERYTHING = "finished pods"
-SETTLE_S = 1.0
+BATCH_S = 1.0
 
 
-class FinishedPods:
+class FinishedPods(Reconciler[str]):
     """See the module.
 
     Args:
-        kept: how many finished pods may stay.
+        registry: the pods.
+        kept: how many finished pods are kept.
     """
 
     name = "pod-garbage-collector"
@@ -34,17 +36,17 @@ class FinishedPods:
 
     def watches(self) -> Sequence[Watched[str]]:
         """Pods."""
-        return [Watched(PODS, self._of_pod, self._settle_s)]
+        return [Watched(PODS, self._keys_of_pod, lambda _key: BATCH_S)]
 
     def prime(self) -> Iterable[str]:
-        """Start counting anew."""
+        """The one key, after all pods were indexed."""
         self._finished.clear()
         for pod in self._registry.list(PODS):
-            self._of_pod(ObjectEvent("ADDED", pod))
+            self._keys_of_pod(ObjectEvent("ADDED", pod))
         return [EVERYTHING]
 
     async def sync(self, key: str) -> float | None:
-        """Delete the oldest ones that are too many."""
+        """Delete the oldest finished pods beyond the threshold."""
         del key
         surplus = len(self._finished) - self._kept
         oldest = sorted(self._finished, key=lambda pod: (self._finished[pod], pod))
@@ -53,17 +55,10 @@ class FinishedPods:
             await write_errors.ignoring_gone(self._registry.delete(PODS, *pod, grace_period_s=0))
         return None
 
-    def report(self, key: str, error: Exception) -> None:
-        """Nothing more than the log."""
-
-    def _of_pod(self, change: ObjectEvent) -> Iterable[str]:
-        key = selection.key_of(change.object)
-        if change.type == "DELETED" or not pods.is_finished(change.object):
+    def _keys_of_pod(self, event: ObjectEvent) -> Iterable[str]:
+        key = selection.key_of(event.object)
+        if event.type == "DELETED" or not pods.is_finished(event.object):
             self._finished.pop(key, None)
             return []
-        self._finished[key] = change.object["metadata"].get("creationTimestamp", "")
+        self._finished[key] = event.object["metadata"].get("creationTimestamp", "")
         return [EVERYTHING] if len(self._finished) > self._kept else []
-
-    def _settle_s(self, key: str) -> float:
-        del key
-        return SETTLE_S

@@ -1,11 +1,11 @@
-"""What the owners of an object mean for it: the facts on which the garbage collector judges.
+"""Classifies the owners of an object for the garbage collector.
 
-Pure but for look-ups in the registry's memory. An owner is
+The functions only read the registry. An owner is
 
-* solid: it exists (same uid) and is not waiting for its dependents to go; also where its kind is not served or its
-  reference crosses namespaces in a way that cannot be looked up, so that nothing is deleted by mistake;
-* waiting: it is being deleted in the foreground, its dependents must go first;
-* gone: no such object, or one with another uid.
+* solid: it exists (same uid) and is not waiting; also if its kind is not served, or if a cluster-scoped object refers
+  to a namespaced owner, so that nothing is deleted by mistake;
+* waiting: it is being deleted in the foreground and waits for its dependents to be deleted;
+* gone: it does not exist, or has another uid.
 
 Source: documentation of garbage collection and of owners and dependents.
 """
@@ -23,7 +23,7 @@ FOREGROUND = "foregroundDeletion"
 
 @dataclass(slots=True)
 class Owners:
-    """The uids of an object's owners, by what they are."""
+    """The uids of an object's owners by class."""
 
     solid: list[str] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
@@ -31,23 +31,19 @@ class Owners:
 
 
 class OwnerKinds:
-    """The served kinds, as ownerReferences name them.
-
-    Args:
-        resources: all stored resources.
-    """
+    """The stored kinds by group and kind, as ownerReferences name them."""
 
     def __init__(self, resources: Iterable[Resource]) -> None:
         self._by_kind = {(one.group, one.kind): one for one in resources}
 
     def find(self, reference: Object) -> Resource | None:
-        """The resource of an ownerReference, None where it is not served."""
+        """The resource of an ownerReference, None if it is not served."""
         group, slash, _ = reference.get("apiVersion", "").partition("/")
         return self._by_kind.get((group if slash else "", reference.get("kind", "")))
 
 
 def classify(obj: Object, registry: Registry, kinds: OwnerKinds) -> Owners:
-    """The owners of `obj` as they are now."""
+    """The owners of `obj` by their current state."""
     result = Owners()
     for reference in ownership.references(obj):
         resource = kinds.find(reference)
@@ -66,16 +62,16 @@ def classify(obj: Object, registry: Registry, kinds: OwnerKinds) -> Owners:
 
 
 def is_waiting(obj: Object) -> bool:
-    """Whether it is being deleted and waits for its dependents to go."""
+    """Whether an object is being deleted and waits for its dependents to be deleted."""
     return "deletionTimestamp" in obj["metadata"] and FOREGROUND in finalizers(obj)
 
 
 def finalizers(obj: Object) -> Sequence[str]:
-    """Its finalizers, possibly none."""
+    """The finalizers of an object; may be empty."""
     names: Sequence[str] = obj["metadata"].get("finalizers") or ()
     return names
 
 
 def blocks(dependent: Object, uid: str) -> bool:
-    """Whether `dependent` holds up the foreground deletion of its owner `uid`."""
+    """Whether `dependent` blocks the foreground deletion of its owner `uid`."""
     return any(one["uid"] == uid and one.get("blockOwnerDeletion") for one in ownership.references(dependent))

@@ -1,5 +1,6 @@
-"""Containers: their states, processes, restarts, commands beside them.
+"""Containers: one start of a container from its process to its exit, and the states between starts.
 
-Reading order: `container_run` is one start of a container.
-May import: `controlplane.kubelet.probes`, `.logs`, `.volumes`, `.launching` and below.
+Entry point: `container_run.ContainerRun`.
+Reading order: `container_state`; `container_run`; `container_process`; `exec_session`.
+May import: `controlplane.kubelet.logs`, `.volumes`, `.probes`, `.launching` and below.
 """

@@ -1,39 +1,42 @@
-"""One start of a container: its process, its log, and how it ended.
+"""Starts the process of a container, copies its output to the log, and cleans up after its exit.
 
-`container_run` makes one. The end is told once everything is in order: the log is complete on disk, no process of the
-container is left, and its note is removed.
+`container_run` calls `start` for each start of a container. `on_end` is called when the log is complete on disk, no
+process of the container is left, and its process record is removed.
 """
 
 import logging
-import os
-import subprocess
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from podscaler.controlplane.kubelet.containers.container_state import Terminated
-from podscaler.controlplane.kubelet.containers.host import ContainerProcess, Host
-from podscaler.controlplane.kubelet.launching import launch_plan, terminals
-from podscaler.controlplane.kubelet.launching.launch_plan import Launch
-from podscaler.controlplane.kubelet.logs import log_files
-from podscaler.controlplane.kubelet.logs.console import Console
-from podscaler.controlplane.kubelet.logs.log_files import Stream
-from podscaler.controlplane.kubelet.logs.pipe_reader import PipeReader
-from podscaler.controlplane.kubelet.processes import process_records, processes
-from podscaler.controlplane.kubelet.processes.descriptors import DescriptorWriter
+from podscaler.controlplane.kubelet.containers.dependencies import ContainerProcess, Dependencies
+from podscaler.controlplane.kubelet.launching import container_config
+from podscaler.controlplane.kubelet.launching.container_config import ContainerConfig
+from podscaler.controlplane.kubelet.logs import rotated_files
+from podscaler.controlplane.kubelet.logs.container_log import Stream
+from podscaler.controlplane.kubelet.logs.container_streams import ContainerStreams
+from podscaler.controlplane.kubelet.processes import process_records, processes, streams
+from podscaler.controlplane.kubelet.processes.descriptors import DescriptorWriter, PipeReader
 from podscaler.controlplane.kubelet.processes.process_records import ProcessRecord
-from podscaler.controlplane.kubelet.processes.processes import Descriptors, Process
 
 MESSAGE_BYTES: Final = 2048
+"""Of the end of the log that becomes the termination message (FallbackToLogsOnError)."""
+
+_IN_USE: Final = re.compile(
+    rb"address (?:is )?already in use|EADDRINUSE|Address in use|Only one usage of each socket address", re.IGNORECASE
+)
+_DENIED: Final = re.compile(rb"permission denied|EACCES|operation not permitted", re.IGNORECASE)
+_BINDING: Final = re.compile(rb"bind|listen|port|socket|address", re.IGNORECASE)
 
 _log = logging.getLogger(__name__)
 
 
 async def start(
-    host: Host,
-    launch: Launch,
+    deps: Dependencies,
+    config: ContainerConfig,
     *,
     container_id: str,
     log_path: Path,
@@ -43,117 +46,68 @@ async def start(
     """Start the process.
 
     Args:
-        on_exit: called when the main process has ended.
-        on_end: called with its return code when all is in order after that.
+        on_exit: called when the main process has exited.
+        on_end: called with its return code (minus N for signal N) after the clean-up that follows.
 
-    Raises StartFailure.
+    Raises StartFailure, OSError (no streams).
     """
-    process, ends = await _start_with_streams(host, launch)
-    log = host.book.open(log_path)
+    with streams.open_streams(tty=config.tty, stdin=config.stdin, stdout=True, stderr=True) as (ends, given):
+        process = await processes.start(container_config.process_spec(config), deps.threads, given)
+    log = deps.logs.open(log_path)
     stdin = None if ends.stdin is None else DescriptorWriter(ends.stdin)
-    console = Console(log, stdin=stdin, master=ends.master)
-    readers = tuple(PipeReader(descriptor, stream, console) for stream, descriptor in ends.outputs.items())
+    container_streams = ContainerStreams(log, stdin=stdin, master=ends.master)
+    outputs: tuple[tuple[Stream, int | None], ...] = (("stdout", ends.stdout), ("stderr", ends.stderr))
+    readers = tuple(
+        PipeReader(descriptor, partial(container_streams.feed, name), lambda: container_streams.is_full)
+        for name, descriptor in outputs
+        if descriptor is not None
+    )
 
     def resume() -> None:
         for reader in readers:
             reader.resume()
 
-    console.on_room = resume
-    started = ContainerProcess(process, log, container_id, host.clock.now_ns(), console)
+    container_streams.on_room = resume
+    started = ContainerProcess(process, log, container_id, deps.clock.now_ns(), container_streams)
 
-    async def settle() -> None:
+    async def clean_up() -> None:
         code = await process.exited
         on_exit()
         for reader in readers:
             reader.drain()
-        console.close()
+        container_streams.close()
         try:
-            await host.book.close(log)
-            await host.sweeper.sweep(container_id)
-            await host.threads.run(process_records.remove, host.paths.processes, container_id)
+            await deps.logs.close(log)
+            await deps.orphans.kill_orphans_of(container_id)
+            await deps.threads.run(process_records.remove, deps.paths.processes, container_id)
         finally:
             on_end(started, code)
 
-    if (record := await host.threads.run(_note, host.paths.processes, container_id, process.pid, log_path)) is not None:
-        host.sweeper.record(container_id, record)
-    host.background.start(settle(), f"container {container_id}")
+    record = await deps.threads.run(_record, deps.paths.processes, container_id, process.pid, log_path)
+    if record is not None:
+        deps.orphans.add_session(container_id, record)
+    deps.background.start(clean_up(), f"container {container_id}")
     return started
 
 
-@dataclass(slots=True)
-class _Ends:
-    """Our ends of the container's streams."""
-
-    outputs: dict[Stream, int]
-    stdin: int | None = None
-    master: int | None = None
-
-
-async def _start_with_streams(host: Host, launch: Launch) -> tuple[Process, _Ends]:
-    with ExitStack() as theirs, ExitStack() as undo:
-        ends, given = _terminal(launch, theirs, undo) if launch.tty else _pipes(launch, theirs, undo)
-        process = await processes.start(
-            launch_plan.process_spec(launch),
-            host.threads,
-            stdin=given.stdin,
-            stdout=given.stdout,
-            stderr=given.stderr,
-        )
-        undo.pop_all()
-        return process, ends
-
-
-def _terminal(launch: Launch, theirs: ExitStack, undo: ExitStack) -> tuple[_Ends, Descriptors]:
-    terminal = terminals.open_terminal()
-    theirs.callback(os.close, terminal.slave)
-    undo.callback(os.close, terminal.master)
-    ends = _Ends({"stdout": _noted(os.dup(terminal.master), undo)}, master=terminal.master)
-    if launch.stdin:
-        ends.stdin = _noted(os.dup(terminal.master), undo)
-    return ends, Descriptors(terminal.slave, terminal.slave, terminal.slave)
-
-
-def _pipes(launch: Launch, theirs: ExitStack, undo: ExitStack) -> tuple[_Ends, Descriptors]:
-    outputs: dict[Stream, int] = {}
-    given: list[int] = []
-    names: tuple[Stream, Stream] = ("stdout", "stderr")
-    for name in names:
-        reader, writer = os.pipe()
-        outputs[name] = _noted(reader, undo)
-        given.append(_noted(writer, theirs))
-    ends = _Ends(outputs)
-    stdin = subprocess.DEVNULL
-    if launch.stdin:
-        reader, writer = os.pipe()
-        stdin = _noted(reader, theirs)
-        ends.stdin = _noted(writer, undo)
-    return ends, Descriptors(stdin, *given)
-
-
-def _noted(descriptor: int, owner: ExitStack) -> int:
-    """The descriptor, which `owner` will close."""
-    owner.callback(os.close, descriptor)
-    return descriptor
-
-
-def _note(records: Path, container_id: str, pid: int, log_path: Path) -> ProcessRecord | None:
-    """Leave a note of the process, and drop logs that nobody can ask for any more. A full disk stops no container."""
-    record = process_records.record(pid)
+def _record(records: Path, container_id: str, pid: int, log_path: Path) -> ProcessRecord | None:
+    """Write the process record and remove logs of earlier starts; an OSError is logged, and the container goes on."""
+    record = process_records.record_of(pid)
     try:
         if record is not None:
             process_records.write(records, container_id, record)
-        log_files.remove_older(log_path)
+        rotated_files.remove_older(log_path)
     except OSError as error:
-        _log.warning("container %s is running, but not noted: %s", container_id, error)
+        _log.warning("the process record of container %s cannot be written: %s", container_id, error)
     return record
 
 
 def terminated(
     container: Mapping[str, Any], ended: ContainerProcess, code: int, *, now_ns: int, out_of_memory: bool
 ) -> Terminated:
-    """How a container whose main process ended with `code` shows in its status.
+    """The terminated state of a container whose main process returned `code` (minus N for signal N).
 
-    A signal N is exit code 128+N, as it is in a container runtime.
+    Its exit code is 128+N for signal N, as in container runtimes.
     """
     exit_code = 128 - code if code < 0 else code
     reason = "OOMKilled" if out_of_memory else ("Error" if exit_code else "Completed")
@@ -168,3 +122,27 @@ def terminated(
         container_id=ended.container_id,
         message=message,
     )
+
+
+def bind_error(recent: bytes, *, pod_ip: str, first_port: int, forbidden: Collection[int] = ()) -> str:
+    """Why a container that ended soon after its start could probably not bind its port; empty if its log has no sign.
+
+    All pods share the network of one machine, so that programs made for containers fail to bind 0.0.0.0 or a low port.
+
+    Args:
+        recent: the end of the container's output.
+        first_port: the lowest port that an ordinary user may bind.
+        forbidden: the container's declared ports that its user may not bind: with one, any denial in the log counts.
+    """
+    if _IN_USE.search(recent):
+        return (
+            "its log says that an address is in use. All pods share the network of this machine: bind to the pod's own "
+            f"address in $POD_IP ({pod_ip}) instead of 0.0.0.0"
+        )
+    denied = [line for line in recent.splitlines() if _DENIED.search(line)]
+    if denied and (forbidden or any(_BINDING.search(line) for line in denied)):
+        return (
+            f"its log says that it may not bind its port. Ports below {first_port} need root here: let it listen on a "
+            "higher port (the Service's targetPort can follow)"
+        )
+    return ""

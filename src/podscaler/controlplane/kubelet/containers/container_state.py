@@ -1,13 +1,17 @@
-"""What the node knows of one container, with the transitions between its states.
+"""The state of one container, the transitions between states, and the back-off of restarts.
 
-`pod_worker` keeps one `ContainerState` for each container of its pod and replaces it by what a transition returns;
-`lifecycle` decides from them what to do next, `pod_status` shows them to the world. Pure: instants are arguments
-(nanoseconds since the epoch).
+`pod_worker` keeps one `ContainerState` for each container of its pod and replaces it by the result of a transition;
+`pod_actions` decides the next steps from them, `pod_status` shows them. Pure: instants are arguments (nanoseconds since
+the epoch).
 
-    Waiting --began--> Running --ended--> Terminated --began--> Running ...
-       ^                                      |
-       |                    ended, with a delay before the restart
-       +---- held --------- (CrashLoopBackOff) <+
+    Waiting --after_start--> Running --after_exit--> Terminated --after_start--> Running ...
+    Running --after_exit--> Waiting (CrashLoopBackOff), where the restart is delayed
+    Waiting --after_failed_creation--> Waiting (CreateContainerConfigError, ...), tried again after a delay
+
+The first restart is immediate, then the delay is 10 s and doubles up to 300 s; a container that ran for more than ten
+minutes starts over.
+
+Source: Pod Lifecycle, "Container states" and "How Pods handle problems with containers" (Kubernetes documentation).
 """
 
 import enum
@@ -16,17 +20,22 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from podscaler.base.clock import NANOSECONDS
-from podscaler.controlplane.kubelet.containers import backoff
-from podscaler.controlplane.kubelet.containers.backoff import CrashLoopBackoff
 
 RestartPolicy = Literal["Always", "OnFailure", "Never"]
 
 UNKNOWN_EXIT_CODE: Final = 137
 START_ERROR_EXIT_CODE: Final = 128
 
+BACKOFF_FIRST_S: Final = 10
+BACKOFF_MAX_S: Final = 300
+BACKOFF_RESET_S: Final = 600
+CREATE_RETRY_FIRST_S: Final = 1
+CREATE_RETRY_MAX_S: Final = 15
+"""A container that cannot be created (a missing ConfigMap, ...) is tried again soon: the cause is usually fixed."""
+
 
 class Role(enum.Enum):
-    """What a container is to its pod."""
+    """The kind of a container in its pod."""
 
     INIT = "init"
     SIDECAR = "sidecar"
@@ -35,7 +44,7 @@ class Role(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """It does not run yet, or not again; `reason` in CamelCase."""
+    """The container has no process: it was not started yet, or waits for its restart. `reason` is in CamelCase."""
 
     reason: str
     message: str = ""
@@ -43,7 +52,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """Its process runs since `started_ns`."""
+    """The container's process runs since `started_ns`."""
 
     started_ns: int
     container_id: str
@@ -51,7 +60,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Terminated:
-    """Its process has ended. `started_ns` is 0 where it never came to run."""
+    """The container's process has exited. `started_ns` is 0 where it could not be started."""
 
     exit_code: int
     reason: str
@@ -65,14 +74,39 @@ State = Waiting | Running | Terminated
 
 
 @dataclass(frozen=True, slots=True)
+class CrashLoopBackoff:
+    """The back-off of a container's restarts.
+
+    Attributes:
+        delay_s: the delay before the next restart; 0 before the first one.
+        restarted_ns: when the last restart was due.
+    """
+
+    delay_s: int = 0
+    restarted_ns: int = 0
+
+    def after_exit(self, finished_ns: int) -> tuple["CrashLoopBackoff", int]:
+        """The back-off after an exit at `finished_ns`, and the instant from which the container may be restarted."""
+        delay_s = 0 if finished_ns - self.restarted_ns > BACKOFF_RESET_S * NANOSECONDS else self.delay_s
+        due_ns = finished_ns + delay_s * NANOSECONDS
+        next_delay_s = min(delay_s * 2, BACKOFF_MAX_S) if delay_s else BACKOFF_FIRST_S
+        return CrashLoopBackoff(next_delay_s, due_ns), due_ns
+
+
+def create_retry_s(failures: int) -> int:
+    """Seconds to wait after the n-th failure in a row (n from 1) to create a container."""
+    return min(CREATE_RETRY_FIRST_S << min(failures - 1, 10), CREATE_RETRY_MAX_S)
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerState:
     """One container of a pod.
 
     Attributes:
-        policy: when it is restarted: the container's own restartPolicy, or what the pod's means for its role.
-        last: how it ended before its present state.
-        ran: whether a process was ever started (or tried) for it: the next start counts as a restart.
-        ready: the readiness verdict while it runs.
+        policy: the container's own restartPolicy, or that which follows from the pod's for its role.
+        last: the termination before its present state, `lastState` in the API.
+        ran: whether a start was ever tried: the next one counts as a restart.
+        ready: the verdict of its readiness probe while it runs.
         started: whether it runs and its startup probe (if it has one) has succeeded.
         retry_at_ns: the instant from which it may be (re)started; None: never again.
         config_failures: failures in a row to create it.
@@ -98,19 +132,19 @@ class ContainerState:
 
     @property
     def is_final(self) -> bool:
-        """Whether it has ended for good."""
+        """Whether it has terminated and is not restarted."""
         return isinstance(self.state, Terminated) and self.retry_at_ns is None
 
     @property
     def exit_code(self) -> int | None:
-        """How it ended last; None while it runs, or if it never ran."""
+        """The exit code of its last termination; None while it runs, or if it never ran."""
         if isinstance(self.state, Terminated):
             return self.state.exit_code
         return self.last.exit_code if isinstance(self.state, Waiting) and self.last else None
 
 
-def fresh(pod_spec: Mapping[str, Any]) -> list[ContainerState]:
-    """The containers of a pod that was never run, init containers and sidecars first, in the manifest's order."""
+def initial_states(pod_spec: Mapping[str, Any]) -> list[ContainerState]:
+    """The containers of a pod that never ran: init containers and sidecars first, in the manifest's order."""
     pod_policy: RestartPolicy = pod_spec.get("restartPolicy") or "Always"
     inits = [_fresh_init(spec, pod_policy) for spec in pod_spec.get("initContainers") or []]
     reason = "PodInitializing" if inits else "ContainerCreating"
@@ -129,12 +163,12 @@ def _fresh_init(spec: Mapping[str, Any], pod_policy: RestartPolicy) -> Container
 
 
 def restarts(policy: RestartPolicy, exit_code: int) -> bool:
-    """Whether a container that ended so is started again."""
+    """Whether the policy restarts a container that exited with this code."""
     return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
 
 
-def began(container: ContainerState, *, now_ns: int, container_id: str) -> ContainerState:
-    """Its process was started."""
+def after_start(container: ContainerState, *, now_ns: int, container_id: str) -> ContainerState:
+    """The state after its process was started."""
     previous = container.state if isinstance(container.state, Terminated) else container.last
     return replace(
         container,
@@ -148,18 +182,20 @@ def began(container: ContainerState, *, now_ns: int, container_id: str) -> Conta
     )
 
 
-def ended(container: ContainerState, end: Terminated, *, may_restart: bool, pod: str) -> ContainerState:
-    """Its process has ended, or could not be started; `pod` is `name_namespace(uid)` for the message.
+def after_exit(container: ContainerState, end: Terminated, *, may_restart: bool, pod: str) -> ContainerState:
+    """The state after its process has exited, or could not be started.
 
-    With `may_restart`, the policy decides whether and when it is started again; a delay shows as CrashLoopBackOff.
+    Args:
+        may_restart: whether the policy decides on a restart; False: there is none (the pod is terminated).
+        pod: `name_namespace(uid)`, for the message of CrashLoopBackOff.
     """
-    # A start that failed was a restart too, though nothing ever ran.
+    # A start that failed counts as a restart too, though no process ran.
     restarts_now = container.restart_count + (1 if container.ran and not container.is_running else 0)
     stopped = replace(container, ready=False, started=False, ran=True, restart_count=restarts_now)
     if not (may_restart and restarts(container.policy, end.exit_code)):
         return replace(stopped, state=end, retry_at_ns=None)
-    memory, due_ns = container.backoff.after_exit(end.finished_ns)
-    stopped = replace(stopped, backoff=memory, retry_at_ns=due_ns)
+    backoff, due_ns = container.backoff.after_exit(end.finished_ns)
+    stopped = replace(stopped, backoff=backoff, retry_at_ns=due_ns)
     if due_ns <= end.finished_ns:
         return replace(stopped, state=end)
     delay = _go_seconds((due_ns - end.finished_ns) // NANOSECONDS)
@@ -167,8 +203,8 @@ def ended(container: ContainerState, end: Terminated, *, may_restart: bool, pod:
     return replace(stopped, state=Waiting("CrashLoopBackOff", text), last=end)
 
 
-def held(container: ContainerState, reason: str, message: str, *, now_ns: int) -> ContainerState:
-    """It could not be created; it is tried again after a short delay that grows."""
+def after_failed_creation(container: ContainerState, reason: str, message: str, *, now_ns: int) -> ContainerState:
+    """The state after its creation failed; the delay before the next try doubles from 1 s to 15 s."""
     failures = container.config_failures + 1
     previous = container.state if isinstance(container.state, Terminated) else container.last
     return replace(
@@ -176,7 +212,7 @@ def held(container: ContainerState, reason: str, message: str, *, now_ns: int) -
         state=Waiting(reason, message),
         last=previous,
         config_failures=failures,
-        retry_at_ns=now_ns + backoff.config_delay_s(failures) * NANOSECONDS,
+        retry_at_ns=now_ns + create_retry_s(failures) * NANOSECONDS,
     )
 
 

@@ -1,142 +1,94 @@
-"""A command that a client runs in a container, with its streams: what `kubectl exec` is on the node.
+"""A command that a client runs in a container, with its streams: the node's side of `kubectl exec`.
 
-`node_connections` starts one for each client. The command is in a session and process group of its own, has the
-container's environment, user, folder, mounts and cgroup, and dies with the container, whose mark it carries.
+`ContainerRun.execute` starts one for each client. The command has a session and process group of its own; it shares the
+container's environment, user, working directory, mounts and cgroup. It is killed with the container, whose mark it has
+in its environment.
 """
 
 import asyncio
 import os
 import signal
-import subprocess
 from collections.abc import AsyncIterator
-from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Final
 
-from podscaler.controlplane.kubelet.launching import terminals
-from podscaler.controlplane.kubelet.processes import processes
+from podscaler.controlplane.kubelet.processes import processes, streams
+from podscaler.controlplane.kubelet.processes.background import ThreadPool
 from podscaler.controlplane.kubelet.processes.descriptors import DescriptorReader, DescriptorWriter
-from podscaler.controlplane.kubelet.processes.processes import Descriptors, Process, ProcessSpec, StartFailure
-from podscaler.controlplane.kubelet.processes.threads import Threads
+from podscaler.controlplane.kubelet.processes.processes import Process, ProcessSpec, StartFailure
+from podscaler.controlplane.kubelet.processes.streams import StreamEnds
 from podscaler.controlplane.registry.pod_connections import SessionFailure, SessionStreams
 
 REAPED_WITHIN_S: Final = 2.0
 
 
-@dataclass(slots=True)
-class _Ours:
-    """Our ends of the command's streams; None for what nobody asked for."""
-
-    stdin: DescriptorWriter | None = None
-    stdout: DescriptorReader | None = None
-    stderr: DescriptorReader | None = None
-    master: int | None = None
-
-
 class ExecSession:
-    """See the module; made by `start`. Implements `pod_connections.Session`."""
+    """The running command and the node's ends of its streams. Implements `pod_connections.PodSession`."""
 
-    def __init__(self, process: Process, ours: _Ours) -> None:
-        self._process = process
-        self._ours = ours
+    def __init__(self, process: Process, ends: StreamEnds) -> None:
+        self.process = process
+        self._stdin = None if ends.stdin is None else DescriptorWriter(ends.stdin)
+        self._stdout = None if ends.stdout is None else DescriptorReader(ends.stdout)
+        self._stderr = None if ends.stderr is None else DescriptorReader(ends.stderr)
+        self._master = ends.master
         process.exited.add_done_callback(self._exited)
 
-    @property
-    def process(self) -> Process:
-        """The command."""
-        return self._process
-
     def stdout(self) -> AsyncIterator[bytes]:
-        """What it prints."""
-        return _chunks(self._ours.stdout)
+        """Yield its standard output; nothing where that was not asked for."""
+        return _chunks(self._stdout)
 
     def stderr(self) -> AsyncIterator[bytes]:
-        """What it prints to standard error."""
-        return _chunks(self._ours.stderr)
+        """Yield its standard error; nothing with a terminal, or where that was not asked for."""
+        return _chunks(self._stderr)
 
     async def write(self, data: bytes) -> None:
-        """Give it input."""
-        if self._ours.stdin is not None:
-            await self._ours.stdin.write(data)
+        """Write to its standard input, waiting while that is full; dropped where it has none."""
+        if self._stdin is not None:
+            await self._stdin.write(data)
 
     async def end_input(self) -> None:
-        """It reads the end of its input; a terminal stays open, as its user ends input by a key."""
-        if self._ours.stdin is not None and self._ours.master is None:
-            self._ours.stdin.close()
+        """Close its standard input; a terminal stays open, where a control character ends the input."""
+        if self._stdin is not None and self._master is None:
+            self._stdin.close()
 
     def resize(self, columns: int, rows: int) -> None:
-        """Tell the terminal, if there is one."""
-        if self._ours.master is not None:
-            terminals.resize(self._ours.master, columns, rows)
+        """Set the size of the terminal, if there is one."""
+        if self._master is not None:
+            streams.resize(self._master, columns, rows)
 
     async def wait(self) -> int:
-        """Its exit status; 128 + N where signal N ended it."""
-        code = await asyncio.shield(self._process.exited)
+        """Wait for its exit; returns the exit status, 128 + N where signal N ended it."""
+        code = await asyncio.shield(self.process.exited)
         return 128 - code if code < 0 else code
 
     async def close(self) -> None:
-        """Kill what is left of its process group, and close the streams."""
-        self._process.signal_group(signal.SIGKILL)
-        await asyncio.wait([self._process.exited], timeout=REAPED_WITHIN_S)
-        for stream in (self._ours.stdin, self._ours.stdout, self._ours.stderr):
+        """Kill its process group, and close the streams."""
+        self.process.signal_group(signal.SIGKILL)
+        await asyncio.wait([self.process.exited], timeout=REAPED_WITHIN_S)
+        for stream in (self._stdin, self._stdout, self._stderr):
             if stream is not None:
                 stream.close()
-        if self._ours.master is not None:
-            os.close(self._ours.master)
-            self._ours.master = None
+        if self._master is not None:
+            os.close(self._master)
+            self._master = None
 
     def _exited(self, _: "asyncio.Future[int]") -> None:
-        for stream in (self._ours.stdout, self._ours.stderr):
+        for stream in (self._stdout, self._stderr):
             if stream is not None:
                 stream.finish()
 
 
-async def start(spec: ProcessSpec, threads: Threads, options: SessionStreams) -> ExecSession:
+async def start(spec: ProcessSpec, threads: ThreadPool, options: SessionStreams) -> ExecSession:
     """Start the command. Raises SessionFailure."""
-    with ExitStack() as theirs, ExitStack() as undo:
-        try:
-            ours, given = _terminal(theirs, undo) if options.tty else _pipes(options, theirs, undo)
-            process = await processes.start(spec, threads, stdin=given.stdin, stdout=given.stdout, stderr=given.stderr)
-        except OSError as error:
-            raise SessionFailure(f"failed to create streams: {error.strerror}") from error
-        except StartFailure as failure:
-            raise SessionFailure(str(failure)) from failure
-        undo.pop_all()
-        return ExecSession(process, ours)
-
-
-def _terminal(theirs: ExitStack, undo: ExitStack) -> tuple[_Ours, Descriptors]:
-    terminal = terminals.open_terminal()
-    theirs.callback(os.close, terminal.slave)
-    undo.callback(os.close, terminal.master)
-    reader, writer = DescriptorReader(os.dup(terminal.master)), DescriptorWriter(os.dup(terminal.master))
-    undo.callback(reader.close)
-    undo.callback(writer.close)
-    given = Descriptors(terminal.slave, terminal.slave, terminal.slave)
-    return _Ours(stdin=writer, stdout=reader, master=terminal.master), given
-
-
-def _pipes(options: SessionStreams, theirs: ExitStack, undo: ExitStack) -> tuple[_Ours, Descriptors]:
-    ours, nothing = _Ours(), subprocess.DEVNULL
-    stdin = stdout = stderr = nothing
-    if options.stdin:
-        stdin, own = os.pipe()
-        theirs.callback(os.close, stdin)
-        ours.stdin = DescriptorWriter(own)
-        undo.callback(ours.stdin.close)
-    if options.stdout:
-        ours.stdout, stdout = _output(theirs, undo)
-    if options.stderr:
-        ours.stderr, stderr = _output(theirs, undo)
-    return ours, Descriptors(stdin, stdout, stderr)
-
-
-def _output(theirs: ExitStack, undo: ExitStack) -> tuple[DescriptorReader, int]:
-    own, given = os.pipe()
-    theirs.callback(os.close, given)
-    reader = DescriptorReader(own)
-    undo.callback(reader.close)
-    return reader, given
+    wanted = streams.open_streams(
+        tty=options.tty, stdin=options.stdin or options.tty, stdout=options.stdout, stderr=options.stderr
+    )
+    try:
+        with wanted as (ends, given):
+            return ExecSession(await processes.start(spec, threads, given), ends)
+    except OSError as error:
+        raise SessionFailure(f"failed to create streams: {error.strerror}") from error
+    except StartFailure as failure:
+        raise SessionFailure(str(failure)) from failure
 
 
 async def _chunks(reader: DescriptorReader | None) -> AsyncIterator[bytes]:

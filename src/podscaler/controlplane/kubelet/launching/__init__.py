@@ -1,5 +1,6 @@
-"""How a process is started: launcher, mounts, limits, users, translation of low ports.
+"""Launching: how a container's process is started, with mounts, limits, another user and translated ports.
 
-Reading order: `launch_plan` says how; `launcher` is the small program that does it.
-May import: `controlplane.kubelet.processes` and below.
+Entry points: `container_config.process_spec`, `capabilities.detect`, `images.resolve`.
+Reading order: `container_config`; `launcher` (the program that sets up a container); `capabilities`.
+May import: `controlplane.kubelet.processes` and below, `controlplane.network.addresses`.
 """

@@ -1,6 +1,10 @@
-"""What this machine lets the node do, found out once when it starts.
+"""Detects what this machine lets the node do: other users, low ports, private mounts, limits of processes.
 
-`node_agent` probes; `launch` refuses what is missing with the reason, and the Node's conditions show it.
+`startup` calls `detect` once. `container_setup` rejects containers that need more, with the reason, and conditions of
+the Node show it.
+
+Source: capabilities(7), mount_namespaces(7); ip_unprivileged_port_start in Documentation/networking/ip-sysctl.rst
+(Linux).
 """
 
 import os
@@ -11,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from podscaler.controlplane.kubelet.launching import launch_plan, port_translation, process_limits, seccomp
-from podscaler.controlplane.kubelet.launching.launch_plan import Launch, Mount
+from podscaler.controlplane.kubelet.launching import container_config, port_translation, process_limits, seccomp
+from podscaler.controlplane.kubelet.launching.container_config import ContainerConfig, Mount
 from podscaler.controlplane.kubelet.launching.port_translation import PortTrap
 from podscaler.controlplane.kubelet.launching.process_limits import ProcessLimits
 from podscaler.controlplane.kubelet.launching.seccomp import Listener
@@ -26,28 +30,28 @@ _TRY_WITHIN_MS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What is possible here.
+    """What the machine allows.
 
     Attributes:
         user: the numeric id that `up` runs as.
         may_change_user: whether containers may run as another user.
         may_bind_low_ports: whether a process of `user` may bind every port.
         first_port: the lowest port that an ordinary user may bind.
-        mount_fault: why volumes cannot be mounted, empty where they can.
-        processes: how many processes containers may have.
-        translates_ports: whether ports below `first_port` are translated in the calls of pods, as `up` may not bind
-            them.
-        port_fault: why they cannot be, empty where they are or need not be.
+        mount_error: why volumes cannot be mounted, empty where they can.
+        processes: the limits of processes.
+        translates_ports: whether ports below `first_port` are translated in the system calls of pods, as `up` may not
+            bind them.
+        port_translation_error: why they cannot be translated, empty where they are or need not be.
     """
 
     user: int
     may_change_user: bool
     may_bind_low_ports: bool
     first_port: int = _USUAL_FIRST_PORT
-    mount_fault: str = ""
+    mount_error: str = ""
     processes: ProcessLimits = field(default_factory=ProcessLimits)
     translates_ports: bool = False
-    port_fault: str = ""
+    port_translation_error: str = ""
 
     def lowest_port(self, user: int | None) -> int:
         """The lowest port that a process of `user` (None: as `up`) may bind."""
@@ -56,22 +60,26 @@ class Capabilities:
         return self.first_port
 
 
-def probe(scratch: Path) -> Capabilities:
-    """Find out; blocks for a few hundredths of a second. `scratch` is an existing folder for a try."""
+def detect(scratch: Path) -> Capabilities:
+    """Detect what the machine allows. Blocks for some 50 ms. Raises OSError.
+
+    Args:
+        scratch: an existing directory, in which a mount is tried.
+    """
     user = os.geteuid()
     may_bind = _has_capability(_CAP_NET_BIND_SERVICE) if sys.platform == "linux" else user == 0
     first_port = _first_port()
     needs_translation = not may_bind and first_port > 1
-    fault = port_fault() if needs_translation else ""
+    fault = port_translation_error() if needs_translation else ""
     return Capabilities(
         user=user,
         may_change_user=user == 0,
         may_bind_low_ports=may_bind,
         first_port=first_port,
-        mount_fault=_mount_fault(scratch),
+        mount_error=_mount_error(scratch),
         processes=process_limits.read(user),
         translates_ports=needs_translation and not fault,
-        port_fault=fault,
+        port_translation_error=fault,
     )
 
 
@@ -90,15 +98,15 @@ def _first_port() -> int:
         return _USUAL_FIRST_PORT
 
 
-def _mount_fault(scratch: Path) -> str:
-    """Try what a pod with volumes needs: a mount where nothing was before."""
+def _mount_error(scratch: Path) -> str:
+    """Why a container cannot mount a volume at a path that does not exist, empty where it can; tries it."""
     if sys.platform != "linux":
         return "only Linux has private mounts"
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         for name in ("source", "parent", "root"):
             Path(folder, name).mkdir()
         wanted = Mount(source=f"{folder}/source", target=f"{folder}/parent/missing", read_only=True)
-        launch = Launch(
+        launch = ContainerConfig(
             argv=(sys.executable, "-I", "-S", "-c", ""),
             env={},
             cwd="/",
@@ -106,37 +114,37 @@ def _mount_fault(scratch: Path) -> str:
             scratch=f"{folder}/root",
         )
         try:
-            processes.run_to_end(launch_plan.process_spec(launch))
+            processes.run_to_end(container_config.process_spec(launch))
         except StartFailure as failure:
             return str(failure)
     return ""
 
 
-def port_fault() -> str:
-    """Why low ports cannot be translated in the calls of pods, empty where they can: tries it. Blocks for a moment."""
+def port_translation_error() -> str:
+    """Why low ports cannot be translated in system calls, empty where they can; tries it. Blocks for some 50 ms."""
     if seccomp.plan() is None:
         return "only Linux on x86_64 and aarch64 can translate the ports of programs"
     bind = "import socket; socket.socket().bind(('127.0.0.1', 1))"
-    launch = Launch(
+    launch = ContainerConfig(
         argv=(sys.executable, "-I", "-S", "-c", bind),
         env={},
         cwd="/",
-        port_trap=PortTrap(_answer_by_any_port, {}),
+        port_trap=PortTrap(_translate_to_any_port, {}),
     )
     try:
-        code = processes.run_to_end(launch_plan.process_spec(launch))
+        code = processes.run_to_end(container_config.process_spec(launch))
     except StartFailure as failure:
         return str(failure)
     return "this machine does not allow `up` to change the calls of its pods (ptrace)" if code else ""
 
 
-def _answer_by_any_port(descriptor: int) -> None:
-    """Send every call to a free port, until the program has ended."""
+def _translate_to_any_port(descriptor: int) -> None:
+    """Translate the port of every system call to 0 (any free port), until the program has exited."""
     listener = Listener(descriptor)
     try:
         while listener.state(timeout_ms=_TRY_WITHIN_MS) & select.POLLIN:
             call = listener.receive()
             if call is not None:
-                port_translation.answer(listener, call, lambda address, _: (address[0], 0))
+                port_translation.translate_call(listener, call, lambda address, _: (address[0], 0))
     finally:
         listener.close()

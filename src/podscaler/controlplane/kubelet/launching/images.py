@@ -1,30 +1,34 @@
-"""The images that this machine can run without a registry: a name stands for a built-in program.
+"""The built-in images: the program of this machine that an image name stands for. There is no registry.
 
-The node asks `resolve` for every container. Tag and digest do not matter, and neither does a `docker.io/` or `library/`
-prefix. A container's own `command` always wins, so any image with a command runs that command of this machine.
+`container_setup` calls `resolve` for every container. Tag and digest are ignored, and so is a `docker.io/` or
+`library/` prefix. A container's own `command` always wins, so any image with a command runs that command of this
+machine. `startup` calls `write_programs`, which writes the programs that the image busybox has and this machine may
+lack; their directory is the last one of the container's PATH, so that the machine's own programs win.
 
 docs/pods.md has the table for users.
 """
 
+import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
-_PROGRAMS = Path(__file__).parent.parent / "programs"
+BROUGHT_PROGRAMS: Final = ("wget",)
+_PROGRAMS: Final = Path(__file__).parent.parent / "programs"
 
 
 @dataclass(frozen=True, slots=True)
 class ImageCommand:
-    """What an image name stands for.
+    """The command of an image.
 
     Attributes:
-        argv: the program and its arguments, used where the container gives no `command`.
-        default_port: the TCP port that the program listens on, None for none. It obeys the environment variable PORT.
-        env: environment that the image brings; the container's own variables win.
-        brings_programs: whether it has the programs of `image_programs`.
-        args_replace: a container's `args` stand in place of argv (as for an image with CMD alone), not after it (as for
-            one with an ENTRYPOINT).
+        argv: the program and its arguments, used where the container has no `command`.
+        default_port: the TCP port that the program listens on, None for none. The environment variable PORT changes it.
+        env: environment variables of the image; the container's own variables win.
+        brings_programs: whether its containers have BROUGHT_PROGRAMS in PATH.
+        args_replace: whether a container's `args` replace argv (an image with CMD alone) or follow it (ENTRYPOINT).
     """
 
     argv: tuple[str, ...]
@@ -35,26 +39,22 @@ class ImageCommand:
 
 
 def _program(name: str, *args: str) -> tuple[str, ...]:
-    # -I -S: neither the user's environment nor site-packages are read, so that a pod starts in a tenth of a second.
+    # -I -S: Python reads neither the user's environment nor site-packages, so that a pod starts in a tenth of a second.
     return (sys.executable, "-I", "-S", str(_PROGRAMS / name), *args)
 
 
-_KNOWN: dict[str, ImageCommand] = {
-    "registry.k8s.io/hpa-example": ImageCommand(_program("hpa_example.py"), default_port=80),
-    "k8s.gcr.io/hpa-example": ImageCommand(_program("hpa_example.py"), default_port=80),
-    "gcr.io/google_containers/hpa-example": ImageCommand(_program("hpa_example.py"), default_port=80),
+_HPA_EXAMPLE: Final = ImageCommand(_program("hpa_example.py"), default_port=80)
+_KNOWN: Final[Mapping[str, ImageCommand]] = {
+    "registry.k8s.io/hpa-example": _HPA_EXAMPLE,
+    "k8s.gcr.io/hpa-example": _HPA_EXAMPLE,
+    "gcr.io/google_containers/hpa-example": _HPA_EXAMPLE,
     "registry.k8s.io/pause": ImageCommand(_program("pause.py")),
     "busybox": ImageCommand(("/bin/sh",), args_replace=True, brings_programs=True),
 }
 
 
-def known_images() -> Mapping[str, ImageCommand]:
-    """The table: normalised image name (without tag and digest) -> what it stands for."""
-    return dict(_KNOWN)
-
-
 def resolve(image: str) -> ImageCommand | None:
-    """What `image` (`[registry/]name[:tag][@digest]`) stands for, None for a name that is not in the table."""
+    """The command of `image` (`[registry/]name[:tag][@digest]`), None for a name that is not in the table."""
     return _KNOWN.get(_normalised(image))
 
 
@@ -65,3 +65,13 @@ def _normalised(image: str) -> str:
     for prefix in ("docker.io/", "index.docker.io/", "library/"):
         name = name.removeprefix(prefix)
     return name
+
+
+def write_programs(folder: Path) -> None:
+    """Write BROUGHT_PROGRAMS as executable files into `folder`, for the user of `up` alone. Blocks. Raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    for name in BROUGHT_PROGRAMS:
+        file = folder / name
+        file.write_text(f'#!/bin/sh\nexec {shlex.join(_program(f"{name}.py"))} "$@"\n', encoding="utf-8")
+        file.chmod(0o700)

@@ -1,30 +1,30 @@
-"""The small program that prepares what a process cannot be started with directly: private mounts, a cgroup, a terminal.
+"""A program that sets up mounts, a cgroup, limits and a terminal, and then executes a container's program.
 
-`processes` starts it as `python -I -S launcher.py PLAN REPORT` for containers that need one of these; it becomes the
-container's program by exec. It imports nothing of podscaler but `beneath`, from its own folder. It has the rights of
-`up` until then, so that its environment is a fixed one and the container's is used by nothing but the exec.
+`processes` starts it as `python -I -S launcher.py PLAN REPORT` for containers that need one of these. Of podscaler it
+imports only `openat2`, from its own directory. It has the rights of `up` until the exec, so its own environment is a
+fixed one, and the container's environment is passed to the exec only.
 
 PLAN is the descriptor of a file with JSON:
 
-    argv, cwd, env     what to become, where, and with which environment
-    user, group, groups  ids to change to, or null
-    cgroup             a cgroup's folder to join, or ""
+    argv, cwd, env     the program with its arguments, its working directory and its environment
+    user, group, groups  the ids to change to, or null
+    cgroup             the directory of the cgroup to join, or ""
     max_processes      RLIMIT_NPROC to set, or null
     mounts             [{"source", "sub_path", "target", "read_only"}]; parents before children
-    scratch            an empty folder for a root of its own, needed where a target is missing in `/`
-    tty                whether standard input is a terminal that is to be the controlling one
-    enter              a pid whose mounts to join instead of making some (exec in a running container), or 0
+    scratch            an empty directory for a new root, needed where a target does not exist in `/`
+    tty                whether standard input is a terminal that becomes the controlling terminal
+    enter              the pid of a running container whose namespaces are joined (exec), or 0; without mounts then
     trap               {"filter", "call"} of `seccomp.plan`, or null; a further argument SOCKET is then the descriptor
                        to which the filter's listener is sent
 
-What goes wrong is written to the descriptor REPORT, which closes by itself on exec. Rules for mounts:
+An error is written to the descriptor REPORT, which is closed on exec. Rules for mounts:
 
-1. They are made in a private mount namespace; as an ordinary user in a user namespace in which one's own id is kept.
-2. A target that exists is covered. One that is missing is made without touching the machine: its deepest existing
-   parent is covered by a tmpfs in which everything that was there is mounted again, with room for the new entry.
-   Inside a volume it is made in the volume.
-3. Containers that share a volume change it meanwhile: what is in one is opened once, without leaving the volume or
-   following a symbolic link, and used by its descriptor.
+1. They are made in a private mount namespace; an ordinary user also needs a user namespace, in which his id is kept.
+2. A target that exists is mounted over. A target that does not exist is created without changing the machine's files:
+   its deepest existing parent is covered by a tmpfs, in which all former entries are mounted again beside the new one.
+   Inside a volume it is created in the volume.
+3. Containers that share a volume can change it meanwhile: a path in a volume is opened once, without leaving the volume
+   or following a symbolic link, and used by its descriptor.
 
 Source: mount_namespaces(7), user_namespaces(7), mount(2), setns(2).
 """
@@ -39,15 +39,15 @@ import signal
 import stat
 import sys
 import termios
-import warnings  # noqa: F401  os.execvpe imports it: not then, when a container's folders may be mounted over its file
+import warnings  # noqa: F401  os.execvpe imports it, when a mount of the container may already hide its file
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from podscaler.controlplane.kubelet.launching import beneath
+    from podscaler.controlplane.kubelet.launching import openat2
 else:
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))
-    import beneath
+    import openat2
 
 CLONE_NEWNS = 0x0002_0000
 CLONE_NEWUSER = 0x1000_0000
@@ -65,20 +65,19 @@ MIRRORED_ENTRIES = 5000
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
-
 PR_SET_NO_NEW_PRIVS = 38
 SECCOMP_SET_MODE_FILTER = 1
 SECCOMP_NEW_LISTENER = 8
 SECCOMP_WAIT_KILLABLE = 32
-"""A call that is being answered is not interrupted by signals; since Linux 5.19."""
+"""Only fatal signals interrupt a call whose notification was received; since Linux 5.19."""
 
 
 class LaunchError(Exception):
-    """The text says what could not be done."""
+    """The container could not be set up; the text is the message for its status."""
 
 
 def checked(result: int, what: str) -> None:
-    """Raise Fault where a call of libc failed."""
+    """Raise LaunchError if a call of libc has failed; `what` is the beginning of its message."""
     if result != 0:
         number = ctypes.get_errno()
         raise LaunchError(f"{what}: {os.strerror(number)}" + (_hint(number)))
@@ -89,13 +88,13 @@ def _hint(number: int) -> str:
 
 
 def mount(source: str, target: str, kind: str, flags: int, options: str = "", *, shown: str = "") -> None:
-    """mount(2); `shown` is the target as messages name it. Raises Fault."""
+    """mount(2); `shown` replaces the target in the message of an error. Raises LaunchError."""
     names = [os.fsencode(name) or None for name in (source, target, kind)]
     checked(_libc.mount(*names, ctypes.c_ulong(flags), options.encode() or None), f"mounting {shown or target}")
 
 
 def make_namespace() -> None:
-    """Rule 1. Raises Fault."""
+    """Make the namespaces of rule 1. Raises LaunchError, OSError."""
     user, group = os.geteuid(), os.getegid()
     if user != 0 or _libc.unshare(CLONE_NEWNS) != 0:
         checked(_libc.unshare(CLONE_NEWNS | CLONE_NEWUSER), "making a mount namespace")
@@ -106,7 +105,7 @@ def make_namespace() -> None:
 
 
 def write(path: str, text: str) -> None:
-    """Write a file of /proc or a cgroup."""
+    """Write to a file of /proc or a cgroup. Raises OSError."""
     with open(path, "w", encoding="ascii") as file:
         file.write(text)
 
@@ -115,7 +114,7 @@ class Tree:
     """The mounts of one container.
 
     Args:
-        scratch: where a root of its own is built.
+        scratch: an empty directory, on which a new root is built if need be.
     """
 
     def __init__(self, scratch: str) -> None:
@@ -144,13 +143,13 @@ class Tree:
         self._volumes.append(place)
 
     def enter(self) -> None:
-        """Make the new root, if there is one, this process' root."""
+        """chroot(2) to the new root, if one was built."""
         if self._root:
             os.chroot(self._root)
             os.chdir("/")
 
     def _place(self, target: str, *, is_folder: bool) -> str:
-        """An existing path to mount on (rule 2)."""
+        """The path to mount on, which exists or is created (rule 2)."""
         path = self._root + self._resolved(target)
         if not os.path.lexists(path):
             path = self._make(path, is_folder=is_folder)
@@ -159,18 +158,15 @@ class Tree:
         return path
 
     def _resolved(self, target: str) -> str:
-        """`target` without symbolic links, as seen from the container's root."""
+        """`target` with symbolic links resolved, relative to the container's root."""
         if not self._root:
             return os.path.realpath(target)
         return os.path.realpath(self._root + target).removeprefix(self._root) or "/"
 
     def _open(self, path: str) -> int:
-        """A descriptor for `path`, which is below the container's root and has no symbolic links (rule 3)."""
-        root = beneath.open_folder(self._root or "/")
-        try:
-            return beneath.open_exactly(root, path.removeprefix(self._root).lstrip("/") or ".")
-        finally:
-            os.close(root)
+        """Open `path`, which is below the container's root and has no symbolic links (rule 3)."""
+        with openat2.opened_folder(self._root or "/") as root:
+            return openat2.open_no_symlinks(root, path.removeprefix(self._root).lstrip("/") or ".")
 
     def _make(self, path: str, *, is_folder: bool) -> str:
         parent = os.path.dirname(path)
@@ -195,7 +191,7 @@ class Tree:
         os.close(folder)
 
     def _covered_by_memory(self, folder: str, mode: int) -> int:
-        """A descriptor of an empty tmpfs that is mounted on `folder`."""
+        """Mount an empty tmpfs on `folder`; returns its descriptor."""
         covered = self._open(folder)
         mount("tmpfs", _path_of(covered), "tmpfs", MS_NOSUID, f"mode={mode:o}", shown=folder)
         mounted = self._open(folder)
@@ -208,7 +204,7 @@ class Tree:
         return folder in self._own or any(folder == v or folder.startswith(v + "/") for v in self._volumes)
 
     def _mirror(self, folder: str) -> str:
-        """Cover `folder` with a copy that has room for new entries; returns the copy's path."""
+        """Cover `folder` by a tmpfs with the same entries, in which entries can be created; returns its path."""
         names = os.listdir(folder)
         if len(names) > MIRRORED_ENTRIES:
             raise LaunchError(f"there is no room for a mount in {folder}: it has {len(names)} entries")
@@ -227,15 +223,14 @@ class Tree:
 
 
 def _opened(source: str, sub_path: str) -> int:
-    folder = beneath.open_folder(source)
     if not sub_path:
-        return folder
-    try:
-        return beneath.open_beneath(folder, sub_path)
-    except OSError as error:
-        raise LaunchError(f'the subPath "{sub_path}" cannot be opened within its volume: {error.strerror}') from error
-    finally:
-        os.close(folder)
+        return openat2.open_folder(source)
+    with openat2.opened_folder(source) as folder:
+        try:
+            return openat2.open_beneath(folder, sub_path)
+        except OSError as error:
+            text = f'the subPath "{sub_path}" cannot be opened within its volume: {error.strerror}'
+            raise LaunchError(text) from error
 
 
 def _path_of(descriptor: int) -> str:
@@ -243,7 +238,7 @@ def _path_of(descriptor: int) -> str:
 
 
 def _mount_again(old: int, new: int, name: str) -> None:
-    """Give the folder `new` the entry `name` of the folder `old`."""
+    """Create the entry `name` in the directory `new`, and mount that of the directory `old` on it."""
     try:
         mode = os.stat(name, dir_fd=old, follow_symlinks=False).st_mode
         if stat.S_ISLNK(mode):
@@ -254,12 +249,12 @@ def _mount_again(old: int, new: int, name: str) -> None:
         else:
             os.close(os.open(name, os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=new))
     except FileNotFoundError:
-        return  # it went away since the folder was listed
+        return  # removed since the directory was listed
     mount(f"{_path_of(old)}/{name}", f"{_path_of(new)}/{name}", "", MS_BIND | MS_REC, shown=name)
 
 
 def enter_namespaces(pid: int) -> None:
-    """Join the mounts, and the root, of a running container. Raises Fault, OSError."""
+    """Join the namespaces and the root of a running container. Raises LaunchError, OSError."""
     root = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY)
     for kind in ("user", "mnt"):
         path = f"/proc/{pid}/ns/{kind}"
@@ -272,7 +267,7 @@ def enter_namespaces(pid: int) -> None:
 
 
 def limit_processes(limit: int) -> None:
-    """Let this user have at most so many processes, as far as this process and its children are concerned."""
+    """Set RLIMIT_NPROC of this process and its children, at most to the hard limit."""
     hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
     limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
     resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
@@ -285,7 +280,7 @@ class FilterProgram(ctypes.Structure):
 
 
 def install_trap(plan: Mapping[str, Any], to: int) -> None:
-    """Install a seccomp filter and send its listener through the socket `to`. Raises Fault, OSError."""
+    """Install a seccomp filter and send its listener through the socket `to`. Raises LaunchError, OSError."""
     import socket
 
     code = bytes.fromhex(plan["filter"])
@@ -302,16 +297,16 @@ def install_trap(plan: Mapping[str, Any], to: int) -> None:
 
 
 def reset_signals() -> None:
-    """Give every signal its default action: what `up` inherited from nohup or a shell stays ignored across exec."""
+    """Set ignored signals to their default action: a signal that `up` inherited as ignored stays so across exec."""
     for number in signal.valid_signals():
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
 
 
 def become(plan: Mapping[str, Any]) -> None:
-    """Change the folder and the user and become the program. Raises Fault, OSError.
+    """Change working directory and user, and execute the program. Raises LaunchError, OSError.
 
-    The folder comes first: the container's own is below the data directory, which other users may not look into.
+    The working directory is changed first: it may be below the data directory, which other users may not search.
     """
     try:
         os.chdir(plan["cwd"])
@@ -338,7 +333,7 @@ def become(plan: Mapping[str, Any]) -> None:
 
 
 def carry_out(plan: Mapping[str, Any]) -> None:
-    """Everything; does not return. Raises Fault, OSError."""
+    """Carry out the plan; does not return. Raises LaunchError, OSError."""
     if plan["tty"]:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     if plan["cgroup"]:

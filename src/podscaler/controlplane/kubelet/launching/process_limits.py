@@ -1,15 +1,15 @@
-"""How many processes a container may have, and how many the machine has.
+"""The limits of processes: how many a container may have, and when the machine is short of them (PIDPressure).
 
-`capabilities` reads it once, `launch` limits containers by it, and the Node's conditions show it (`node`). Rules:
+`capabilities` reads them once, `container_setup` limits containers by them, and `node` shows them as conditions. Rules:
 
-1. Where a cgroup with the pids controller is delegated to `up`, each container gets a quarter of what the machine can
-   have.
-2. Everywhere, RLIMIT_NPROC is set for containers whose user it binds. The kernel counts all processes of a user
-   against it, those of other containers too. So it is generous, a quarter of what the machine can have; and where the
-   user is that of `up`, three quarters of what `up` may have, so that `up` and its user's shells can still start some.
-3. It does not bind root.
+1. Where a cgroup with the pids controller is delegated to `up`, each container may have a quarter of the machine's
+   maximum.
+2. RLIMIT_NPROC is set for all containers that do not run as root. The kernel counts all processes of a user against it,
+   those of other containers too, so the limit is generous: a quarter of the machine's maximum, or, where the user is
+   that of `up`, three quarters of what `up` may have, so that `up` and its user's shells can still start processes.
+3. RLIMIT_NPROC does not bind root.
 
-Source: setrlimit(2), proc(5), Documentation/admin-guide/cgroup-v2.rst (Linux); kubelet's PIDPressure.
+Source: setrlimit(2), proc_sys_kernel(5), Documentation/admin-guide/cgroup-v2.rst (Linux); PIDPressure (kubelet).
 """
 
 import resource
@@ -28,12 +28,12 @@ _LOAD: Final = "/proc/loadavg"
 
 @dataclass(frozen=True, slots=True)
 class ProcessLimits:
-    """What the machine allows.
+    """The limits of the machine and of `up`.
 
     Attributes:
         user: the numeric id that `up` runs as.
-        machine: how many processes and threads the machine can have, 0 where that is not known.
-        own: how many of them the user of `up` may have, 0 for no limit.
+        machine: the most processes and threads of the machine, 0 if unknown.
+        own: the most of the user of `up` (RLIMIT_NPROC), 0 for no limit.
     """
 
     user: int = ROOT
@@ -41,7 +41,7 @@ class ProcessLimits:
     own: int = 0
 
     def of_user(self, user: int | None) -> int | None:
-        """RLIMIT_NPROC of a container of this user (None: as `up`); None where it would bind nobody."""
+        """RLIMIT_NPROC of a container that runs as `user` (None: as `up`); None for no limit (rule 3)."""
         effective = self.user if user is None else user
         if effective == ROOT or not self.machine:
             return None
@@ -50,30 +50,30 @@ class ProcessLimits:
         return max(1, int(min(self.machine, self.own or self.machine) * OWN_USER_RATIO))
 
     def of_container(self) -> int | None:
-        """What the cgroup of one container may have, None where the machine's number is not known."""
+        """The most processes in the cgroup of a container (rule 1), None if the machine's maximum is unknown."""
         return max(1, int(self.machine * OTHER_USER_RATIO)) if self.machine else None
 
-    def fault(self, cgroup_fault: str) -> str:
-        """Which pods are not limited and why, empty where all are.
+    def limitation(self, cgroup_error: str) -> str:
+        """Which pods' processes are not limited, and why; empty where all are limited.
 
         Args:
-            cgroup_fault: why cgroups do not limit processes, empty where they do.
+            cgroup_error: why cgroups do not limit processes, empty where they do.
         """
-        if not cgroup_fault:
+        if not cgroup_error:
             return ""
         if not self.machine:
             return "how many processes this machine can have is not known, and no pod is limited"
         if self.user == ROOT:
-            return f"the processes of containers that run as root are not limited: {cgroup_fault}"
+            return f"the processes of containers that run as root are not limited: {cgroup_error}"
         return ""
 
     def is_short(self, in_use: int) -> bool:
-        """Whether the machine is about to run out."""
+        """Whether more than PRESSURE_RATIO of the machine's maximum is in use."""
         return self.machine > 0 and in_use > self.machine * PRESSURE_RATIO
 
 
 def read(user: int) -> ProcessLimits:
-    """What this machine allows `up`, which runs as `user`. Blocks for a moment."""
+    """Read the limits for `up`, which runs as `user`. Blocks (reads /proc)."""
     maxima = [found for path in _MAXIMA if (found := _number(path)) is not None]
     soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     own = 0 if soft == resource.RLIM_INFINITY else soft
@@ -81,7 +81,7 @@ def read(user: int) -> ProcessLimits:
 
 
 def in_use() -> int:
-    """How many processes and threads the machine has, 0 where that is not known. Reads memory of the kernel only."""
+    """How many processes and threads the machine has, 0 if unknown. Reads /proc/loadavg, which does not block."""
     try:
         return int(Path(_LOAD).read_text(encoding="ascii").split()[3].partition("/")[2])
     except (OSError, ValueError, IndexError):

@@ -1,10 +1,10 @@
-"""The kernel's side of trapped system calls: the filter for `bind` and `connect`, and the descriptor that reports them.
+"""A seccomp filter that suspends `bind` and `connect`, and the listener that reports the suspended system calls.
 
-`launch_plan` hands the filter to the launcher, which installs it just before it becomes a container's program;
-`port_translation` reads the reports. Every process that the program starts shares the filter.
+`container_config` passes the filter to the launcher, which installs it just before it executes a container's program;
+all processes that the program starts inherit the filter. `port_translation` reads the reports.
 
-This is no security boundary: the memory that a call points to can change between the report and the call, and io_uring
-and 32-bit system calls pass untouched.
+This is not a security boundary: the memory that a call points to can change between the report and the call, and
+io_uring and 32-bit system calls are not filtered.
 
 Source: seccomp(2), seccomp_unotify(2), proc_pid_mem(5); include/uapi/linux/seccomp.h.
 """
@@ -24,7 +24,7 @@ MEMORY_BYTES_MAX: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class _Machine:
-    """The numbers of an architecture: its name for audits, and those of system calls."""
+    """The constants of an architecture: its AUDIT_ARCH, and its numbers of system calls."""
 
     audit: int
     bind: int
@@ -57,13 +57,13 @@ _CONTINUE: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class TrappedCall:
-    """A process that waits in `bind` or `connect`.
+    """A suspended system call.
 
     Attributes:
-        id: names the call on its listener.
-        pid: the thread that makes it.
-        is_bind: whether it is `bind`, otherwise it is `connect`.
-        address, length: where the socket address is in the process' memory, and its size in bytes.
+        id: the id of the call on its listener.
+        pid: the thread that makes the call.
+        is_bind: True for `bind`, False for `connect`.
+        address, length: the location of the struct sockaddr in the process' memory, and its size in bytes.
     """
 
     id: int
@@ -74,9 +74,9 @@ class TrappedCall:
 
 
 def plan() -> dict[str, Any] | None:
-    """What the launcher needs to install the filter, as JSON data; None where the architecture is not known.
+    """The filter for the launcher's plan, as JSON data; None on an unsupported architecture.
 
-    `filter` is the program (struct sock_filter each) in hexadecimal, `call` the number of seccomp(2).
+    `filter` is the BPF program (an array of struct sock_filter) in hexadecimal, `call` the number of seccomp(2).
     """
     if _MACHINE is None:
         return None
@@ -93,11 +93,10 @@ def plan() -> dict[str, Any] | None:
 
 
 class Listener:
-    """The calls of all processes that share one filter.
+    """The listener of one filter, which reports the calls of all processes that have the filter.
 
     Args:
-        descriptor: the listener that seccomp(2) returned; closed by `close`. Calls that are made after that fail with
-            ENOSYS.
+        descriptor: the file descriptor that seccomp(2) returned; closed by `close`. Later calls fail with ENOSYS.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -106,23 +105,23 @@ class Listener:
         self._poller.register(descriptor, select.POLLIN)
 
     def state(self, timeout_ms: int = 0) -> int:
-        """The bits of poll(2): POLLIN where a call waits, POLLHUP once no process has the filter any more."""
+        """The result of poll(2): POLLIN where a call is suspended, POLLHUP once no process has the filter, else 0."""
         return next((bits for _, bits in self._poller.poll(timeout_ms)), 0)
 
     def receive(self) -> TrappedCall | None:
-        """The next call; None where its process has died, or was interrupted. Blocks unless `state` has POLLIN."""
+        """The next call; None if its process was killed or interrupted. Blocks unless `state` has POLLIN."""
         buffer = bytearray(_NOTIFICATION.size)
         try:
             fcntl.ioctl(self.descriptor, _RECEIVE, buffer)
-        except OSError:  # ENOENT, EINTR: the call is over, or is reported again
+        except OSError:  # ENOENT, EINTR: the call has ended, or is reported again
             return None
         id_, pid, _, number, _, _, _, address, length, *_ = _NOTIFICATION.unpack(buffer)
         return TrappedCall(id_, pid, _MACHINE is not None and number == _MACHINE.bind, address, length & 0xFFFF_FFFF)
 
     def open_memory(self, call: TrappedCall) -> int:
-        """A descriptor of the memory of the process that makes `call`. Raises OSError where that is not allowed."""
+        """Open the memory of the process that makes `call`; returns a descriptor. Raises OSError (not permitted)."""
         descriptor = os.open(f"/proc/{call.pid}/mem", os.O_RDWR | os.O_CLOEXEC)
-        try:  # a pid may have been given to another process before the file was opened, not after
+        try:  # the pid may have been reused before the file was opened, but not after
             fcntl.ioctl(self.descriptor, _ID_VALID, struct.pack("=Q", call.id))
         except OSError:
             os.close(descriptor)
@@ -130,10 +129,10 @@ class Listener:
         return descriptor
 
     def resume(self, call: TrappedCall) -> None:
-        """Let the kernel carry out the call with what is in the process' memory now."""
+        """Let the kernel carry out the call with the present content of the process' memory."""
         try:
             fcntl.ioctl(self.descriptor, _RESPOND, _RESPONSE.pack(call.id, 0, 0, _CONTINUE))
-        except OSError:  # ENOENT: the process has died, or was interrupted and makes the call again
+        except OSError:  # ENOENT: the process was killed, or was interrupted and repeats the call
             return
 
     def close(self) -> None:

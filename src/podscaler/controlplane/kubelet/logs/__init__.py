@@ -1,5 +1,6 @@
-"""Logs of containers: written to bounded files, read back.
+"""Container logs and streams: output is written to rotated files, read for `kubectl logs`, copied for `kubectl attach`.
 
-Reading order: `log_files` writes, `log_reader` reads.
+Entry points: `container_log.ContainerLogManager`, `log_reader.NodeLogs`, `container_streams.ContainerStreams`.
+Reading order: `log_format`; `rotated_files`; `container_log`; `log_reader`; `container_streams`.
 May import: `controlplane.kubelet.launching` and below.
 """

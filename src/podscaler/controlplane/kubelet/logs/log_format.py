@@ -1,12 +1,11 @@
-"""The lines of a container's log file: when, from which stream, and what.
+"""The format of container log files: timestamp, stream, tag and text in each line, as in the CRI.
 
-`log_files` writes them, `log_reader` reads them back. Pure. One line each, as the container runtimes of Kubernetes
-write it:
+`container_log` writes lines and `log_reader` parses them. Pure. For example:
 
     2026-01-01T00:00:00.000000001Z stdout F the text
     2026-01-01T00:00:00.000000002Z stderr P a part of a line that has not ended (or is longer than 16 KiB)
 
-Source: the CRI log format (Kubernetes, "Logging Architecture"; design proposal kubelet-cri-logging).
+Source: the CRI logging format (Kubernetes documentation, "Logging Architecture"; design proposal kubelet-cri-logging).
 """
 
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ MAX_LINE_BYTES: Final = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One stored line: `stamp` as it is written, `text` without the newline, and whether the line ended there."""
+    """One stored line: timestamp, text without the newline, and whether it ends a line of the output (tag F)."""
 
     stamp: bytes
     text: bytes
@@ -34,13 +33,13 @@ def _second(instant_s: int) -> str:
 
 
 def stamp(instant_ns: int) -> bytes:
-    """An instant as it stands at the beginning of a line: always nine decimals, so that stamps sort as bytes."""
+    """An instant as RFC 3339 with nine decimals, so that timestamps sort as bytes."""
     seconds, rest_ns = divmod(instant_ns, NANOSECONDS)
     return f"{_second(seconds)}.{rest_ns:09d}Z".encode("ascii")
 
 
-class Splitter:
-    """Cuts the bytes of one stream into stored lines.
+class LineSplitter:
+    """Splits the bytes of one stream into stored lines of at most MAX_LINE_BYTES of text.
 
     Args:
         stream: `stdout` or `stderr`.
@@ -51,7 +50,7 @@ class Splitter:
         self._rest = b""
 
     def feed(self, data: bytes, now_ns: int) -> bytes:
-        """The stored form of all lines that are complete now; the rest waits."""
+        """The stored form of all lines that are complete now; an incomplete line is kept for the next call."""
         head = stamp(now_ns) + b" " + self._stream
         complete, newline, rest = (self._rest + data).rpartition(b"\n")
         stored = self._complete(complete, head) if newline else b""
@@ -68,7 +67,7 @@ class Splitter:
         return b"".join(piece for line in lines.split(b"\n") for piece in _pieces(head, line))
 
     def finish(self, now_ns: int) -> bytes:
-        """The stored form of what has no newline at the end of the stream."""
+        """The stored form of an incomplete last line; empty if there is none."""
         rest, self._rest = self._rest, b""
         return stamp(now_ns) + b" " + self._stream + b" P " + rest + b"\n" if rest else b""
 
@@ -80,7 +79,7 @@ def _pieces(head: bytes, line: bytes) -> list[bytes]:
 
 
 def parse(stored: bytes) -> LogLine | None:
-    """The line of a log file (without its newline); None for what nobody of ours wrote."""
+    """Parse a line of a log file (without its newline); None for a line that is not in the format."""
     fields = stored.split(b" ", 3)
     if len(fields) != 4 or fields[2] not in (b"F", b"P"):
         return None
@@ -88,11 +87,11 @@ def parse(stored: bytes) -> LogLine | None:
 
 
 def shown(line: LogLine, *, timestamps: bool, at_start: bool) -> bytes:
-    """What `kubectl logs` prints of a line.
+    """The bytes that `kubectl logs` prints for a line.
 
     Args:
-        timestamps: whether each line begins with its stamp.
-        at_start: whether the line before was complete (a continued line has no second stamp).
+        timestamps: whether lines begin with their timestamps.
+        at_start: whether the line before was complete (the continuation of a line has no timestamp).
     """
     prefix = line.stamp + b" " if timestamps and at_start else b""
     return prefix + line.text + (b"\n" if line.is_complete else b"")

@@ -1,5 +1,6 @@
-"""Pods: the worker of each, its status, conditions and events, simulated pods.
+"""Pods: a worker for each pod, which computes the next actions, starts containers and writes the pod's status.
 
-Reading order: `pod_worker` first; `lifecycle` decides what to do next.
+Entry points: `pod_worker.PodWorker`, `simulated_pod.SimulatedPod`.
+Reading order: `pod_worker`; `pod_actions` (what to do next); `container_setup` (how to start); `pod_status`.
 May import: `controlplane.kubelet.containers` and below.
 """

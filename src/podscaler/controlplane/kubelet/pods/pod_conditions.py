@@ -1,7 +1,7 @@
 """The conditions of a pod: PodReadyToStartContainers, Initialized, Ready, ContainersReady, PodScheduled.
 
-Called by `pod_status`. Pure. A condition keeps its lastTransitionTime while its status stays; conditions that are not
-the node's are kept as they are.
+Called by `pod_status`. Pure. A condition keeps its lastTransitionTime while its status is the same; conditions of other
+types are kept unchanged.
 
 Source: Pod Lifecycle, "Pod conditions" and "Pod readiness" (Kubernetes documentation); PodCondition (API reference).
 """
@@ -19,7 +19,7 @@ _ENDED = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
 
 @dataclass(frozen=True, slots=True)
 class PodReadiness:
-    """What the conditions need to know of the pod as a whole."""
+    """The facts about the pod as a whole on which its conditions depend."""
 
     phase: str
     initialized: bool
@@ -28,7 +28,7 @@ class PodReadiness:
 
 @dataclass(frozen=True, slots=True)
 class ConditionDraft:
-    """One condition before it meets the former one of its type."""
+    """One condition, without its times."""
 
     type: str
     is_true: bool
@@ -39,7 +39,7 @@ class ConditionDraft:
 def conditions(
     pod: Object, containers: Sequence[ContainerState], verdict: PodReadiness, *, now_ns: int
 ) -> list[Object]:
-    """All conditions of the pod, the node's first."""
+    """All conditions of the pod: those of this module, then those of other types in its status."""
     former = {entry["type"]: entry for entry in (pod.get("status") or {}).get("conditions") or []}
     generation = pod["metadata"].get("generation")
     containers_ready = _containers_ready(containers, verdict)
@@ -59,7 +59,7 @@ def _initialized(containers: Iterable[ContainerState], verdict: PodReadiness) ->
     if verdict.phase == "Succeeded":
         return ConditionDraft("Initialized", True, "PodCompleted")
     incomplete = [c.name for c in containers if c.role is not Role.MAIN and not _is_through(c)]
-    if verdict.initialized or not incomplete:  # a pod may end before it could be seen to be initialized
+    if verdict.initialized or not incomplete:  # a pod may end before `initialized` is set
         return ConditionDraft("Initialized", True)
     text = f"containers with incomplete status: [{' '.join(incomplete)}]"
     return ConditionDraft("Initialized", False, "ContainersNotInitialized", text)

@@ -1,7 +1,7 @@
-"""The status of a pod as core/v1 shows it, made from what the node knows of its containers.
+"""Computes the core/v1 PodStatus from the states of a pod's containers.
 
-`pod_worker` calls it after every change and writes the result where it differs. Pure: the former status is an argument,
-so that times of transitions and what other parts wrote (conditions of readiness gates, ...) are kept.
+`pod_writer` calls it and writes the result where it differs. Pure. Transition times, and fields and conditions of other
+writers (conditions of readiness gates, ...), are taken from the former status.
 
 Source: PodStatus and ContainerStatus (API reference); Pod Lifecycle (Kubernetes documentation).
 """
@@ -20,24 +20,24 @@ from podscaler.controlplane.kubelet.containers.container_state import (
     Waiting,
 )
 from podscaler.controlplane.kubelet.pods import pod_conditions
-from podscaler.controlplane.kubelet.pods.lifecycle import Outcome
+from podscaler.controlplane.kubelet.pods.pod_actions import Outcome
 from podscaler.controlplane.registry.registry import Object
 
 CONTAINER_ID_SCHEME = "podscaler://"
 NEVER = "1970-01-01T00:00:00Z"
-"""How Kubernetes shows the start of a container that never came to run."""
+"""The startedAt of a container that could not be started."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodStatusFacts:
-    """What the status says beside its containers.
+    """The facts of the status other than the containers' states.
 
     Attributes:
         pod_ip: empty before the pod has an address.
-        started_ns: when this node first saw the pod.
-        initialized: whether the init containers are through.
-        outcome: how the pod ended, None while it goes on.
-        reason, message: why the node ended it (`DeadlineExceeded`), else empty.
+        started_ns: when this node started to work on the pod.
+        initialized: whether the init containers are done.
+        outcome: the phase in which the pod has ended, None while it runs.
+        reason, message: why the node terminated it (`DeadlineExceeded`), else empty.
     """
 
     host_ip: str
@@ -50,7 +50,7 @@ class PodStatusFacts:
 
 
 def pod_status(pod: Object, containers: Sequence[ContainerState], facts: PodStatusFacts, *, now_ns: int) -> Object:
-    """The new status of `pod`; fields of the former one that are not the node's are carried over."""
+    """The new status of `pod`; fields of other writers are carried over from its former status."""
     former = pod.get("status") or {}
     status: Object = {key: value for key, value in former.items() if key not in _OWN_FIELDS}
     specs = _container_specs(pod["spec"])
@@ -83,7 +83,7 @@ _OWN_FIELDS = frozenset(
 
 
 def phase(containers: Sequence[ContainerState], facts: PodStatusFacts) -> str:
-    """Pending, Running, Succeeded or Failed."""
+    """The pod's phase: Pending, Running, Succeeded or Failed."""
     if facts.outcome is not None:
         return facts.outcome
     mains = [c for c in containers if c.role is Role.MAIN]
@@ -93,7 +93,7 @@ def phase(containers: Sequence[ContainerState], facts: PodStatusFacts) -> str:
 
 
 def container_status(container: ContainerState, spec: Mapping[str, Any]) -> Object:
-    """One entry of containerStatuses; `spec` is the container in the pod's spec."""
+    """The core/v1 ContainerStatus of a container; `spec` is its core/v1 Container."""
     status: Object = {
         "name": container.name,
         "state": _state_json(container.state),
@@ -110,7 +110,7 @@ def container_status(container: ContainerState, spec: Mapping[str, Any]) -> Obje
 
 
 def is_ready(container: ContainerState) -> bool:
-    """An init container is ready once it has done its work; the others while they run and their probes say so."""
+    """Whether an init container has succeeded; whether the readiness probe of another container has."""
     if container.role is Role.INIT:
         return container.is_final and container.exit_code == 0
     return container.ready

@@ -1,8 +1,8 @@
-"""A pod without a process (`runtimeClassName: simulated`), for tests and experiments with thousands of pods.
+"""The worker of a pod without processes (`runtimeClassName: simulated`), for tests with thousands of pods.
 
-`node_agent` makes one instead of a `PodWorker`. It has an address, runs at once, is ready after
-`podscaler.dev/simulated-startup-seconds` (default 0) since it began, and goes at once when it is deleted. Its usage
-comes from annotations too, which are the metrics' business. After a restart of the node it is as it was.
+`node_agent` makes one in place of a `PodWorker`. The pod has an address, is Running at once, is ready
+`podscaler.dev/simulated-startup-seconds` (default 0) after its start, and is removed at once when it is deleted. A
+restart of the node does not change it. The resource metrics read its usage from other annotations.
 """
 
 import logging
@@ -12,14 +12,14 @@ from typing import Final
 from podscaler.api.machinery import instants
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.kubelet.containers import container_state, pod_ending
+from podscaler.controlplane.kubelet.containers import container_state, pod_termination
 from podscaler.controlplane.kubelet.containers.container_state import ContainerState, Role, Running, Terminated
-from podscaler.controlplane.kubelet.containers.host import Host
+from podscaler.controlplane.kubelet.containers.dependencies import Dependencies
 from podscaler.controlplane.kubelet.pods.pod_events import PodEvents, pod_text
 from podscaler.controlplane.kubelet.pods.pod_status import PodStatusFacts
-from podscaler.controlplane.kubelet.pods.running import RunningProcess
-from podscaler.controlplane.kubelet.pods.status_writer import PodWriter
-from podscaler.controlplane.kubelet.processes.notification import Alarm
+from podscaler.controlplane.kubelet.pods.pod_writer import PodWriter
+from podscaler.controlplane.kubelet.pods.worker import RunningProcess
+from podscaler.controlplane.kubelet.processes.notification import Notification
 from podscaler.controlplane.registry.registry import Object
 
 RUNTIME_CLASS: Final = "simulated"
@@ -29,89 +29,87 @@ _log = logging.getLogger(__name__)
 
 
 class SimulatedPod:
-    """See the module; the methods are those of `PodWorker`."""
+    """See the module. Implements `worker.Worker`."""
 
-    def __init__(self, host: Host, pod: Object) -> None:
-        self._host = host
+    def __init__(self, deps: Dependencies, pod: Object) -> None:
+        self._deps = deps
         self._pod = pod
-        self._alarm = Alarm(host.clock)
-        self._writer = PodWriter(host.registry, host.clock, pod)
-        self._events = PodEvents(host.events, pod)
-        self._is_removed = False
-        self._stops = False
+        self._wakeup = Notification(deps.clock)
+        self._writer = PodWriter(deps.registry, deps.clock, pod)
+        self._events = PodEvents(deps.events, pod)
+        self._is_done = False
         start = (pod.get("status") or {}).get("startTime")
-        self._began_ns = instants.parse(start) if start else host.clock.now_ns()
+        self._started_ns = instants.parse(start) if start else deps.clock.now_ns()
 
     def update(self, pod: Object) -> None:
-        """The object has a new version."""
+        """Take over a new version of the object."""
         self._pod = pod
-        self._alarm.ring()
+        self._wakeup.notify()
 
     def forget(self) -> None:
-        """The object is gone."""
-        self._is_removed = True
-        self._alarm.ring()
+        """End the worker: the object is gone."""
+        self._is_done = True
+        self._wakeup.notify()
 
     def shut_down(self) -> None:
-        """The node stops."""
-        self._stops = True
-        self._alarm.ring()
+        """End the worker: the node stops."""
+        self.forget()
 
     def running(self) -> list[RunningProcess]:
-        """No processes."""
+        """Return []: there are no processes."""
         return []
 
     async def run(self) -> None:
-        """Work until the pod's object is gone, or the node stops."""
-        ready_at_ns = self._began_ns + round(self._startup_s() * NANOSECONDS)
+        """Write the pod's status until its object is gone, or the node stops."""
+        ready_at_ns = self._started_ns + round(self._startup_s() * NANOSECONDS)
         try:
-            while not (self._is_removed or self._stops):
+            while not self._is_done:
                 try:
                     is_ready = await self._write(ready_at_ns)
                     wake_at_ns = None if is_ready else ready_at_ns
                 except StatusError as error:
                     _log.warning("the status of pod %s cannot be written: %s", pod_text(self._pod), error.message)
-                    wake_at_ns = self._host.clock.now_ns() + NANOSECONDS
-                await self._alarm.wait(wake_at_ns)
+                    wake_at_ns = self._deps.clock.now_ns() + NANOSECONDS
+                await self._wakeup.wait(wake_at_ns)
         finally:
-            self._host.addresses.release_pod(self._pod["metadata"]["uid"])
+            self._deps.addresses.release_pod(self._pod["metadata"]["uid"])
 
     async def _write(self, ready_at_ns: int) -> bool:
-        """Store what is true now; returns whether the pod is ready."""
-        if pod_ending.deletion_grace_s(self._pod) is not None:
+        """Write the status that is right now, or remove a deleted pod; returns whether the worker may wait."""
+        if pod_termination.deletion_grace_s(self._pod) is not None:
             await self._writer.remove()
             return True
-        is_ready = self._host.clock.now_ns() >= ready_at_ns
-        containers = [self._shown(c, is_ready=is_ready) for c in container_state.fresh(self._pod["spec"])]
+        is_ready = self._deps.clock.now_ns() >= ready_at_ns
+        containers = [self._simulated(c, is_ready=is_ready) for c in container_state.initial_states(self._pod["spec"])]
         facts = PodStatusFacts(
-            host_ip=self._host.addresses.node_address,
-            pod_ip=self._host.addresses.allocate_pod(
+            host_ip=self._deps.addresses.node_address,
+            pod_ip=self._deps.addresses.allocate_pod(
                 self._pod["metadata"]["uid"], preferred=(self._pod.get("status") or {}).get("podIP")
             ),
-            started_ns=self._began_ns,
+            started_ns=self._started_ns,
             initialized=True,
         )
         await self._writer.write_status(containers, facts)
         return is_ready
 
-    def _shown(self, container: ContainerState, *, is_ready: bool) -> ContainerState:
+    def _simulated(self, container: ContainerState, *, is_ready: bool) -> ContainerState:
         container_id = f"simulated-{self._pod['metadata']['uid']}-{container.name}"
-        begun = container_state.began(container, now_ns=self._began_ns, container_id=container_id)
+        started = container_state.after_start(container, now_ns=self._started_ns, container_id=container_id)
         if container.role is Role.INIT:
-            end = Terminated(0, "Completed", self._began_ns, self._began_ns, container_id)
-            return replace(begun, state=end, retry_at_ns=None)
-        return replace(begun, state=Running(self._began_ns, container_id), ready=is_ready, started=True)
+            end = Terminated(0, "Completed", self._started_ns, self._started_ns, container_id)
+            return replace(started, state=end, retry_at_ns=None)
+        return replace(started, state=Running(self._started_ns, container_id), ready=is_ready, started=True)
 
     def _startup_s(self) -> float:
         text = (self._pod["metadata"].get("annotations") or {}).get(STARTUP_ANNOTATION, "0")
         try:
             return max(0.0, float(text))
         except ValueError:
-            message = f"the annotation {STARTUP_ANNOTATION} is no number of seconds: {text!r}; taken as 0"
+            message = f"the annotation {STARTUP_ANNOTATION} is not a number of seconds: {text!r}; taken as 0"
             self._events.of_pod("Warning", "InvalidAnnotation", message)
             return 0.0
 
 
 def is_simulated(pod: Object) -> bool:
-    """Whether the pod asks to run without a process."""
+    """Whether the pod's runtimeClassName is `simulated`."""
     return bool(pod["spec"].get("runtimeClassName") == RUNTIME_CLASS)

@@ -1,5 +1,6 @@
-"""Probes and lifecycle hooks.
+"""Probes and lifecycle hooks: carries out their handlers, and counts the results of probes.
 
-Reading order: `handlers` carries out; `probe_loop` repeats; `http_check` sends requests.
-May import: `controlplane.kubelet.launching` and below.
+Entry points: `handlers.HandlerRunner`, `probe_loop.run`.
+Reading order: `handlers`; `http_check` and `exec_check`; `probe_tally`; `probe_loop`.
+May import: `controlplane.kubelet.processes` and below.
 """

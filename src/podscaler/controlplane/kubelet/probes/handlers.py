@@ -1,9 +1,10 @@
-"""Doing what a probe or a lifecycle hook says: an HTTP request, a connection, a command in the container.
+"""Carries out the handler of a probe or lifecycle hook: `httpGet`, `tcpSocket` or `exec`.
 
-`probe_loop` and `container_run` call `Checks.check`. Nothing here decides; the outcome says what happened, in the words
-that events show. Every check is bounded by its timeout.
+`container_run` calls `HandlerRunner.run`. The outcome has the text that events show. Each call is bounded by its
+timeout.
 
-Source: Probe, HTTPGetAction, TCPSocketAction, ExecAction (API reference); the kubelet's probers and handler runner.
+Source: Probe, LifecycleHandler, HTTPGetAction, TCPSocketAction, ExecAction (API reference); pkg/probe and
+pkg/kubelet/lifecycle (kubelet).
 Differs: gRPC probes fail with a message that says that they are not supported.
 """
 
@@ -18,7 +19,7 @@ from podscaler.controlplane.kubelet.probes import http_check
 from podscaler.controlplane.kubelet.probes.http_check import HttpClient, ProbeResponse
 
 Purpose = Literal["probe", "lifecycle"]
-"""What a check is for; kubelet's user agents are named so."""
+"""Whether the handler is that of a probe or of a lifecycle hook."""
 
 PORT_MAX: Final = 65_535
 USER_AGENTS: Final[Mapping[Purpose, str]] = {"probe": "kube-probe/1.37", "lifecycle": "kube-lifecycle/1.37"}
@@ -26,7 +27,7 @@ USER_AGENTS: Final[Mapping[Purpose, str]] = {"probe": "kube-probe/1.37", "lifecy
 
 @dataclass(frozen=True, slots=True)
 class HandlerOutcome:
-    """What came of a check; `text` explains a failure, `warning` what is odd about a success."""
+    """Whether a handler succeeded; `text` explains a failure, `warning` qualifies a success."""
 
     ok: bool
     text: str = ""
@@ -34,17 +35,17 @@ class HandlerOutcome:
 
 
 Execute = Callable[[tuple[str, ...], float], Awaitable[HandlerOutcome]]
-"""Runs a command in the container, for at most so many seconds."""
+"""Runs a command (program and arguments) in the container; the second argument is the timeout in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class HandlerTarget:
-    """The container that is checked.
+    """The container whose handler is run.
 
     Attributes:
-        address: the pod's address.
-        ports: its ports by name.
-        port_map: where a port that may not be bound really is.
+        address: the pod's IP address.
+        ports: the container's named ports.
+        port_map: declared port -> the port that is bound in its place, for ports that may not be bound.
     """
 
     address: str
@@ -53,18 +54,20 @@ class HandlerTarget:
     execute: Execute
 
 
-class Checks:
-    """All checks of a node; `close` it at the end."""
+class HandlerRunner:
+    """Runs the handlers of all containers of a node; they share an HTTP client, which `close` closes."""
 
     def __init__(self) -> None:
         self._http = HttpClient()
 
-    async def check(
+    async def run(
         self, handler: Mapping[str, Any], target: HandlerTarget, *, timeout_s: float, purpose: Purpose = "probe"
     ) -> HandlerOutcome:
-        """Do what `handler` (the part of a probe or hook with `exec`, `httpGet`, ...) says. Raises nothing on purpose.
+        """Run the handler and return its outcome; failures and timeouts are outcomes, too. Raises OSError (no pipe).
 
-        Any answer to the HTTP request of a hook is a success, as it is to kubelet.
+        Args:
+            handler: a core/v1 Probe or LifecycleHandler. Its `sleep` is not carried out here (`container_run`).
+            purpose: any HTTP response to a hook is a success; to a probe, a status from 200 to 399 is one.
         """
         if (action := handler.get("exec")) is not None:
             return await target.execute(tuple(action.get("command") or ()), timeout_s)
@@ -73,17 +76,16 @@ class Checks:
         if (action := handler.get("tcpSocket")) is not None:
             return await _tcp_socket(action, target, timeout_s)
         kinds = ", ".join(key for key in handler if isinstance(handler[key], dict))
-        return HandlerOutcome(False, f"this kind of check is not supported: {kinds or 'none given'}")
+        return HandlerOutcome(False, f"this kind of handler is not supported: {kinds or 'none given'}")
 
     async def close(self) -> None:
-        """Close what is open."""
+        """Close the HTTP client."""
         await self._http.close()
 
     async def _http_get(
         self, action: Mapping[str, Any], target: HandlerTarget, timeout_s: float, purpose: Purpose
     ) -> HandlerOutcome:
-        host = action.get("host") or target.address
-        port = resolve_port(action["port"], target, own_address=host == target.address)
+        host, port = _destination(action, target)
         if port is None:
             return HandlerOutcome(False, f"couldn't find port {action['port']}")
         shown = _shown(action, host, port)
@@ -95,18 +97,18 @@ class Checks:
             return HandlerOutcome(False, f"Get {shown}: context deadline exceeded (the timeout is {timeout_s:g} s)")
         except (OSError, ValueError, aiohttp.ClientError) as error:
             return HandlerOutcome(False, f"Get {shown}: {_reason(error)}")
-        return HandlerOutcome(True) if purpose == "lifecycle" else _judged(response)
+        return HandlerOutcome(True) if purpose == "lifecycle" else _http_outcome(response)
 
 
 def _shown(action: Mapping[str, Any], host: str, port: int) -> str:
-    """The URL as messages name it, also where there can be no such URL."""
+    """The URL in quotes, as messages show it, even where it is not a valid URL."""
     path = action.get("path") or "/"
     scheme = "https" if action.get("scheme") == "HTTPS" else "http"
     text = f"{scheme}://{host}:{port}{path if path.startswith('/') else '/' + path}"
     return f'"{text}"' if text.isprintable() else ascii(text)
 
 
-def _judged(response: ProbeResponse) -> HandlerOutcome:
+def _http_outcome(response: ProbeResponse) -> HandlerOutcome:
     if 300 <= response.status < 400:
         return HandlerOutcome(True, warning=f"Probe terminated redirects, Response body: {response.body}")
     if 200 <= response.status < 300:
@@ -115,7 +117,11 @@ def _judged(response: ProbeResponse) -> HandlerOutcome:
 
 
 def resolve_port(port: int | str, target: HandlerTarget, *, own_address: bool) -> int | None:
-    """The number that a port (number or name) stands for; None for a name that no port has."""
+    """The number of a port (number, or name of a container's port); None for an unknown name or an invalid number.
+
+    Args:
+        own_address: whether the request goes to the pod's address, where `target.port_map` applies.
+    """
     number = port if isinstance(port, int) else target.ports.get(port)
     if number is None and str(port).isdecimal() and str(port).isascii():
         number = int(port)
@@ -124,9 +130,14 @@ def resolve_port(port: int | str, target: HandlerTarget, *, own_address: bool) -
     return target.port_map.get(number, number) if own_address else number
 
 
-async def _tcp_socket(action: Mapping[str, Any], target: HandlerTarget, timeout_s: float) -> HandlerOutcome:
+def _destination(action: Mapping[str, Any], target: HandlerTarget) -> tuple[str, int | None]:
+    """Host and port of an httpGet or tcpSocket; the port is None if there is no such port."""
     host = action.get("host") or target.address
-    port = resolve_port(action["port"], target, own_address=host == target.address)
+    return host, resolve_port(action["port"], target, own_address=host == target.address)
+
+
+async def _tcp_socket(action: Mapping[str, Any], target: HandlerTarget, timeout_s: float) -> HandlerOutcome:
+    host, port = _destination(action, target)
     if port is None:
         return HandlerOutcome(False, f"couldn't find port {action['port']}")
     try:

@@ -1,11 +1,11 @@
 """The HTTP requests of probes and lifecycle hooks.
 
-`handlers` calls it. All requests of the node share one client session, which is made with the first one: each request
-has a connection of its own, without proxy, cookies, compression or verification of certificates, as kubelet's. What
-cannot be sent (a header with a line break) is a failure with a sentence, before anything is on the wire.
+`handlers` calls it. All requests of the node share one aiohttp client session, which the first request opens. Each
+request has a connection of its own, without proxy, cookies, compression or verification of certificates, as in kubelet.
+A request that HTTP does not allow (a header with a line break) is rejected with ValueError before it is sent.
 
 Source: pkg/probe/http and pkg/kubelet/lifecycle (kubelet), net/http (Go), HTTPGetAction (API reference).
-Differs: a path without a slash at its beginning gets one; a hook that asks for HTTPS is not repeated in plain HTTP.
+Differs: a path without a leading slash gets one; a hook that asks for HTTPS is not retried over plain HTTP.
 """
 
 import re
@@ -24,7 +24,7 @@ MAX_REDIRECTS: Final = 10
 
 _FOLLOWED: Final = frozenset((301, 302, 303, 307, 308))
 _NOT_SENT: Final = frozenset(("content-length", "transfer-encoding", "trailer"))
-"""What net/http leaves out of the headers that it is given."""
+"""Headers that net/http does not take from its caller."""
 _AUTOMATIC: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _FORBIDDEN_IN_VALUES: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -41,9 +41,9 @@ class ProbeRequest:
     """A GET request.
 
     Attributes:
-        target: the path and query as they are sent.
-        headers: names and values as they are sent, Host excepted.
-        host_header: what stands in Host, empty for the host and port.
+        target: the path and query of the request line, escaped.
+        headers: names and values as they are sent, without Host.
+        host_header: the value of Host, empty for `authority`.
     """
 
     scheme: str
@@ -55,34 +55,36 @@ class ProbeRequest:
 
     @property
     def url(self) -> URL:
-        """The URL, without changes to `target`. Raises ValueError for a host that cannot be."""
+        """The URL, with `target` unchanged. Raises ValueError for an invalid host."""
         base = URL.build(scheme=self.scheme, host=self.host, port=self.port)
         return URL(str(base).rstrip("/") + self.target, encoded=True)
 
     @property
     def authority(self) -> str:
-        """Host and port as they stand in URLs and in Host."""
+        """Host and port as in a URL; an IPv6 address has brackets."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeResponse:
-    """Status and the first 10 KiB of the body, as text."""
+    """Status and the first MAX_BODY_BYTES of the body, as text."""
 
     status: int
     body: str
 
 
 class HttpClient:
-    """See the module; `close` it at the end."""
+    """Sends GET requests over connections of their own; `close` it at the end."""
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
 
     async def get(self, request: ProbeRequest) -> ProbeResponse:
-        """The answer at the end of redirects; one to another host is the answer itself.
+        """Send the request, follow redirects to the same host, and return the last response.
 
-        Raises ValueError (a request that cannot be sent, too many redirects), OSError, aiohttp.ClientError.
+        A redirect to another host is not followed: it is the response. The caller sets the timeout.
+
+        Raises ValueError (an invalid request, too many redirects), OSError, aiohttp.ClientError.
         """
         for _ in range(MAX_REDIRECTS):
             response, location = await self._get_once(request)
@@ -95,7 +97,7 @@ class HttpClient:
         raise ValueError(f"stopped after {MAX_REDIRECTS} redirects")
 
     async def close(self) -> None:
-        """Close what is open."""
+        """Close the client session; the next `get` opens another."""
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -133,8 +135,9 @@ def request(action: Mapping[str, Any], host: str, port: int, *, user_agent: str)
     """The request of an `httpGet`.
 
     Args:
-        host, port: where it goes.
-        user_agent: unless the action's headers name another one.
+        action: a core/v1 HTTPGetAction.
+        host, port: where the request is sent.
+        user_agent: the User-Agent, unless the action's headers have one.
     """
     given = [(entry["name"], entry.get("value") or "") for entry in action.get("httpHeaders") or []]
     names = {name.lower() for name, _ in given}
@@ -152,14 +155,14 @@ def request(action: Mapping[str, Any], host: str, port: int, *, user_agent: str)
 
 
 def _is_removed(name: str, value: str) -> bool:
-    """An empty value of these two takes the header away."""
+    """Whether the header is left out: Accept and User-Agent with an empty value."""
     return name.lower() in ("accept", "user-agent") and not value
 
 
 def request_target(path: str) -> str:
-    """What stands in the request line for the path of an `httpGet`, with its query; never a blank or line break.
+    """The target in the request line for the path of an `httpGet`, with its query; without blanks and line breaks.
 
-    Source: formatURL of kubelet and net/url: a path that is no URL is escaped as a whole.
+    Source: formatURL (kubelet), net/url (Go): a path that is not a valid URL is escaped as a whole.
     """
     try:
         parts = urlsplit(path)
@@ -177,7 +180,7 @@ def _with_slash(path: str) -> str:
 
 
 def redirected(request: ProbeRequest, location: str) -> ProbeRequest:
-    """The request that follows a redirect. A custom Host stays for a relative one. Raises ValueError."""
+    """The request that follows a redirect; a relative `location` keeps a custom Host. Raises ValueError."""
     parts = urlsplit(urljoin(f"{request.scheme}://{request.authority}{request.target}", location))
     if parts.scheme not in ("http", "https"):
         raise ValueError(f'unsupported protocol scheme "{parts.scheme}"')

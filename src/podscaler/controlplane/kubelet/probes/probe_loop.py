@@ -1,7 +1,9 @@
-"""Running one probe of a container until it is told to stop.
+"""Runs one probe of a container every period until it is cancelled, as the prober worker of kubelet does.
 
-`container_run` starts a loop for each probe. Time is the clock's; what to do comes as a function, so that the loop can
-be tested without a network. Results go to `on_result`; the verdict changes as `probe_tally` says.
+`container_run` starts a loop for each probe. The check is a function argument, so that tests need no network.
+`probe_tally` counts the results.
+
+Source: pkg/kubelet/prober/worker.go (kubelet).
 """
 
 from collections.abc import Awaitable, Callable
@@ -14,17 +16,28 @@ from podscaler.controlplane.kubelet.probes.probe_tally import ProbeSpec, Tally
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """One result of a probe.
+    """The result of one check.
 
     Attributes:
-        verdict: what the probe says now; None before it says anything.
-        changed: whether the verdict is another one than before.
-        outcome: what the last check gave.
+        verdict: True passed, False failed, None while neither threshold has been reached yet.
+        changed: whether the verdict differs from that after the check before.
+        outcome: the outcome of this check.
     """
 
+    spec: ProbeSpec
     verdict: bool | None
     changed: bool
     outcome: HandlerOutcome
+
+    @property
+    def event(self) -> tuple[str, str, str] | None:
+        """Type, reason and message of the event that kubelet records for this check; None for no event."""
+        kind = self.spec.kind.capitalize()
+        if not self.outcome.ok:
+            return "Warning", "Unhealthy", f"{kind} probe failed: {self.outcome.text}"
+        if self.outcome.warning:
+            return "Warning", "ProbeWarning", f"{kind} probe warning: {self.outcome.warning}"
+        return None
 
 
 async def run(
@@ -35,7 +48,13 @@ async def run(
     *,
     started_ns: int,
 ) -> None:
-    """Check every period, first when the initial delay since `started_ns` is over; ends only by cancellation."""
+    """Check every period until cancelled.
+
+    Args:
+        check: carries out the probe's handler; it applies the timeout itself.
+        on_result: called after each check.
+        started_ns: when the container started; the first check is `initial_delay_s` later, or at once if that is past.
+    """
     tally = Tally()
     due_ns = started_ns + spec.initial_delay_s * NANOSECONDS
     await clock.sleep((due_ns - clock.now_ns()) / NANOSECONDS)
@@ -43,6 +62,6 @@ async def run(
         begun_s = clock.monotonic_s()
         outcome = await check()
         counted = tally.counted(spec, ok=outcome.ok)
-        on_result(ProbeResult(counted.verdict, counted.verdict != tally.verdict, outcome))
+        on_result(ProbeResult(spec, counted.verdict, counted.verdict != tally.verdict, outcome))
         tally = counted
         await clock.sleep(spec.period_s - (clock.monotonic_s() - begun_s))

@@ -1,25 +1,32 @@
-"""Counting the results of one probe until they make a verdict.
+"""Counts the results of one probe until a threshold is reached.
 
-`probe_loop` feeds it. Pure. A verdict changes after `successThreshold` successes or `failureThreshold` failures in a
-row; before the first verdict a readiness or startup probe has not passed, a liveness probe has.
+`probe_loop` uses it. Pure. The verdict changes after `successThreshold` successes or `failureThreshold` failures in a
+row. Before the first verdict a readiness or startup probe counts as failed, a liveness probe as passed.
 
 Source: Configure Liveness, Readiness and Startup Probes (Kubernetes documentation).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 Kind = Literal["startup", "readiness", "liveness"]
+
+PROBE_FIELDS: Final[Mapping[Kind, str]] = {
+    "startup": "startupProbe",
+    "readiness": "readinessProbe",
+    "liveness": "livenessProbe",
+}
+"""The field of core/v1 Container that has the probe of each kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeSpec:
-    """The numbers of a probe, with the API's defaults.
+    """A probe, with the API's defaults.
 
     Attributes:
-        handler: the part that says what to do (`exec`, `httpGet`, `tcpSocket`).
-        grace_period_s: terminationGracePeriodSeconds of its own, None for the pod's.
+        handler: the probe as JSON, which has `exec`, `httpGet`, `tcpSocket` or `grpc`.
+        grace_period_s: the probe's own terminationGracePeriodSeconds, None for the pod's.
     """
 
     kind: Kind
@@ -32,8 +39,11 @@ class ProbeSpec:
     grace_period_s: int | None = None
 
 
-def probe_spec(kind: Kind, probe: Mapping[str, Any]) -> ProbeSpec:
-    """The probe of a container's spec."""
+def find_probe(container: Mapping[str, Any], kind: Kind) -> ProbeSpec | None:
+    """The probe of this kind in a core/v1 Container, None where it has none."""
+    probe = container.get(PROBE_FIELDS[kind])
+    if not probe:
+        return None
     return ProbeSpec(
         kind=kind,
         handler=probe,
@@ -51,8 +61,8 @@ class Tally:
     """The results so far.
 
     Attributes:
-        verdict: True passed, False failed, None not known yet.
-        run: how many equal results came last in a row; `run_ok` says of which kind.
+        verdict: True passed, False failed, None before a threshold was reached for the first time.
+        run: how many equal results came last in a row; `run_ok` says whether these are successes.
     """
 
     verdict: bool | None = None

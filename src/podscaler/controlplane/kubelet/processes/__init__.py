@@ -1,5 +1,6 @@
-"""Processes of the operating system: started, identified, ended, limited.
+"""Processes of the operating system: started, watched, limited by cgroups, identified and killed.
 
-Reading order: `processes` starts one; `orphaned_processes` ends what an earlier run left.
-May import: `base`.
+Entry points: `processes.start`, `orphaned_processes.OrphanKiller`, `cgroups.find`.
+Reading order: `processes`; `streams`; `descriptors`; `process_identity`; `orphaned_processes`.
+May import: `api.machinery`, `base`.
 """

@@ -1,10 +1,11 @@
-"""Enforcing requests and limits by cgroup v2, where a part of the hierarchy is delegated to `up`.
+"""Enforces requests and limits by cgroup v2, where a part of the hierarchy is delegated to `up`.
 
-`node_agent` looks for it once; `launch` makes a cgroup for each container with limits, which the launcher joins before
-it becomes the program. Everything blocks for no longer than a few writes to a kernel file system.
+`startup` calls `find` once; `container_setup` makes a cgroup for each container, which the launcher joins before it
+executes the program. All functions block for a few writes to the kernel's file system at most.
 
-A cgroup with processes of its own cannot hand controllers on, so that `up` moves itself into a child first; where other
-processes live in the same cgroup, nothing is changed and limits are not enforced.
+A cgroup that has processes of its own cannot delegate controllers (the "no internal processes" rule), so `up` moves
+itself into a child cgroup first. Where other processes are in the same cgroup, nothing is changed and limits are not
+enforced.
 
 Source: Documentation/admin-guide/cgroup-v2.rst (Linux).
 """
@@ -20,7 +21,7 @@ from podscaler.api.machinery.quantity import Quantity
 
 CONTROLLERS: Final = ("cpu", "memory")
 PIDS: Final = "pids"
-"""A controller that is used where it is there."""
+"""An optional controller."""
 CPU_PERIOD_US: Final = 100_000
 _MAX_WEIGHT: Final = 10_000
 
@@ -30,41 +31,44 @@ class Cgroups:
     """A delegated part of the hierarchy.
 
     Attributes:
-        root: the folder below which containers get theirs.
-        pids_fault: why the number of processes is not limited, empty where it is.
+        root: the directory in which the cgroups of containers are made.
+        pids_error: why the number of processes is not limited, empty where it is.
     """
 
     root: Path
-    pids_fault: str = ""
+    pids_error: str = ""
 
     def make(self, container_id: str, resources: Mapping[str, Any], *, pids_max: int | None = None) -> Path:
-        """The cgroup of a container, with its limits set. Raises OSError."""
+        """Make the cgroup of a container and set its limits; returns its directory. Raises OSError.
+
+        Args:
+            resources: of the core/v1 Container.
+            pids_max: the most processes, None for no limit; ignored where processes cannot be limited.
+        """
         folder = self.root / container_id
         folder.mkdir(exist_ok=True)
         files = limits(resources)
-        if pids_max is not None and not self.pids_fault:
+        if pids_max is not None and not self.pids_error:
             files["pids.max"] = str(pids_max)
         for name, value in files.items():
             (folder / name).write_text(value, encoding="ascii")
         return folder
 
     def remove(self, container_id: str) -> bool:
-        """Kill what is left in the container's cgroup and remove it; returns whether memory ran out in it."""
+        """Kill the processes in the container's cgroup and remove it; returns whether one was OOM-killed in it."""
         folder = self.root / container_id
         if not folder.exists():
             return False
         with contextlib.suppress(OSError):
             (folder / "cgroup.kill").write_text("1", encoding="ascii")
         ran_out = _oom_kills(folder) > 0
-        with contextlib.suppress(
-            OSError
-        ):  # a process that is just being killed keeps it; an empty cgroup costs nothing
+        with contextlib.suppress(OSError):  # busy while a process is being killed; an empty cgroup costs nothing
             folder.rmdir()
         return ran_out
 
 
 def limits(resources: Mapping[str, Any]) -> dict[str, str]:
-    """What to write into which file for a container's `resources`."""
+    """The limits for a container's `resources`: name of the cgroup's file -> its content. Raises QuantityError."""
     wanted = resources.get("limits") or {}
     requests = {**wanted, **(resources.get("requests") or {})}
     files = {}
@@ -78,7 +82,7 @@ def limits(resources: Mapping[str, Any]) -> dict[str, str]:
 
 
 def find(*, root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> Cgroups | str:
-    """The part that is delegated to this process, or the sentence that says why there is none."""
+    """The part of the hierarchy that is delegated to this process, or why there is none. Raises OSError."""
     try:
         relative = _own_path(own)
     except FileNotFoundError:
@@ -92,12 +96,12 @@ def find(*, root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cg
         return f"the cgroup of `up` has no {' and '.join(sorted(missing))} controller"
     if not os.access(folder / "cgroup.subtree_control", os.W_OK) or not os.access(folder, os.W_OK):
         return "the cgroup of `up` is not delegated to its user (systemd-run --user --scope -p Delegate=yes helps)"
-    return _take_over(folder, [*CONTROLLERS, *({PIDS} & available)])
+    return _divide(folder, [*CONTROLLERS, *({PIDS} & available)])
 
 
-def _take_over(folder: Path, controllers: Sequence[str]) -> Cgroups | str:
-    inhabitants = set((folder / "cgroup.procs").read_text(encoding="ascii").split())
-    if inhabitants - {str(os.getpid())}:
+def _divide(folder: Path, controllers: Sequence[str]) -> Cgroups | str:
+    members = set((folder / "cgroup.procs").read_text(encoding="ascii").split())
+    if members - {str(os.getpid())}:
         return "other processes live in the cgroup of `up`"
     try:
         supervisor = folder / "supervisor"
@@ -113,9 +117,9 @@ def _take_over(folder: Path, controllers: Sequence[str]) -> Cgroups | str:
     return Cgroups(containers, "" if PIDS in controllers else "the cgroup of `up` has no pids controller")
 
 
-def pids_fault(found: Cgroups | str) -> str:
-    """Why cgroups do not limit how many processes a container has, empty where they do."""
-    return found if isinstance(found, str) else found.pids_fault
+def pids_error(found: Cgroups | str) -> str:
+    """Why cgroups do not limit the processes of containers, empty where they do."""
+    return found if isinstance(found, str) else found.pids_error
 
 
 def _own_path(own: Path) -> str | None:

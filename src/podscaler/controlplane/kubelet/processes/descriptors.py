@@ -1,27 +1,41 @@
-"""Reading and writing pipes and terminals on the event loop, with waiting instead of buffers.
+"""Readers and writers of pipes and terminals on the event loop.
 
-`sessions` and `console` use it. A reader takes bytes only when it is asked for them, so that a process whose client is
-slow has to wait, as it would with any pipe.
+* `DescriptorReader` is pulled: it reads only when `chunks` is iterated, so that a process whose client is slow blocks
+  in its write, as with any pipe. `DescriptorWriter` is its counterpart. `exec_session` uses both.
+* `PipeReader` is pushed: it reads whenever there is output, unless its consumer is full. `container_process` and
+  `exec_check` use it.
 
-Invariant: a descriptor is registered with the event loop only while somebody waits for it, and closed exactly once.
+Invariant: a descriptor is registered with the event loop only while a task waits for it, and closed exactly once.
 """
 
 import asyncio
+import contextlib
 import errno
 import os
 from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 READ_BYTES: Final = 32 * 1024
-_END_OF_TERMINAL: Final = errno.EIO
-"""What reading the master side says once nobody has the terminal open any more."""
+PUSHED_BYTES: Final = 15 * 1024
+"""Of one read of a `PipeReader`: small, so that containers alternate and `log_format` splits it in one pass."""
+DRAIN_BYTES: Final = 4 << 20
+
+
+def _read(descriptor: int, size: int) -> bytes:
+    """As os.read; b"" also for the master side of a terminal (EIO) that no process has open any more."""
+    try:
+        return os.read(descriptor, size)
+    except OSError as error:
+        if error.errno == errno.EIO:
+            return b""
+        raise
 
 
 class _Readiness:
-    """Waiting, by one at a time, until a descriptor can be read or written.
+    """Lets one task wait until a descriptor is readable or writable.
 
     Args:
-        watch, unwatch: of the event loop, for the one or the other.
+        watch, unwatch: add_reader and remove_reader of the event loop, or add_writer and remove_writer.
     """
 
     def __init__(
@@ -43,7 +57,7 @@ class _Readiness:
                 self._waiter = None
 
     def wake(self) -> None:
-        """Who waits goes on, ready or not."""
+        """Let `wait` return, whether the descriptor is ready or not."""
         waiter, self._waiter = self._waiter, None
         if waiter is not None:
             self._unwatch(self._descriptor)
@@ -52,7 +66,7 @@ class _Readiness:
 
 
 class DescriptorReader:
-    """The read end of a pipe, or a terminal.
+    """Reads a pipe or terminal when its consumer asks for data.
 
     Args:
         descriptor: becomes non-blocking; closed by `close`.
@@ -67,38 +81,34 @@ class DescriptorReader:
         os.set_blocking(descriptor, False)
 
     def finish(self) -> None:
-        """No more is expected: what is there now is still read, then the stream ends."""
+        """End the stream after the data that is in the pipe now; called when the process has exited."""
         self._is_last = True
         self._readiness.wake()
 
     def close(self) -> None:
-        """Let go of the descriptor; who waits is told the end."""
+        """Close the descriptor and end `chunks`."""
         if not self._is_closed:
             self._is_closed = True
             self._readiness.wake()
             os.close(self._descriptor)
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """What arrives, until the end of the stream."""
+        """Yield data as it arrives, at most READ_BYTES each, until the end of the stream. Raises OSError."""
         while not self._is_closed:
             try:
-                data = os.read(self._descriptor, READ_BYTES)
+                data = _read(self._descriptor, READ_BYTES)
             except BlockingIOError:
                 if self._is_last:
                     return
                 await self._readiness.wait()
                 continue
-            except OSError as error:
-                if error.errno == _END_OF_TERMINAL:
-                    return
-                raise
             if not data:
                 return
             yield data
 
 
 class DescriptorWriter:
-    """The write end of a pipe, or a terminal.
+    """Writes to a pipe or terminal, waiting while it is full.
 
     Args:
         descriptor: becomes non-blocking; closed by `close`.
@@ -108,30 +118,92 @@ class DescriptorWriter:
         self._descriptor = descriptor
         loop = asyncio.get_running_loop()
         self._readiness = _Readiness(descriptor, loop.add_writer, loop.remove_writer)
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._is_closed = False
         os.set_blocking(descriptor, False)
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing can be written any more."""
+        """Whether `close` was called, or the reader has closed its end."""
         return self._is_closed
 
     async def write(self, data: bytes) -> None:
-        """Write all of `data`, one caller after the other; what nobody will read any more is dropped."""
-        async with self._turn:
+        """Write all of `data`; concurrent writes are serialized. Data is dropped once the reader has closed its end."""
+        async with self._lock:
             rest = memoryview(data)
             while rest and not self._is_closed:
                 try:
                     rest = rest[os.write(self._descriptor, rest) :]
                 except BlockingIOError:
                     await self._readiness.wait()
-                except OSError:  # EPIPE, or EIO of a terminal: its reader has gone
+                except OSError:  # EPIPE, or EIO of a terminal: the reader has closed its end
                     self.close()
 
     def close(self) -> None:
-        """Let go of the descriptor; a write that waits ends."""
+        """Close the descriptor; a `write` that waits returns."""
         if not self._is_closed:
             self._is_closed = True
             self._readiness.wake()
             os.close(self._descriptor)
+
+
+class PipeReader:
+    """Reads a pipe or terminal as data arrives and passes it to `feed`; pauses while `is_full` returns True.
+
+    Args:
+        descriptor: becomes non-blocking; closed by `drain`, or at the end of the stream.
+        feed: takes data, at most PUSHED_BYTES each.
+        is_full: called after each `feed`. The owner of the consumer calls `resume` when there is room again.
+    """
+
+    def __init__(
+        self, descriptor: int, feed: Callable[[bytes], None], is_full: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._descriptor = descriptor
+        self._feed = feed
+        self._is_full = is_full
+        self._loop = asyncio.get_running_loop()
+        self._is_open = True
+        self._is_reading = False
+        os.set_blocking(descriptor, False)
+        self.resume()
+
+    def resume(self) -> None:
+        """Continue to read, unless the stream has ended."""
+        if self._is_open and not self._is_reading:
+            self._loop.add_reader(self._descriptor, self._readable)
+            self._is_reading = True
+
+    def drain(self) -> None:
+        """Pass on what is in the pipe, up to DRAIN_BYTES, and close it; called when the process has exited."""
+        left = DRAIN_BYTES
+        while self._is_open and left > 0 and (taken := self._take()):
+            left -= taken
+        self._close()
+
+    def _readable(self) -> None:
+        self._take()
+        if self._is_full():
+            self._pause()
+
+    def _take(self) -> int:
+        """Pass on one read; returns its size, 0 where there is no data now."""
+        data = b""
+        with contextlib.suppress(BlockingIOError):
+            data = _read(self._descriptor, PUSHED_BYTES)
+            if not data:
+                self._close()
+        if data:
+            self._feed(data)
+        return len(data)
+
+    def _pause(self) -> None:
+        if self._is_reading:
+            self._loop.remove_reader(self._descriptor)
+            self._is_reading = False
+
+    def _close(self) -> None:
+        if self._is_open:
+            self._pause()
+            os.close(self._descriptor)
+            self._is_open = False

@@ -1,6 +1,7 @@
-"""Waiting for the first of two things: somebody rings, or an instant comes.
+"""Waits until it is notified or until a deadline, whichever comes first.
 
-`pod_worker` and the stopping of containers wait with it; time is the clock's, so that tests run in virtual time.
+`pod_worker`, `simulated_pod` and `container_run` wait with it. Time is the clock's, so that
+tests run in virtual time.
 """
 
 import asyncio
@@ -8,33 +9,29 @@ import asyncio
 from podscaler.base.clock import NANOSECONDS, Clock
 
 
-class Alarm:
-    """An alarm that others `ring`.
-
-    Args:
-        clock: what measures the waiting.
-    """
+class Notification:
+    """A flag that `notify` sets and that `wait` clears. One task waits at a time."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._rung = asyncio.Event()
+        self._event = asyncio.Event()
 
-    def ring(self) -> None:
-        """Wake the waiter, or the next one."""
-        self._rung.set()
+    def notify(self) -> None:
+        """Wake the task that waits, or let the next `wait` return at once."""
+        self._event.set()
 
     async def wait(self, until_ns: int | None) -> None:
-        """Return when it rings, or rang since the last wait, or at `until_ns` of the wall clock (None: never)."""
+        """Return after `notify` was called, or at the instant `until_ns` of the wall clock (None: no deadline)."""
         if until_ns is None:
-            await self._rung.wait()
+            await self._event.wait()
         else:
             await self._wait_at_most((until_ns - self._clock.now_ns()) / NANOSECONDS)
-        self._rung.clear()
+        self._event.clear()
 
     async def _wait_at_most(self, delay_s: float) -> None:
-        if self._rung.is_set() or delay_s <= 0:
+        if self._event.is_set() or delay_s <= 0:
             return
-        waits = [asyncio.ensure_future(self._clock.sleep(delay_s)), asyncio.ensure_future(self._rung.wait())]
+        waits = [asyncio.ensure_future(self._clock.sleep(delay_s)), asyncio.ensure_future(self._event.wait())]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:

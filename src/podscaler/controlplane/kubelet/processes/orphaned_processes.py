@@ -1,20 +1,23 @@
-"""Ending processes that outlived their container, or the `up` that started them - and nobody else's.
+"""Kills processes that outlived their container, or the `up` that started them, and no others.
 
-`Sweeper` is asked after each end of a container: its process group is gone by then, but a process that made a session
-of its own is found by the mark in its environment. `kill_orphans` runs once, before a node starts pods.
+`OrphanKiller` is used after the exit of each container: its process group is dead by then, but a process that made a
+session of its own may be left. `kill_orphans` runs once, before a node starts pods.
 
-A mark is inherited, and can be copied, so it proves nothing alone. A process is ours if one of these holds:
+Processes are recognized by a mark in their environment (`process_identity`) and by recorded sessions. A mark is
+inherited, and can be copied, so it proves nothing alone. A process is ours if one of these holds:
 
 1. Its session is recorded (that of a container's main process or of a client's command), and the leader of the session
    still is the process that was recorded.
 2. It has the mark, and its session is recorded.
-3. It has the mark, no controlling terminal, and no session that a living process without the mark leads: a daemon that
-   left its session.
+3. It has the mark and no controlling terminal, and the leader of its session has exited or has the mark, too: a daemon
+   that left its session.
 
 So a shell in a terminal that we did not open is left alone, also one in tmux and one that was given a copy of a
-container's environment; and so are the processes with the mark that such a shell descends from (the server of tmux).
+container's environment; and so are the marked processes that such a shell descends from (the server of tmux).
 
-A process is killed by a pidfd, after its start was compared once more: a pid that was used again is never hit.
+A process is killed through a pidfd, after its start mark was compared once more: a reused pid is never killed.
+
+Source: credentials(7), pidfd_send_signal(2).
 """
 
 import asyncio
@@ -31,54 +34,53 @@ import psutil
 
 from podscaler.base.clock import Clock
 from podscaler.controlplane.kubelet.processes import process_identity, process_records
+from podscaler.controlplane.kubelet.processes.background import ThreadPool
 from podscaler.controlplane.kubelet.processes.process_identity import ProcessFacts
 from podscaler.controlplane.kubelet.processes.process_records import ProcessRecord
-from podscaler.controlplane.kubelet.processes.threads import Threads
 
 GONE_WITHIN_S: Final = 5.0
 SCAN_TRIES: Final = 3
 SCAN_RETRY_S: Final = 0.5
-_LOOK_AGAIN_S: Final = 0.02
-
+_RESCAN_S: Final = 0.02
 
 _log = logging.getLogger(__name__)
 
 
-class Sweeper:
-    """Kills what is left of ended containers; one look at the machine's processes serves all that ended meanwhile."""
+class OrphanKiller:
+    """Kills the processes that are left of exited containers; one scan serves all that exited since the scan before."""
 
-    def __init__(self, threads: Threads, clock: Clock) -> None:
+    def __init__(self, threads: ThreadPool, clock: Clock) -> None:
         self._threads = threads
         self._clock = clock
         self._sessions: dict[str, dict[int, ProcessRecord]] = {}
         self._waiting: dict[str, asyncio.Future[None]] = {}
-        self._round: asyncio.Task[None] | None = None
+        self._scanning: asyncio.Task[None] | None = None
 
-    def record(self, container_id: str, session: ProcessRecord) -> None:
-        """A session of the container: of its main process, or of a command that runs in it."""
-        self._sessions.setdefault(container_id, {})[session.pid] = session
+    def add_session(self, container_id: str, leader: ProcessRecord) -> None:
+        """Record a session of the container: of its main process, or of a command that runs in it."""
+        self._sessions.setdefault(container_id, {})[leader.pid] = leader
 
-    def forget(self, container_id: str, pid: int) -> None:
-        """The command that led this session has ended."""
+    def remove_session(self, container_id: str, pid: int) -> None:
+        """Remove the session of a command that has exited."""
         self._sessions.get(container_id, {}).pop(pid, None)
 
-    async def sweep(self, container_id: str) -> None:
-        """Return when nothing of this container is left, or the scan failed too often (which is logged).
+    async def kill_orphans_of(self, container_id: str) -> None:
+        """Return when no process of this container is left, or when the scan has failed SCAN_TRIES times (logged).
 
-        Raises what the scan for it raises besides OSError, and CancelledError when that scan is cancelled.
+        Raises what the scan raises other than OSError, and CancelledError if the scan is cancelled.
         """
         done = self._waiting.setdefault(container_id, asyncio.get_running_loop().create_future())
-        if self._round is None or self._round.done():
-            self._round = asyncio.get_running_loop().create_task(self._sweep_waiting())
+        if self._scanning is None or self._scanning.done():
+            self._scanning = asyncio.get_running_loop().create_task(self._scan_for_waiting())
         await asyncio.shield(done)
 
-    async def _sweep_waiting(self) -> None:
+    async def _scan_for_waiting(self) -> None:
         while self._waiting:
             batch, self._waiting = self._waiting, {}
-            sessions = [session for name in batch for session in self._sessions.pop(name, {}).values()]
+            sessions = tuple(session for name in batch for session in self._sessions.pop(name, {}).values())
             try:
-                await self._scan(Proof(process_identity.CONTAINER_VARIABLE, frozenset(batch), tuple(sessions)))
-            except Exception as error:  # a bug: it belongs to the callers of this scan, and must not end the loop
+                await self._scan(OwnershipCriteria(process_identity.CONTAINER_VARIABLE, frozenset(batch), sessions))
+            except Exception as error:  # a bug: raised to the callers of this scan; later scans go on
                 for done in batch.values():
                     done.set_exception(error)
             except BaseException:
@@ -90,13 +92,13 @@ class Sweeper:
                 for done in batch.values():
                     done.set_result(None)
 
-    async def _scan(self, proof: "Proof") -> None:
-        """Kill what is proven; a scan that fails with OSError (no descriptor is left) is repeated after a moment."""
+    async def _scan(self, criteria: "OwnershipCriteria") -> None:
+        """Kill the processes that are ours; a scan that fails with OSError (no descriptor left) is repeated."""
         for left in reversed(range(SCAN_TRIES)):
             try:
-                await self._threads.run(_kill_proven, proof)
+                await self._threads.run(_kill_owned, criteria)
             except OSError as error:
-                _log.warning("what ended containers left behind cannot be looked for: %s", error)
+                _log.warning("the scan for processes that exited containers left failed: %s", error)
                 if left:
                     await self._clock.sleep(SCAN_RETRY_S)
             else:
@@ -104,12 +106,12 @@ class Sweeper:
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
-    """What makes a process ours.
+class OwnershipCriteria:
+    """The marks and sessions by which a process is ours.
 
     Attributes:
-        variable, values: the mark: a variable of the environment that has one of these values.
-        sessions: the leaders of recorded sessions.
+        variable, values: the mark: an environment variable that has one of these values.
+        sessions: the leaders of the recorded sessions.
     """
 
     variable: str
@@ -117,18 +119,21 @@ class Proof:
     sessions: tuple[ProcessRecord, ...] = ()
 
 
-def _kill_proven(proof: Proof) -> int:
-    """Kill until a look finds nothing that is ours any more (children may be born meanwhile); returns how many."""
+def _kill_owned(criteria: OwnershipCriteria) -> int:
+    """Kill until a scan finds no process that is ours (processes may fork meanwhile), at most GONE_WITHIN_S seconds.
+
+    Returns how many were killed. Blocks. Raises OSError.
+    """
     killed = set()
     deadline = time.monotonic() + GONE_WITHIN_S
     while time.monotonic() < deadline:
-        ours, foreign = _told_apart(proof)
+        ours, foreign = _classify(criteria)
         if not ours:
             if foreign:
-                _log.warning("processes with our mark in sessions of others are left alone: %s", _pids(foreign))
+                _log.warning("processes with our mark in sessions of others are not killed: %s", _pids(foreign))
             break
         killed |= {process.start_mark + str(process.pid) for process in ours if kill(process)}
-        time.sleep(_LOOK_AGAIN_S)
+        time.sleep(_RESCAN_S)
     return len(killed)
 
 
@@ -136,18 +141,18 @@ def _pids(processes: Iterable[ProcessFacts]) -> str:
     return ", ".join(str(process.pid) for process in processes)
 
 
-def _told_apart(proof: Proof) -> tuple[list[ProcessFacts], list[ProcessFacts]]:
-    """The processes that are ours, and those that have the mark only (see the module)."""
-    marked = _known(process_identity.marked_processes(proof.variable, proof.values))
-    leaders = {s.pid for s in proof.sessions if process_identity.start_mark(s.pid) == s.start_mark}
-    members = _known(pid for pid in psutil.pids() if _session(pid) in leaders) if leaders else {}
-    foreign = _foreign(marked, recorded={session.pid for session in proof.sessions})
+def _classify(criteria: OwnershipCriteria) -> tuple[list[ProcessFacts], list[ProcessFacts]]:
+    """The processes that are ours, and those that have the mark but are not (see the module)."""
+    marked = _facts(process_identity.marked_processes(criteria.variable, criteria.values))
+    leaders = {s.pid for s in criteria.sessions if process_identity.start_mark(s.pid) == s.start_mark}
+    members = _facts(pid for pid in psutil.pids() if _session(pid) in leaders) if leaders else {}
+    foreign = _foreign(marked, recorded={session.pid for session in criteria.sessions})
     ours = {pid: process for pid, process in marked.items() if pid not in foreign} | members
     ours.pop(os.getpid(), None)
     return list(ours.values()), [marked[pid] for pid in sorted(foreign - set(members))]
 
 
-def _known(pids: Iterable[int]) -> dict[int, ProcessFacts]:
+def _facts(pids: Iterable[int]) -> dict[int, ProcessFacts]:
     return {pid: found for pid in pids if (found := process_identity.facts(pid)) is not None}
 
 
@@ -159,7 +164,7 @@ def _session(pid: int) -> int:
 
 
 def _foreign(marked: Mapping[int, ProcessFacts], recorded: set[int]) -> set[int]:
-    """The pids of `marked` that somebody else started: neither rule 2 nor rule 3 holds."""
+    """The pids of `marked` for which neither rule 2 nor rule 3 holds, and their marked ancestors."""
     foreign = {
         pid
         for pid, process in marked.items()
@@ -174,12 +179,12 @@ def _foreign(marked: Mapping[int, ProcessFacts], recorded: set[int]) -> set[int]
 
 
 def _is_led_by_another(process: ProcessFacts, marked: Mapping[int, ProcessFacts]) -> bool:
-    """Whether a living process without the mark leads its session."""
+    """Whether a running process without the mark leads its session."""
     return process.session not in marked and process_identity.facts(process.session) is not None
 
 
 def kill(process: ProcessFacts) -> bool:
-    """Send SIGKILL to exactly this process; returns whether that was possible. Raises OSError (no descriptor left)."""
+    """Send SIGKILL to exactly this process; returns whether it was sent. Raises OSError (no descriptor left)."""
     try:
         descriptor = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else None
     except ProcessLookupError:
@@ -203,10 +208,10 @@ def kill_orphans(records: Path, instance: str) -> int:
     """Kill the processes that an earlier `up` of this data directory left; returns how many. Blocks. Raises OSError.
 
     Args:
-        records: the folder of `process_records`, emptied afterwards.
-        instance: the mark of this data directory.
+        records: the directory of `process_records`, emptied afterwards.
+        instance: the id of this data directory, which is the mark.
     """
     sessions = tuple(process_records.read_all(records))
-    killed = _kill_proven(Proof(process_identity.INSTANCE_VARIABLE, frozenset((instance,)), sessions))
+    killed = _kill_owned(OwnershipCriteria(process_identity.INSTANCE_VARIABLE, frozenset((instance,)), sessions))
     process_records.clear(records)
     return killed

@@ -1,18 +1,18 @@
-"""Where the node keeps its files, below the data directory of `up`.
+"""The paths of the node's files, below its data directory.
 
-    instance                        the random id that marks our processes
+    instance                        the random id of the data directory, the mark of our processes
     node                            the node's name
-    block                           the number of the last address block
-    processes/CONTAINER_ID          the pid of a running container, and what proves that it is still that process
-    programs/                       what the image busybox has and the machine may lack
-    pods/UID/volumes/VOLUME/        contents of volumes
-    pods/UID/work/CONTAINER/        the folder that a container starts in
+    processes/CONTAINER_ID          the record of a container's main process (`process_records`)
+    programs/                       programs of the image busybox (`images`)
+    pods/UID/volumes/VOLUME/        the content of a volume
+    pods/UID/work/CONTAINER/        the working directory of a container
     pods/UID/names/CONTAINER/       its resolv.conf and hosts file
-    pods/UID/logs/CONTAINER/N.log   what its N-th start printed (N.log.1: before that)
+    pods/UID/roots/CONTAINER/       an empty directory, on which the launcher builds the container's root
+    pods/UID/logs/CONTAINER/N.log   the log of its N-th restart (N.log.1: the older part)
 
-Everything is for the owner alone (0700), as logs and volumes hold secrets. Names are uids and DNS labels, which the API
-server has validated; one that is no name of a file all the same is an UnsafeName. Paths within volumes, which are
-longer, are joined by `volume_files` and `beneath`.
+Only the owner may read them (0700), as logs and volumes hold secrets. Names are uids and DNS labels, which the API
+server has validated; a name that is not that of one directory entry is an UnsafeName. Paths within volumes are joined
+by `volume_files` and `openat2`.
 """
 
 from dataclasses import dataclass
@@ -22,19 +22,19 @@ from podscaler.base.errors import PodscalerError
 
 
 class UnsafeName(PodscalerError):
-    """A name of a pod, container or volume that would lead to another folder."""
+    """A name of a pod, container or volume that is not the name of one directory entry."""
 
 
 def below(folder: Path, name: str) -> Path:
-    """The entry `name` of `folder`. Raises UnsafeName for what is no name of one entry."""
+    """The path of the entry `name` of `folder`. Raises UnsafeName."""
     if name in ("", ".", "..") or "/" in name or "\0" in name:
-        raise UnsafeName(f"{name!r} is no name of a file")
+        raise UnsafeName(f"{name!r} is not a file name")
     return folder / name
 
 
 @dataclass(frozen=True, slots=True)
 class NodePaths:
-    """The places below `root` (`<data dir>/node`)."""
+    """The paths below `root`, which is `KubeletSettings.data_dir`."""
 
     root: Path
 
@@ -49,27 +49,22 @@ class NodePaths:
         return self.root / "node"
 
     @property
-    def block(self) -> Path:
-        """File with the number of the last address block."""
-        return self.root / "block"
-
-    @property
     def processes(self) -> Path:
-        """Folder of the records of running containers."""
+        """Directory of process records."""
         return self.root / "processes"
 
     @property
     def programs(self) -> Path:
-        """Folder of programs that images bring."""
+        """Directory of the programs of images."""
         return self.root / "programs"
 
     @property
     def pods(self) -> Path:
-        """Folder with one folder for each pod, named by its uid."""
+        """Directory with one directory for each pod, named by its uid."""
         return self.root / "pods"
 
     def pod(self, uid: str) -> Path:
-        """Everything of one pod. Raises UnsafeName, as all that follow."""
+        """The directory of a pod. Raises UnsafeName, as do the methods below."""
         return below(self.pods, uid)
 
     def volume(self, uid: str, name: str) -> Path:
@@ -77,26 +72,26 @@ class NodePaths:
         return below(self.pod(uid) / "volumes", name)
 
     def work(self, uid: str, container: str) -> Path:
-        """The folder that a container starts in."""
+        """The working directory of a container."""
         return below(self.pod(uid) / "work", container)
 
     def names(self, uid: str, container: str) -> Path:
-        """The files by which a container finds names."""
+        """The directory of a container's resolv.conf and hosts file."""
         return below(self.pod(uid) / "names", container)
 
     def scratch(self, uid: str, container: str) -> Path:
-        """An empty folder on which the launcher builds a root for the container."""
+        """An empty directory on which the launcher builds the container's root."""
         return below(self.pod(uid) / "roots", container)
 
     def logs(self, uid: str, container: str) -> Path:
-        """Folder of a container's logs."""
+        """Directory of a container's logs."""
         return below(self.pod(uid) / "logs", container)
 
     def log(self, uid: str, container: str, start_number: int) -> Path:
-        """The log of the container's start with this number (its restart count then)."""
+        """The log of the container's start with this number, which is its restart count then."""
         return self.logs(uid, container) / f"{start_number}.log"
 
     def make(self) -> None:
-        """Make the folders that every node has."""
+        """Make the directories that every node has. Blocks. Raises OSError."""
         for folder in (self.root, self.processes, self.pods):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,6 +1,8 @@
-"""What proves that a pid still is the process that it was.
+"""Identifies processes by pid and start time, and by marks in their environment.
 
-`process_records` and `orphaned_processes` use it: a pid alone is not enough to kill, as pids are used again.
+`process_records` and `orphaned_processes` use it: a pid alone does not identify a process, as pids are reused.
+
+Source: proc_pid_stat(5), proc_pid_environ(5).
 """
 
 import functools
@@ -16,18 +18,18 @@ CONTAINER_VARIABLE: Final = "PODSCALER_CONTAINER_ID"
 """Marks in the environment of every process that a container started, unless it cleared its environment."""
 
 _PARENT_FIELD, _SESSION_FIELD, _TERMINAL_FIELD, _START_TICKS_FIELD = 1, 3, 4, 19
-"""Of /proc/PID/stat, counted after the program's name (fields 4, 6, 7 and 22 of proc(5))."""
+"""Indices in /proc/PID/stat after the program's name: fields 4, 6, 7 and 22 of proc_pid_stat(5)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessFacts:
-    """A process that lives.
+    """A running process.
 
     Attributes:
         parent: the pid of its parent.
-        session: the id of its session, which is the pid of the session's leader, living or not.
+        session: the id of its session, which is the pid of the session's leader, even if that has exited.
         has_terminal: whether it has a controlling terminal.
-        start_mark: a text that no other process of this pid will have.
+        start_mark: boot id and start time; no other process with this pid has the same.
     """
 
     pid: int
@@ -38,7 +40,7 @@ class ProcessFacts:
 
 
 def facts(pid: int) -> ProcessFacts | None:
-    """What is known of a process, None where there is no such process (a zombie is none)."""
+    """The facts of a process; None if there is no such process, or it is a zombie."""
     if not os.path.exists("/proc/self/stat"):
         return _portable_facts(pid)
     try:
@@ -58,7 +60,7 @@ def facts(pid: int) -> ProcessFacts | None:
 
 
 def start_mark(pid: int) -> str | None:
-    """A text that no other process of this pid will have, None where there is no such process."""
+    """The start mark of a process, None if there is no such process."""
     found = facts(pid)
     return None if found is None else found.start_mark
 
@@ -82,21 +84,14 @@ def _portable_facts(pid: int) -> ProcessFacts | None:
         return None
 
 
-def marked_processes(variable: str, values: frozenset[str]) -> dict[int, str]:
-    """The processes whose environment has `variable` with one of `values`: pid -> value. One look at each process."""
-    found = {}
-    head = f"{variable}=".encode()
-    wanted = {head + value.encode(): value for value in values}
-    for pid in psutil.pids():
-        for entry in _environment(pid):
-            if entry in wanted:
-                found[pid] = wanted[entry]
-    found.pop(os.getpid(), None)
-    return found
+def marked_processes(variable: str, values: frozenset[str]) -> set[int]:
+    """The pids of other processes whose environment has `variable` with one of `values`. Blocks."""
+    marks = {f"{variable}={value}".encode() for value in values}
+    return {pid for pid in psutil.pids() if pid != os.getpid() and not marks.isdisjoint(_environment(pid))}
 
 
 def _environment(pid: int) -> list[bytes]:
-    """The environment of a process; empty where it may not be read."""
+    """The environment of a process as NAME=VALUE; empty where it may not be read, or the process has exited."""
     if os.path.exists("/proc/self/environ"):
         try:
             return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")

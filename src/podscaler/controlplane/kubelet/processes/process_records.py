@@ -1,7 +1,7 @@
-"""Notes on disk of the processes that containers run as, by which the next `up` finds what this one left behind.
+"""Records on disk of the main processes of containers, by which the next `up` finds orphaned processes of this one.
 
-`container_process` writes a note when a process starts and removes it when it has ended; `orphaned_processes` reads
-them after `up` was killed. All functions block: they are called in threads.
+`container_process` writes a record when a process starts and removes it after its exit; `orphaned_processes` reads the
+records when `up` starts. All functions block and are called in threads.
 """
 
 import json
@@ -14,44 +14,44 @@ from podscaler.controlplane.kubelet.processes import process_identity
 
 @dataclass(frozen=True, slots=True)
 class ProcessRecord:
-    """One note: the process `pid` was ours while `start_mark` is true of it."""
+    """The process that had this pid and this start mark (`process_identity`) was started by us."""
 
     pid: int
     start_mark: str
 
 
-def record(pid: int) -> ProcessRecord | None:
-    """The note of a process, None where it has ended already."""
+def record_of(pid: int) -> ProcessRecord | None:
+    """The record of a running process, None if it has exited."""
     mark = process_identity.start_mark(pid)
     return None if mark is None else ProcessRecord(pid, mark)
 
 
-def write(folder: Path, container_id: str, noted: ProcessRecord) -> None:
-    """Note that the container runs as this process. Raises OSError."""
+def write(folder: Path, container_id: str, record: ProcessRecord) -> None:
+    """Write the record of the container's main process. Raises OSError."""
     path = folder / container_id
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with open(descriptor, "w", encoding="ascii") as file:
-        json.dump({"pid": noted.pid, "startMark": noted.start_mark}, file)
+        json.dump({"pid": record.pid, "startMark": record.start_mark}, file)
 
 
 def remove(folder: Path, container_id: str) -> None:
-    """The container's process has ended."""
+    """Remove the container's record, if there is one. Raises OSError."""
     (folder / container_id).unlink(missing_ok=True)
 
 
 def read_all(folder: Path) -> list[ProcessRecord]:
-    """All notes that can be read; one that was cut by a crash is skipped (the environment's mark finds its process)."""
+    """All records that can be parsed. One that a crash has truncated is skipped: the mark identifies its process."""
     found = []
     for path in folder.iterdir():
         try:
-            note = json.loads(path.read_bytes())
-            found.append(ProcessRecord(int(note["pid"]), str(note["startMark"])))
+            record = json.loads(path.read_bytes())
+            found.append(ProcessRecord(int(record["pid"]), str(record["startMark"])))
         except (ValueError, KeyError, TypeError):
             continue
     return found
 
 
 def clear(folder: Path) -> None:
-    """Forget all notes."""
+    """Remove all records. Raises OSError."""
     for path in folder.iterdir():
         path.unlink(missing_ok=True)

@@ -1,11 +1,13 @@
-"""Starting a process in a session of its own, and seeing it end.
+"""Starts processes, each in a session of its own, and reports when they exit.
 
-`container_process`, `exec_process` and `exec_session` use it. Processes are started in a thread without a shell and
-without code between fork and exec. Ends are seen by a pidfd on the event loop (Linux) or by a waiting thread
-(elsewhere).
+`container_process`, `exec_check` and `exec_session` use it. Processes are started in a thread, without a shell and
+without Python code between fork and exec. The exit is reported by a pidfd on the event loop (Linux) or by a thread
+that waits (other systems).
 
-Invariant: a process is reaped here and nowhere else, and its process group is killed before that: as long as the
-leader is a zombie, nobody else can be given its group's id.
+Invariant: a process is reaped here and nowhere else, and its process group is killed before that: the id of a process
+group is not reused while its leader is a zombie.
+
+Source: setsid(2), pidfd_open(2), waitid(2).
 """
 
 import asyncio
@@ -21,33 +23,34 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, Final
 
-from podscaler.controlplane.kubelet.processes.threads import Threads
+from podscaler.controlplane.kubelet.processes.background import ThreadPool
+from podscaler.controlplane.kubelet.processes.streams import Descriptors
 
 UMASK: Final = 0o022
-"""What containers begin with everywhere, whatever `up` has for its own files."""
+"""The umask of containers, as in container runtimes, whatever `up` uses for its own files."""
 
 LAUNCH_REPORT_S: Final = 10.0
-"""How long the launcher (`launcher.py`) may take to set up mounts before it is given up."""
+"""How long the launcher (`launcher.py`) may take to set up mounts before it is killed."""
 
 
 class StartFailure(Exception):
-    """The process could not be started; the text is a sentence for the container's status."""
+    """The process could not be started; the text is the message for the container's status."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessSpec:
-    """What to start.
+    """The program of a process, its environment and its user.
 
     Attributes:
         argv: the program (a path, or a name to look up in PATH of `env`) and its arguments; not empty.
         cwd: an existing directory.
         user, group: numeric ids to change to; None keeps those of `up`.
         groups: supplementary groups, used where `user` is set.
-        plan: not empty where argv starts the launcher, which is given two more arguments: descriptors of a file with
-            this plan, and of a pipe on which it says what went wrong before it became the program. It changes user,
-            directory and environment itself.
-        adopt: takes (and closes) the listener of the filter that the launcher installs, with a `plan` only: called on
-            the event loop by `start`, in the caller's thread by `run_to_end`.
+        plan: not empty where argv starts the launcher, which gets two more arguments: descriptors of a file with this
+            plan, and of a pipe to which it writes an error that occurs before it executes the program. The launcher
+            changes user, directory and environment itself.
+        adopt: takes (and closes) the listener of the seccomp filter that the launcher installs, with a `plan` only:
+            called on the event loop by `start`, in the caller's thread by `run_to_end`.
     """
 
     argv: tuple[str, ...]
@@ -66,7 +69,7 @@ class Process:
 
     Attributes:
         pid: also the id of its session and process group.
-        exited: its return code (minus the signal's number where a signal ended it), once it has ended.
+        exited: its return code, once it has exited; minus N where signal N ended it.
     """
 
     pid: int
@@ -74,50 +77,38 @@ class Process:
     exited: "asyncio.Future[int]"
 
     def signal_group(self, number: int) -> None:
-        """Send a signal to the whole process group; nothing happens once it has ended."""
+        """Send a signal to the whole process group; does nothing once the process has exited."""
         if not self.exited.done():
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, number)
 
 
-@dataclass(frozen=True, slots=True)
-class Descriptors:
-    """What a process gets as its standard streams."""
-
-    stdin: int
-    stdout: int
-    stderr: int
-
-
-async def start(
-    spec: ProcessSpec, threads: Threads, *, stdout: int, stderr: int, stdin: int = subprocess.DEVNULL
-) -> Process:
-    """Start `spec` with the descriptors given (which stay the caller's to close). Raises StartFailure."""
-    popen, listener = await threads.run(_popen, spec, Descriptors(stdin, stdout, stderr))
+async def start(spec: ProcessSpec, threads: ThreadPool, streams: Descriptors) -> Process:
+    """Start `spec` with standard streams, whose descriptors the caller closes. Raises StartFailure."""
+    popen, listener = await threads.run(_popen, spec, streams)
     loop = asyncio.get_running_loop()
     process = Process(popen.pid, popen, loop.create_future())
     try:
         if listener is not None and spec.adopt is not None:
             spec.adopt(listener)
         _watch(process, loop)
-    except OSError as error:  # no descriptor left: a process whose end nobody would see must not run
+    except OSError as error:  # no descriptor left: a process whose exit is not reported must not run
         process.signal_group(signal.SIGKILL)
         await threads.run(popen.wait)
-        raise StartFailure(f"its end cannot be watched: {error.strerror}") from error
+        raise StartFailure(f"its exit cannot be watched: {error.strerror}") from error
     return process
 
 
 def run_to_end(spec: ProcessSpec) -> int:
-    """Start `spec` with its output thrown away, and wait; returns its return code. Blocks. Raises StartFailure."""
-    nothing = Descriptors(subprocess.DEVNULL, subprocess.DEVNULL, subprocess.DEVNULL)
-    popen, listener = _popen(spec, nothing)
+    """Start `spec` without input and output and wait; returns its return code. Blocks. Raises StartFailure."""
+    popen, listener = _popen(spec, Descriptors())
     if listener is not None and spec.adopt is not None:
         spec.adopt(listener)
     return popen.wait()
 
 
 _Started = tuple["subprocess.Popen[bytes]", int | None]
-"""A process, and the listener of its filter if it has one."""
+"""A process, and the listener of its seccomp filter, None without one."""
 
 
 def _popen(spec: ProcessSpec, given: Descriptors) -> _Started:
@@ -131,7 +122,7 @@ def _popen(spec: ProcessSpec, given: Descriptors) -> _Started:
     try:
         popen = _spawn(spec.argv, spec, given, **identity)
     except (OSError, ValueError) as error:
-        raise StartFailure(_explanation(spec, error)) from error
+        raise StartFailure(_message(spec, error)) from error
     return popen, None
 
 
@@ -150,7 +141,7 @@ def _spawn(argv: Sequence[str], spec: ProcessSpec, given: Descriptors, **more: A
     )
 
 
-def _explanation(spec: ProcessSpec, error: OSError | ValueError) -> str:
+def _message(spec: ProcessSpec, error: OSError | ValueError) -> str:
     program = spec.argv[0]
     if isinstance(error, FileNotFoundError) and error.filename == spec.cwd:
         return f'the working directory "{spec.cwd}" does not exist on this machine'
@@ -162,7 +153,7 @@ def _explanation(spec: ProcessSpec, error: OSError | ValueError) -> str:
 
 
 def _popen_trapped(spec: ProcessSpec, given: Descriptors) -> _Started:
-    """Start the launcher with a filter; the filter's listener has come through the socket when this returns."""
+    """Start the launcher with a seccomp filter; returns once the filter's listener was received from it."""
     ours, theirs = socket.socketpair()
     with ours:
         with theirs:
@@ -181,9 +172,9 @@ def _popen_trapped(spec: ProcessSpec, given: Descriptors) -> _Started:
 
 
 def _popen_reporting(spec: ProcessSpec, given: Descriptors, *more: int) -> "subprocess.Popen[bytes]":
-    """Start the launcher and wait until it has become the program: its end of the pipe closes by itself then.
+    """Start the launcher and wait until it has executed the program, which closes its end of the pipe.
 
-    `more` are further descriptors that it is given, as arguments too.
+    `more` are further descriptors that the launcher inherits and gets as arguments.
     """
     reader, writer = os.pipe()
     try:
@@ -192,20 +183,20 @@ def _popen_reporting(spec: ProcessSpec, given: Descriptors, *more: int) -> "subp
                 passed = (plan.fileno(), writer, *more)
                 popen = _spawn((*spec.argv, *map(str, passed)), spec, given, pass_fds=passed)
         except (OSError, ValueError) as error:
-            raise StartFailure(_explanation(spec, error)) from error
+            raise StartFailure(_message(spec, error)) from error
         finally:
             os.close(writer)
-        fault = _report(popen, reader)
+        failure = _report(popen, reader)
     finally:
         os.close(reader)
-    if fault:
+    if failure:
         popen.wait()
-        raise StartFailure(fault.decode("utf-8", "replace"))
+        raise StartFailure(failure.decode("utf-8", "replace"))
     return popen
 
 
 def _plan_file(plan: bytes) -> IO[bytes]:
-    """A nameless file that holds `plan`, as others can read a process' arguments, whose size is limited, too."""
+    """An anonymous file that holds `plan`: arguments are limited in size, and other users can read them."""
     if hasattr(os, "memfd_create"):
         file: IO[bytes] = os.fdopen(os.memfd_create("podscaler-plan"), "w+b")
     else:
@@ -216,6 +207,7 @@ def _plan_file(plan: bytes) -> IO[bytes]:
 
 
 def _report(popen: "subprocess.Popen[bytes]", reader: int) -> bytes:
+    """The error that the launcher reports; empty where it has executed the program."""
     poller = select.poll()
     poller.register(reader, select.POLLIN)
     if not poller.poll(LAUNCH_REPORT_S * 1000):
@@ -246,10 +238,10 @@ def _reap(process: Process) -> None:
 
 
 def _wait_in_thread(process: Process, loop: asyncio.AbstractEventLoop) -> None:
-    """Wait for the end, without reaping where that is possible, then reap on the loop."""
+    """Wait for the exit, without reaping where that is possible, then reap on the event loop."""
     if hasattr(os, "waitid"):
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    else:  # macOS before Python 3.13: for a moment somebody else could be given the group's id
+    else:  # macOS before Python 3.13: the group's id could be reused before the group is killed
         process.popen.wait()
-    with contextlib.suppress(RuntimeError):  # the loop is closed: `up` itself has ended
+    with contextlib.suppress(RuntimeError):  # the event loop is closed: `up` itself has ended
         loop.call_soon_threadsafe(_reap, process)

@@ -1,4 +1,4 @@
-"""What the user of the node decides; `cli` fills it in from flags, tests with small numbers."""
+"""Settings of the node, set by `cli` from flags."""
 
 import os
 from dataclasses import dataclass, field
@@ -8,19 +8,19 @@ DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True, slots=True)
-class RuntimeSettings:
+class KubeletSettings:
     """Settings of the node.
 
     Attributes:
-        data_dir: where the node keeps its files; the folder of `up`'s store is a good parent.
-        node_name: empty for this machine's name.
-        search_path: PATH of containers, by default that of `up`: the machine is the image.
-        log_max_bytes: of one log file; a container has two, and two more for its start before.
-        stop_grace_s: how long containers may take to end when the node stops, if their own grace is not shorter.
-        heartbeat_s: how often the node's Lease is renewed.
-        max_pods: what the Node says it can run.
-        nameserver: the address at which the control plane answers for names of Services, empty where it does not.
-        labels: of the Node, besides those that every node has.
+        data_dir: the directory of the node's files.
+        node_name: empty for the name of the last run, or the host name.
+        search_path: PATH of containers, by default that of `up`.
+        log_max_bytes: the size of a log file; a container has two for its present start and two for the one before.
+        stop_grace_s: the grace period of containers when the node stops, if their own is not shorter.
+        heartbeat_s: the seconds between renewals of the node's Lease.
+        max_pods: the capacity `pods` of the Node.
+        nameserver: the address of the control plane's DNS server, empty where it has none.
+        labels: labels of the Node, besides those that every node has.
     """
 
     data_dir: Path

@@ -1,5 +1,4 @@
-"""Programs of the built-in images; each runs as a process of its own.
+"""Programs of the built-in images; each module is one program, which runs as a process of its own.
 
-Reading order: Each module is one program.
 May import: the standard library.
 """

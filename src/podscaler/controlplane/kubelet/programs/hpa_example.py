@@ -1,10 +1,10 @@
-"""The image `hpa-example`: a web server that burns CPU for each request and answers `OK!`.
+"""The image `hpa-example`: a web server that uses CPU time for each request and responds with `OK!`.
 
-Run as a pod's process, on its own: the standard library only. Every request, whatever its path, sums a million square
-roots, as the image of the same name does, so that a request costs some 50 ms of one core. On SIGTERM it goes on
-accepting for half a second (connections that were already on their way), finishes what it has, and ends.
+It runs as a process of a pod and imports the standard library only. Every request, whatever its path, sums a million
+square roots, as in the image of that name, which takes some 50 ms of one core. On SIGTERM the server accepts
+connections for another half second, completes the requests that it has, and exits.
 
-Environment: POD_IP (address to listen on), PORT (default 80), ITERATIONS (square roots for each request).
+Environment: POD_IP (the address to listen on), PORT (default 80), ITERATIONS (square roots for each request).
 """
 
 import os
@@ -19,7 +19,7 @@ KEEP_ALIVE_S = 60
 
 
 def burn(iterations: int) -> float:
-    """A sum that takes time: `iterations` square roots."""
+    """Use CPU time; returns the sum of `iterations` square roots."""
     x = 0.0001
     for _ in range(iterations):
         x += sqrt(x)
@@ -27,7 +27,7 @@ def burn(iterations: int) -> float:
 
 
 class LoadHandler(BaseHTTPRequestHandler):
-    """Answers every GET and HEAD with `OK!` after burning CPU."""
+    """Responds to every GET, HEAD and POST with `OK!` after using CPU time."""
 
     protocol_version = "HTTP/1.1"
     server_version = "hpa-example"
@@ -38,12 +38,12 @@ class LoadHandler(BaseHTTPRequestHandler):
     lock = threading.Lock()
 
     def do_GET(self) -> None:
-        """Burn, then answer."""
+        """Use CPU time, then respond."""
         with LoadHandler.lock:
             LoadHandler.busy += 1
         try:
             burn(self.iterations)
-            self.answer(b"OK!")
+            self.respond(b"OK!")
         finally:
             with LoadHandler.lock:
                 LoadHandler.busy -= 1
@@ -51,8 +51,8 @@ class LoadHandler(BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815 - the name that http.server looks for
     do_POST = do_GET  # noqa: N815 - the name that http.server looks for
 
-    def answer(self, body: bytes) -> None:
-        """Send 200 with `body`; close the connection once the server is ending."""
+    def respond(self, body: bytes) -> None:
+        """Send 200 with `body`; close the connection if the server is stopping."""
         self.send_response(200)
         self.send_header("Content-Type", "text/html; charset=UTF-8")
         self.send_header("Content-Length", str(len(body)))
@@ -64,19 +64,19 @@ class LoadHandler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """One line a request, as a web server's access log."""
+        """Print one line for each request, as in a web server's access log."""
         print(f'{self.client_address[0]} "{self.requestline}" {code} {size}', flush=True)
 
 
 class ExampleServer(ThreadingHTTPServer):
-    """A thread a connection; idle keep-alive connections do not hold up the end."""
+    """A server with a thread for each connection; idle keep-alive connections do not delay the exit."""
 
     daemon_threads = True
     request_queue_size = 128
 
 
 def drain(server: ExampleServer) -> None:
-    """Finish what is under way, then make `serve_forever` return."""
+    """Complete the requests in progress, then make `serve_forever` return."""
     LoadHandler.draining.set()
     pause = threading.Event()
     pause.wait(LAME_DUCK_S)
@@ -86,7 +86,7 @@ def drain(server: ExampleServer) -> None:
 
 
 def main() -> int:
-    """Serve until SIGTERM; exit status 1 where the address cannot be had."""
+    """Serve until SIGTERM; returns the exit status, 1 if the address cannot be bound."""
     LoadHandler.iterations = int(os.environ.get("ITERATIONS", LoadHandler.iterations))
     address = (os.environ.get("POD_IP", "127.0.0.1"), int(os.environ.get("PORT", "80")))
     try:

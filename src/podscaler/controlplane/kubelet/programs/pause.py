@@ -1,4 +1,4 @@
-"""The image `pause`: does nothing until it is told to end."""
+"""The image `pause`: waits for SIGTERM or SIGINT, and exits."""
 
 import signal
 

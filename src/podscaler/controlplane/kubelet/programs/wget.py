@@ -1,8 +1,8 @@
-"""`wget` for the image `busybox` on machines that have none: fetches URLs, with busybox' options and words.
+"""The program `wget` of the image `busybox`, for machines without one: fetches URLs, as busybox does.
 
-Run as a program of a pod, on its own: the standard library only. What is fetched goes to a file with the name at the
-end of the URL, or to that of `-O` (`-` is standard output). `-q` says nothing, `-T` is a timeout in seconds; `-S` and
-`-c` are taken and not followed. Exit status 1 where a URL cannot be fetched.
+It runs as a process of a pod and imports the standard library only. The content goes to a file named after the end of
+the URL, or to that of `-O` (`-` is standard output). `-T` is a timeout in seconds; `-q`, `-S` and `-c` are accepted and
+have no effect. The exit status is 1 if a URL cannot be fetched.
 
 Source: busybox' usage text of wget.
 """
@@ -19,27 +19,31 @@ TIMEOUT_S = 900.0
 
 
 def fetch(url: str, options: dict[str, str]) -> None:
-    """Fetch one URL. Raises OSError."""
+    """Fetch one URL. Raises OSError.
+
+    Args:
+        options: option -> argument, as from getopt.
+    """
     if not url.startswith(("http://", "https://")):
         raise OSError(f"not an http url: {url}")
     data = options["--post-data"].encode() if "--post-data" in options else None
-    request = urllib.request.Request(url, data=data)  # noqa: S310  its scheme was looked at
+    request = urllib.request.Request(url, data=data)  # noqa: S310  its scheme was checked
     if "--header" in options:
         name, _, value = options["--header"].partition(":")
         request.add_header(name, value.strip())
     timeout_s = float(options.get("-T", TIMEOUT_S))
-    with urllib.request.urlopen(request, timeout=timeout_s) as answer:  # noqa: S310  as above
+    with urllib.request.urlopen(request, timeout=timeout_s) as response:  # noqa: S310  as above
         target = options.get("-O") or urlsplit(url).path.rpartition("/")[2] or "index.html"
         if target == "-":
-            shutil.copyfileobj(answer, sys.stdout.buffer)
+            shutil.copyfileobj(response, sys.stdout.buffer)
             sys.stdout.buffer.flush()
             return
         with open(target, "wb") as file:
-            shutil.copyfileobj(answer, file)
+            shutil.copyfileobj(response, file)
 
 
-def said(url: str, error: OSError) -> str:
-    """What went wrong, in busybox' words."""
+def error_message(url: str, error: OSError) -> str:
+    """The message of an error, in busybox' words."""
     if isinstance(error, urllib.error.HTTPError):
         return f"server returned error: HTTP/1.1 {error.code} {error.reason}"
     if not error.errno and not isinstance(error, urllib.error.URLError):
@@ -53,7 +57,7 @@ def said(url: str, error: OSError) -> str:
 
 
 def main() -> int:
-    """Fetch what the command line names; the exit status."""
+    """Fetch the URLs of the command line; returns the exit status."""
     try:
         given, urls = getopt.gnu_getopt(sys.argv[1:], "qScO:T:", ["header=", "post-data=", "quiet"])
     except getopt.GetoptError as error:
@@ -67,7 +71,7 @@ def main() -> int:
         try:
             fetch(full, dict(given))
         except OSError as error:
-            print(f"wget: {said(full, error)}", file=sys.stderr)
+            print(f"wget: {error_message(full, error)}", file=sys.stderr)
             return 1
     return 0
 

@@ -1,5 +1,6 @@
-"""Volumes of pods: files of ConfigMaps, Secrets and tokens, and the environment of containers.
+"""Volumes and environment of containers: what they get from ConfigMaps, Secrets, tokens, Services and their pod.
 
-Reading order: `volumes` makes them; `volume_files` has their content.
+Entry points: `volumes.prepare`, `volumes.mounts`, `environment.environment`.
+Reading order: `references` (single values); `environment`; `volume_files` (files as data); `volumes` (on disk).
 May import: `controlplane.kubelet.launching` and below.
 """

@@ -1,21 +1,36 @@
-"""The environment of a container: what its spec says, on top of what every container has.
+"""The environment variables of a container, and $(NAME) references to them in commands, arguments and values.
 
-Called when a container starts. Pure but for lookups in the registry's memory. In order, later ones win:
+`container_setup` calls `environment` at each start of a container. Pure, except for lookups in the registry's memory.
+Later variables win:
 
-1. PATH, HOSTNAME, HOME, POD_IP and the image's own variables;
+1. PATH, HOSTNAME, HOME, POD_IP, PORT for a built-in image, and the image's own variables;
 2. the variables of Services (`service_variables`), then `envFrom`, then `env`;
-3. the markers by which the node proves a process to be its own, and PORT for a built-in image.
+3. the marks of processes (`process_identity`), which `container_setup` adds.
 
-Nothing of the environment of `up` itself is handed down but PATH: the machine is the image.
+Containers inherit only PATH from the environment of `up`.
 
-Source: EnvVar and EnvFromSource (API reference).
+Source: EnvVar and EnvFromSource (API reference); "Define Dependent Environment Variables", "Define a Command and
+Arguments for a Container" (Kubernetes documentation).
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from podscaler.controlplane.kubelet.volumes import expansion, references
-from podscaler.controlplane.kubelet.volumes.references import ConfigFault, Find, PodPlacement
+from podscaler.controlplane.kubelet.volumes import references
+from podscaler.controlplane.kubelet.volumes.references import ContainerConfigError, FindObject, PodPlacement
+
+_REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
+
+
+def expanded(text: str, variables: Mapping[str, str]) -> str:
+    """`text` with each $(NAME) replaced by its value; unknown names are kept, and `$$` becomes `$`."""
+
+    def replacement(found: re.Match[str]) -> str:
+        name = found.group(1)
+        return "$" if name is None else variables.get(name, found.group(0))
+
+    return _REFERENCE.sub(replacement, text)
 
 
 def environment(
@@ -23,17 +38,17 @@ def environment(
     container: Mapping[str, Any],
     place: PodPlacement,
     *,
-    find: Find,
+    find: FindObject,
     base: Mapping[str, str],
     services: Mapping[str, str],
 ) -> dict[str, str]:
     """The container's variables.
 
     Args:
-        base: rule 1, already put together.
-        services: what `service_variables` gave.
+        base: the variables of rule 1.
+        services: the result of `service_variables`.
 
-    Raises ConfigFault.
+    Raises ContainerConfigError.
     """
     variables = {**base, **services}
     for source in container.get("envFrom") or []:
@@ -44,7 +59,9 @@ def environment(
             variables[entry["name"]] = value
     for name, value in variables.items():
         if "\0" in value or "\0" in name:
-            raise ConfigFault(f"the environment variable {name!r} holds a NUL byte, which no process can be given")
+            raise ContainerConfigError(
+                f"the environment variable {name!r} holds a NUL byte, which an environment cannot hold"
+            )
     return variables
 
 
@@ -54,48 +71,33 @@ def _value(
     container: Mapping[str, Any],
     place: PodPlacement,
     *,
-    find: Find,
+    find: FindObject,
     variables: Mapping[str, str],
 ) -> str | None:
     source = entry.get("valueFrom")
     if not source:
-        return expansion.expanded(entry.get("value") or "", variables)
+        return expanded(entry.get("value") or "", variables)
     namespace = pod["metadata"]["namespace"]
     if reference := source.get("fieldRef"):
         return references.field_value(pod, reference["fieldPath"], place)
     if reference := source.get("resourceFieldRef"):
         return references.resource_value(pod, reference, container["name"], place)
     if reference := source.get("configMapKeyRef"):
-        return references.config_map_value(find, namespace, reference)
+        return references.key_value("configmap", find, namespace, reference)
     if reference := source.get("secretKeyRef"):
-        return references.secret_value(find, namespace, reference)
-    raise ConfigFault(f"the source of the environment variable {entry['name']} is not supported: {', '.join(source)}")
-
-
-def _all_of(source: Mapping[str, Any], find: Find, namespace: str) -> dict[str, str]:
-    """The variables of one entry of envFrom."""
-    prefix = source.get("prefix") or ""
-    if reference := source.get("configMapRef"):
-        found = _find_source("configmap", find, namespace, reference)
-        return _usable({prefix + key: str(value) for key, value in (found.get("data") or {}).items()})
-    reference = source.get("secretRef") or {}
-    found = _find_source("secret", find, namespace, reference)
-    return _usable(
-        {
-            prefix + key: references.decoded(value).decode("utf-8", "surrogateescape")
-            for key, value in (found.get("data") or {}).items()
-        }
+        return references.key_value("secret", find, namespace, reference)
+    raise ContainerConfigError(
+        f"the source of the environment variable {entry['name']} is not supported: {', '.join(source)}"
     )
 
 
-def _find_source(kind: str, find: Find, namespace: str, reference: Mapping[str, Any]) -> Mapping[str, Any]:
-    name = reference.get("name", "")
-    found = find(f"{kind}s", namespace, name)
-    if found is None and not reference.get("optional"):
-        raise ConfigFault(f'{kind} "{name}" not found')
-    return found or {}
-
-
-def _usable(variables: Mapping[str, str]) -> dict[str, str]:
-    """Those whose names a process can have."""
+def _all_of(source: Mapping[str, Any], find: FindObject, namespace: str) -> dict[str, str]:
+    """The variables of one entry of envFrom; keys that are not valid names of variables are left out."""
+    kind: references.DataKind = "configmap" if source.get("configMapRef") else "secret"
+    reference = source.get("configMapRef") or source.get("secretRef") or {}
+    name, prefix = reference.get("name", ""), source.get("prefix") or ""
+    data = references.text_data(kind, find, namespace, name)
+    if data is None and not reference.get("optional"):
+        raise ContainerConfigError(f'{kind} "{name}" not found')
+    variables = {prefix + key: value for key, value in (data or {}).items()}
     return {name: value for name, value in variables.items() if name and "=" not in name}

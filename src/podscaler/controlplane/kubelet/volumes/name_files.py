@@ -1,13 +1,17 @@
-"""The files by which a container's programs find names: /etc/resolv.conf and /etc/hosts.
+"""A container's own /etc/resolv.conf and /etc/hosts, where the machine allows private mounts.
 
-Called by `name_mounts`; pure. Where the control plane has no name server (port 53 is not everyone's), the Services that
-there are at the start of a container stand in its hosts file.
+`container_setup` calls `mounts` at each start of a container. Where the control plane has no DNS server, the hosts file
+has the Services that exist at that time.
 
 Source: DNS for Services and Pods (Kubernetes documentation); the kubelet's resolv.conf and its managed hosts file.
 """
 
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
 from typing import Any, Final
+
+from podscaler.controlplane.kubelet.launching.container_config import Mount
 
 HOSTS: Final = "/etc/hosts"
 RESOLV_CONF: Final = "/etc/resolv.conf"
@@ -27,11 +31,11 @@ fe00::2\tip6-allrouters
 
 
 def resolv_conf(pod: Mapping[str, Any], *, nameserver: str, machine: str) -> str | None:
-    """What the pod's `dnsPolicy` and `dnsConfig` ask for, None where that is the machine's own file.
+    """The resolv.conf for the pod's `dnsPolicy` and `dnsConfig`, None where the machine's own file is right.
 
     Args:
-        nameserver: of the control plane; empty where there is none.
-        machine: the text of the machine's own file.
+        nameserver: the address of the control plane's DNS server; empty where it has none.
+        machine: the content of the machine's own file.
     """
     spec = pod["spec"]
     policy, config = spec.get("dnsPolicy") or "ClusterFirst", spec.get("dnsConfig") or {}
@@ -68,7 +72,7 @@ def _parsed(text: str) -> dict[str, list[str]]:
 
 
 def _merged(base: dict[str, list[str]], config: Mapping[str, Any]) -> dict[str, list[str]]:
-    """With the pod's own wishes: servers and searches are added, options of the same name replaced."""
+    """`base` with the pod's dnsConfig: servers and searches are added, options of the same name replaced."""
     options = {option.partition(":")[0]: option for option in base["options"]}
     for option in config.get("options") or []:
         value = option.get("value")
@@ -94,7 +98,7 @@ def hosts(pod: Mapping[str, Any], *, pod_ip: str, services: Iterable[Mapping[str
     """The hosts file of a pod.
 
     Args:
-        services: those whose names have to stand here, as nobody else knows them.
+        services: the Services to list, as no DNS server resolves their names; those without a clusterIP are left out.
     """
     lines = [_HOSTS_HEAD, f"{pod_ip}\t{_own_names(pod)}\n"]
     known = [line for service in services if (line := _service_line(service, pod["metadata"]["namespace"]))]
@@ -121,3 +125,45 @@ def _service_line(service: Mapping[str, Any], namespace: str) -> str:
     own = f"{meta['name']}.{meta['namespace']}"
     names = [f"{own}.svc.{ZONE}", f"{own}.svc", own]
     return f"{address}\t{' '.join([*names, meta['name']] if meta['namespace'] == namespace else names)}\n"
+
+
+def mounts(
+    pod: Mapping[str, Any],
+    folder: Path,
+    taken: Collection[str],
+    *,
+    pod_ip: str,
+    nameserver: str,
+    services: Iterable[Mapping[str, Any]],
+) -> tuple[Mount, ...]:
+    """Write the files of a container to `folder` and return their mounts. Blocks. Raises OSError.
+
+    Args:
+        taken: the container's own mount paths. A file at one of these is left out, as are both if /etc is one.
+        nameserver, services: as for `resolv_conf` and `hosts`.
+    """
+    texts: dict[str, str | None] = {}
+    if "/etc" not in taken:
+        texts[RESOLV_CONF] = resolv_conf(pod, nameserver=nameserver, machine=_machine_resolv_conf())
+        texts[HOSTS] = None if pod["spec"].get("hostNetwork") else hosts(pod, pod_ip=pod_ip, services=services)
+    wanted = {path: text for path, text in texts.items() if text is not None and path not in taken}
+    if wanted:
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+    return tuple(Mount(_write(folder, path, text), path, read_only=False) for path, text in wanted.items())
+
+
+def _machine_resolv_conf() -> str:
+    try:
+        return Path(RESOLV_CONF).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _write(folder: Path, path: str, text: str) -> str:
+    """Replace the file atomically: a process that is left of an earlier start keeps the file that it has mounted."""
+    target = folder / os.path.basename(path)
+    draft = target.with_suffix(".new")
+    draft.write_text(text, encoding="utf-8")
+    draft.chmod(0o644)
+    os.replace(draft, target)
+    return str(target)

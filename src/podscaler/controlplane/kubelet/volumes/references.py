@@ -1,7 +1,7 @@
-"""The values that containers may ask for: fields of their pod, resource amounts, keys of ConfigMaps and Secrets.
+"""Resolves references of containers: fields of the pod, resource amounts, keys of ConfigMaps and Secrets.
 
-Called by `environment` and `volume_files`. Pure but for lookups in the registry's memory, which come as functions.
-Whatever cannot be resolved is a `ConfigFault`: it holds the container back with its reason, and is tried again.
+Called by `environment` and `volume_files`. Pure, except for lookups in the registry's memory (`FindObject`). A
+reference that cannot be resolved is a `ContainerConfigError`: the container waits with its reason and is tried again.
 
 Source: Downward API, ConfigMaps, Secrets (Kubernetes documentation).
 """
@@ -12,22 +12,23 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from podscaler.api.machinery.quantity import Quantity, QuantityError
 from podscaler.controlplane.registry.registry import Object
 
+DataKind = Literal["configmap", "secret"]
 CONFIG_ERROR: Final = "CreateContainerConfigError"
 
 _KEYED = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]", re.DOTALL)
 
 
-class ConfigFault(Exception):
+class ContainerConfigError(Exception):
     """A container cannot be created as its spec says.
 
     Args:
-        message: the sentence for status and event.
-        reason: what `state.waiting.reason` says.
+        message: the message of the container's status and event.
+        reason: the value of `state.waiting.reason`.
     """
 
     def __init__(self, message: str, *, reason: str = CONFIG_ERROR) -> None:
@@ -38,11 +39,10 @@ class ConfigFault(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PodPlacement:
-    """Where a pod runs.
+    """The addresses and the node of a pod, known before they are in its status.
 
     Attributes:
-        pod_ip, host_ip, node_name: as its status and spec say, known before they are written there.
-        allocatable: the node's resources, which stand in for limits that are not set: `{"cpu": "2", ...}`.
+        allocatable: the node's resources, used for limits that are not set: `{"cpu": "2", ...}`.
     """
 
     pod_ip: str
@@ -51,12 +51,12 @@ class PodPlacement:
     allocatable: Mapping[str, str] = field(default_factory=dict)
 
 
-Find = Callable[[str, str, str], Object | None]
-"""`Registry.find`: resource, namespace, name."""
+FindObject = Callable[[str, str, str], Object | None]
+"""`Registry.find`: the object with this resource, namespace and name, or None."""
 
 
 def field_value(pod: Mapping[str, Any], path: str, place: PodPlacement) -> str:
-    """The text of a fieldRef. Raises ConfigFault for a path that is not offered."""
+    """The value of a fieldRef; an absent label or annotation is empty. Raises ContainerConfigError."""
     meta, spec = pod["metadata"], pod["spec"]
     if keyed := _KEYED.fullmatch(path):
         return str((meta.get(keyed.group(1)) or {}).get(keyed.group(2), ""))
@@ -74,64 +74,64 @@ def field_value(pod: Mapping[str, Any], path: str, place: PodPlacement) -> str:
         "status.hostIPs": lambda: place.host_ip,
     }
     if path not in values:
-        raise ConfigFault(f"unsupported fieldPath: {path}")
+        raise ContainerConfigError(f"unsupported fieldPath: {path}")
     return values[path]()
 
 
 def resource_value(pod: Mapping[str, Any], reference: Mapping[str, Any], container: str, place: PodPlacement) -> str:
-    """The text of a resourceFieldRef: the amount in units of its divisor, rounded up.
+    """The value of a resourceFieldRef: the amount in units of its divisor, rounded up.
 
     Args:
-        container: whose resources are meant where the reference names none. Raises ConfigFault.
+        container: the name of the container, for a reference that names none.
+
+    Raises ContainerConfigError.
     """
     name = reference.get("containerName") or container
     spec = _find_container(pod, name)
     kind, _, resource = str(reference.get("resource", "")).partition(".")
     if kind not in ("limits", "requests") or not resource:
-        raise ConfigFault(f"unsupported container resource: {reference.get('resource', '')}")
+        raise ContainerConfigError(f"unsupported container resource: {reference.get('resource', '')}")
     amounts = (spec.get("resources") or {}).get(kind) or {}
     fallback = place.allocatable.get(resource, "0") if kind == "limits" else "0"
     try:
         amount = _fraction(str(amounts.get(resource, fallback)))
         divisor = _fraction(str(reference.get("divisor") or "1")) or Fraction(1)
     except QuantityError as error:
-        raise ConfigFault(str(error)) from error
+        raise ContainerConfigError(str(error)) from error
     return str(-(-amount // divisor))
 
 
-def config_map_value(find: Find, namespace: str, selector: Mapping[str, Any]) -> str | None:
-    """The text of a configMapKeyRef; None where it is optional and absent. Raises ConfigFault."""
-    name, key = selector.get("name", ""), selector["key"]
-    found = find("configmaps", namespace, name)
+def text_data(kind: DataKind, find: FindObject, namespace: str, name: str) -> dict[str, str] | None:
+    """The `data` of a ConfigMap or Secret as text, values of Secrets decoded; None if there is no such object."""
+    found = find(f"{kind}s", namespace, name)
     if found is None:
-        return _unless_optional(selector, f'configmap "{name}" not found')
+        return None
     data = found.get("data") or {}
-    if key not in data:
-        return _unless_optional(selector, f"couldn't find key {key} in ConfigMap {namespace}/{name}")
-    return str(data[key])
+    if kind == "configmap":
+        return {key: str(value) for key, value in data.items()}
+    return {key: decoded(value).decode("utf-8", "surrogateescape") for key, value in data.items()}
 
 
-def secret_value(find: Find, namespace: str, selector: Mapping[str, Any]) -> str | None:
-    """The text of a secretKeyRef; None where it is optional and absent. Raises ConfigFault."""
+def key_value(kind: DataKind, find: FindObject, namespace: str, selector: Mapping[str, Any]) -> str | None:
+    """The value of a configMapKeyRef or secretKeyRef; None where it is optional and absent.
+
+    Raises ContainerConfigError where it is absent and not optional.
+    """
     name, key = selector.get("name", ""), selector["key"]
-    found = find("secrets", namespace, name)
-    if found is None:
-        return _unless_optional(selector, f'secret "{name}" not found')
-    data = found.get("data") or {}
-    if key not in data:
-        return _unless_optional(selector, f"couldn't find key {key} in Secret {namespace}/{name}")
-    return decoded(data[key]).decode("utf-8", "surrogateescape")
+    data = text_data(kind, find, namespace, name)
+    if data is not None and key in data:
+        return data[key]
+    if selector.get("optional"):
+        return None
+    if data is None:
+        raise ContainerConfigError(f'{kind} "{name}" not found')
+    shown = {"configmap": "ConfigMap", "secret": "Secret"}[kind]
+    raise ContainerConfigError(f"couldn't find key {key} in {shown} {namespace}/{name}")
 
 
 def decoded(value: str) -> bytes:
-    """The bytes of an entry of Secret.data or ConfigMap.binaryData."""
+    """The bytes of a value of Secret.data or ConfigMap.binaryData, which is base64."""
     return base64.b64decode(value)
-
-
-def _unless_optional(selector: Mapping[str, Any], message: str) -> str | None:
-    if selector.get("optional"):
-        return None
-    raise ConfigFault(message)
 
 
 def _lines(entries: Mapping[str, str]) -> str:
@@ -143,7 +143,7 @@ def _find_container(pod: Mapping[str, Any], name: str) -> Mapping[str, Any]:
         for spec in pod["spec"].get(group) or []:
             if spec["name"] == name:
                 return dict(spec)
-    raise ConfigFault(f"container {name} not found")
+    raise ContainerConfigError(f"container {name} not found")
 
 
 def _fraction(text: str) -> Fraction:

@@ -1,6 +1,7 @@
-"""The environment variables by which a container finds the Services of its namespace.
+"""The environment variables with the addresses and ports of the Services of a namespace.
 
-Called when a container starts. Pure. For a Service `redis-primary` at 127.7.224.9 with port 6379 named `tcp-redis`:
+`container_setup` calls it at each start of a container. Pure.
+For a Service `redis-primary` at 127.7.224.9 with port 6379 named `tcp-redis`:
 
     REDIS_PRIMARY_SERVICE_HOST=127.7.224.9
     REDIS_PRIMARY_SERVICE_PORT=6379              REDIS_PRIMARY_SERVICE_PORT_TCP_REDIS=6379
@@ -21,7 +22,7 @@ def service_variables(services: Iterable[Mapping[str, Any]], *, namespace: str, 
 
     Args:
         services: all Services of the namespace and of `default`; those without a clusterIP are left out.
-        links: spec.enableServiceLinks: without, only the `kubernetes` Service of `default` is told.
+        links: spec.enableServiceLinks; if False, only the Service `kubernetes` of `default` has variables.
     """
     variables: dict[str, str] = {}
     for service in services:
@@ -34,7 +35,7 @@ def service_variables(services: Iterable[Mapping[str, Any]], *, namespace: str, 
 
 
 def _listening(service: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The Service's ports with the numbers on which they can really be reached."""
+    """The Service's ports, with the numbers at which the proxy listens on this machine."""
     moved = port_map.of(service)
     ports = service["spec"].get("ports") or []
     return [{**port, "port": moved.get(port["port"], port["port"])} for port in ports]

@@ -1,32 +1,32 @@
-"""The files of configMap, secret, downwardAPI and projected volumes, as data, and putting them into a volume.
+"""The files of configMap, secret, downwardAPI and projected volumes, and writing them into a volume.
 
-`volumes` and `token_renewal` call it. All but `write` and `status` is pure but for lookups in the registry's memory.
-What is missing is a ConfigFault.
+`volumes` and `token_renewal` call it. All functions but `write` and `status` are pure, except for lookups in the
+registry's memory. An object or key that is missing is a ContainerConfigError.
 
 Source: Volumes, Projected Volumes (Kubernetes documentation).
-Differs: PVCs, CSI and network file systems are refused.
+Differs: persistentVolumeClaim, csi and network volumes are not supported.
 """
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.kubelet.launching import beneath
+from podscaler.controlplane.kubelet.launching import openat2
 from podscaler.controlplane.kubelet.volumes import references
-from podscaler.controlplane.kubelet.volumes.references import ConfigFault, Find, PodPlacement
+from podscaler.controlplane.kubelet.volumes.references import ContainerConfigError, FindObject, PodPlacement
 
 DEFAULT_MODE: Final = 0o644
 FOLDER_MODE: Final = 0o755
 DRAFT_NAME_CHARACTERS: Final = 60
-"""Of the name in that of the file that replaces it: names may have 255 bytes, and a character up to 4."""
+"""Of a file's name in the name of its draft: names may have 255 bytes, and a character may have 4."""
 TOKEN_LIFE_S: Final = 3600
 MOUNT_REASON: Final = "ContainerCreating"
-"""Upstream leaves the containers of a pod whose volumes are not there in this state; the event says the rest."""
+"""The waiting reason of containers whose pod's volumes cannot be mounted, as upstream; an event has the error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +39,28 @@ class VolumeFile:
 
 
 IssueToken = Callable[[Mapping[str, Any], str, int], str]
-"""A token of a pod's service account, for an audience (empty: the API server) and so many seconds.
+"""Issues a token of a pod's service account: pod, audience (empty: the API server), lifetime in seconds.
 
-Raises StatusError for an account that is not there.
+Raises StatusError if there is no such account.
 """
 
 
 def files(
-    volume: Mapping[str, Any], pod: Mapping[str, Any], place: PodPlacement, find: Find, issue: IssueToken | None = None
+    volume: Mapping[str, Any],
+    pod: Mapping[str, Any],
+    place: PodPlacement,
+    find: FindObject,
+    issue: IssueToken | None = None,
 ) -> list[VolumeFile]:
-    """The files of a volume that is made of objects. Raises ConfigFault."""
+    """The files of a configMap, secret, downwardAPI or projected volume. Raises ContainerConfigError.
+
+    Args:
+        volume: a core/v1 Volume of `pod`.
+        issue: None where the API server issues no tokens.
+    """
     makers: dict[str, Callable[[Mapping[str, Any]], list[VolumeFile]]] = {
-        "configMap": lambda source: _config_map(source, source.get("name", ""), pod, find),
-        "secret": lambda source: _secret(source, source.get("secretName", ""), pod, find),
+        "configMap": lambda source: _from_object("ConfigMap", source, source.get("name", ""), pod, find),
+        "secret": lambda source: _from_object("Secret", source, source.get("secretName", ""), pod, find),
         "downwardAPI": lambda source: _downward(source, pod, place),
         "projected": lambda source: _projected(source, pod, place, find, issue),
     }
@@ -59,53 +68,53 @@ def files(
         if (source := volume.get(kind)) is not None:
             return make(source)
     kinds = ", ".join(sorted(set(volume) - {"name"}))
-    raise _fault(f'volume "{volume["name"]}" is of a kind that this node does not have: {kinds}')
+    raise mount_error(f'volume "{volume["name"]}" is of a kind that this node does not have: {kinds}')
 
 
 def token_file(source: Mapping[str, Any], pod: Mapping[str, Any], issue: IssueToken, mode: int) -> VolumeFile:
-    """The file of a serviceAccountToken source, with a new token. Raises ConfigFault."""
+    """The file of a serviceAccountToken source, with a new token. Raises ContainerConfigError."""
     life_s = source.get("expirationSeconds") or TOKEN_LIFE_S
     try:
         token = issue(pod, source.get("audience") or "", life_s)
     except StatusError as error:
-        raise _fault(f"failed to fetch token: {error.message}") from error
+        raise mount_error(f"failed to fetch token: {error.message}") from error
     return VolumeFile(source["path"], token.encode(), mode)
 
 
 def _projected(
-    source: Mapping[str, Any], pod: Mapping[str, Any], place: PodPlacement, find: Find, issue: IssueToken | None
+    source: Mapping[str, Any], pod: Mapping[str, Any], place: PodPlacement, find: FindObject, issue: IssueToken | None
 ) -> list[VolumeFile]:
     found: list[VolumeFile] = []
     for entry in source.get("sources") or []:
         mode = {"defaultMode": source.get("defaultMode")}
         if (part := entry.get("configMap")) is not None:
-            found += _config_map(mode | part, part.get("name", ""), pod, find)
+            found += _from_object("ConfigMap", mode | part, part.get("name", ""), pod, find)
         elif (part := entry.get("secret")) is not None:
-            found += _secret(mode | part, part.get("name", ""), pod, find)
+            found += _from_object("Secret", mode | part, part.get("name", ""), pod, find)
         elif (part := entry.get("downwardAPI")) is not None:
             found += _downward(mode | part, pod, place)
         elif (part := entry.get("serviceAccountToken")) is not None and issue is not None:
             found.append(token_file(part, pod, issue, _mode(source.get("defaultMode"), DEFAULT_MODE)))
         else:
-            raise _fault(f"this node cannot project {', '.join(entry)}")
+            raise mount_error(f"this node cannot project {', '.join(entry)}")
     return found
 
 
-def _config_map(source: Mapping[str, Any], name: str, pod: Mapping[str, Any], find: Find) -> list[VolumeFile]:
-    found = find("configmaps", pod["metadata"]["namespace"], name)
+def _from_object(
+    kind: str, source: Mapping[str, Any], name: str, pod: Mapping[str, Any], find: FindObject
+) -> list[VolumeFile]:
+    """The files of a ConfigMap or Secret; none if it is missing and optional."""
+    found = find(f"{kind.lower()}s", pod["metadata"]["namespace"], name)
     if found is None:
-        return _nothing_if_optional(source, f'configmap "{name}" not found')
-    content = {key: str(value).encode() for key, value in (found.get("data") or {}).items()}
-    content |= {key: references.decoded(value) for key, value in (found.get("binaryData") or {}).items()}
-    return _selected(source, content, f"ConfigMap {name}")
-
-
-def _secret(source: Mapping[str, Any], name: str, pod: Mapping[str, Any], find: Find) -> list[VolumeFile]:
-    found = find("secrets", pod["metadata"]["namespace"], name)
-    if found is None:
-        return _nothing_if_optional(source, f'secret "{name}" not found')
-    content = {key: references.decoded(value) for key, value in (found.get("data") or {}).items()}
-    return _selected(source, content, f"Secret {name}")
+        if source.get("optional"):
+            return []
+        raise mount_error(f'{kind.lower()} "{name}" not found')
+    if kind == "Secret":
+        content = {key: references.decoded(value) for key, value in (found.get("data") or {}).items()}
+    else:
+        content = {key: str(value).encode() for key, value in (found.get("data") or {}).items()}
+        content |= {key: references.decoded(value) for key, value in (found.get("binaryData") or {}).items()}
+    return _selected(source, content, f"{kind} {name}")
 
 
 def _selected(source: Mapping[str, Any], content: Mapping[str, bytes], origin: str) -> list[VolumeFile]:
@@ -117,7 +126,7 @@ def _selected(source: Mapping[str, Any], content: Mapping[str, bytes], origin: s
         if item["key"] in content:
             chosen.append(VolumeFile(item["path"], content[item["key"]], _mode(item.get("mode"), mode)))
         elif not source.get("optional"):
-            raise _fault(f"references non-existent config key: {item['key']} ({origin})")
+            raise mount_error(f"references non-existent config key: {item['key']} ({origin})")
     return chosen
 
 
@@ -134,45 +143,39 @@ def _downward_text(item: Mapping[str, Any], pod: Mapping[str, Any], place: PodPl
         if reference := item.get("fieldRef"):
             return references.field_value(pod, reference["fieldPath"], place)
         return references.resource_value(pod, item.get("resourceFieldRef") or {}, "", place)
-    except ConfigFault as fault:
-        raise _fault(fault.message) from fault
+    except ContainerConfigError as error:
+        raise mount_error(error.message) from error
 
 
 def _mode(given: int | None, otherwise: int) -> int:
     return otherwise if given is None else given
 
 
-def _nothing_if_optional(source: Mapping[str, Any], message: str) -> list[VolumeFile]:
-    if source.get("optional"):
-        return []
-    raise _fault(message)
-
-
-def _fault(message: str) -> ConfigFault:
-    return ConfigFault(message, reason=MOUNT_REASON)
+def mount_error(message: str) -> ContainerConfigError:
+    """The error of a volume that cannot be mounted."""
+    return ContainerConfigError(message, reason=MOUNT_REASON)
 
 
 def safe_path(path: str) -> str:
-    """`path` within a volume. Raises ConfigFault for one that would lead out of it, or that no file can have."""
-    parts: Iterable[str] = path.split("/")
-    if path.startswith("/") or ".." in parts or not path or "\0" in path:
-        raise _fault(f'"{path}" is no path within a volume')
+    """Return `path`. Raises ContainerConfigError unless it is relative and stays within the volume."""
+    if path.startswith("/") or ".." in path.split("/") or not path or "\0" in path:
+        raise mount_error(f'"{path}" is no path within a volume')
     return path
 
 
 def write(folder: Path, file: VolumeFile, *, group: int | None) -> None:
-    """Put `file` into the volume at `folder`, as a whole: readers see the former file or this one.
+    """Write `file` into the volume at `folder`, replacing a former one atomically. Blocks.
 
-    No symbolic link that leads out of the volume is followed. Blocks.
+    No symbolic link that leads out of the volume is followed.
 
     Args:
-        group: owns the file and may read it; None for the group of `up`.
+        group: the id of the group that owns the file and may read it; None for the group of `up`.
 
-    Raises ConfigFault, OSError.
+    Raises ContainerConfigError, OSError.
     """
     above, _, name = safe_path(file.path).rpartition("/")
     if name in ("", "."):
-        raise _fault(f'"{file.path}" is no path of a file')
+        raise mount_error(f'"{file.path}" is no path of a file')
     with _opened(folder, above) as parent:
         draft = f"..{name[:DRAFT_NAME_CHARACTERS]}"  # no path of a volume's source may begin so
         with contextlib.suppress(FileNotFoundError):
@@ -188,16 +191,13 @@ def write(folder: Path, file: VolumeFile, *, group: int | None) -> None:
 
 
 def status(folder: Path, path: str) -> os.stat_result | None:
-    """The status of the file at `path` within the volume at `folder`, None where there is none.
+    """stat(2) of the file at `path` within the volume at `folder`, None if there is none. Blocks.
 
-    A symbolic link that leads out of the volume is not followed. Blocks. Raises ConfigFault, OSError.
+    A symbolic link that leads out of the volume is not followed. Raises ContainerConfigError, OSError.
     """
     try:
-        root = beneath.open_folder(str(folder))
-        try:
-            found = beneath.open_beneath(root, safe_path(path))
-        finally:
-            os.close(root)
+        with openat2.opened_folder(str(folder)) as root:
+            found = openat2.open_beneath(root, safe_path(path))
     except FileNotFoundError:
         return None
     try:
@@ -208,12 +208,9 @@ def status(folder: Path, path: str) -> os.stat_result | None:
 
 @contextmanager
 def _opened(folder: Path, path: str) -> Iterator[int]:
-    """A descriptor of the folder at `path` within `folder`, made where it is missing."""
-    root = beneath.open_folder(str(folder))
-    try:
-        found = beneath.make_beneath(root, path, FOLDER_MODE)
-    finally:
-        os.close(root)
+    """A descriptor of the directory at `path` within `folder`, created if it is missing."""
+    with openat2.opened_folder(str(folder)) as root:
+        found = openat2.make_beneath(root, path, FOLDER_MODE)
     try:
         yield found
     finally:

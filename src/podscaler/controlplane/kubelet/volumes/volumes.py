@@ -1,8 +1,10 @@
-"""The volumes of a pod on disk, and what of them each container mounts.
+"""Creates the volumes of a pod on disk, and lists the mounts of each container.
 
-`pod_worker` prepares them before the first container starts; `launch` asks for a container's mounts. The content of
-configMaps, secrets and the downward API is written once: a later change of the object reaches pods that start later.
-Tokens are renewed (`token_renewal`).
+`pod_worker` calls `prepare` before the first container starts; `container_setup` calls `mounts` for each start. The
+content of configMap, secret and downwardAPI volumes is written once; tokens are renewed (`token_renewal`).
+
+Source: Volumes (Kubernetes documentation); Volume, VolumeMount, HostPathVolumeSource (API reference).
+Differs: a later change of a ConfigMap or Secret reaches only pods that start later.
 """
 
 import errno
@@ -12,12 +14,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from podscaler.controlplane.kubelet.launching import beneath
-from podscaler.controlplane.kubelet.launching.launch_plan import Mount
+from podscaler.controlplane.kubelet.launching import openat2
+from podscaler.controlplane.kubelet.launching.container_config import Mount
+from podscaler.controlplane.kubelet.processes.background import ThreadPool
 from podscaler.controlplane.kubelet.processes.paths import NodePaths
-from podscaler.controlplane.kubelet.processes.threads import Threads
-from podscaler.controlplane.kubelet.volumes import expansion, volume_files
-from podscaler.controlplane.kubelet.volumes.references import ConfigFault, Find, PodPlacement
+from podscaler.controlplane.kubelet.volumes import environment, volume_files
+from podscaler.controlplane.kubelet.volumes.references import ContainerConfigError, FindObject, PodPlacement
 from podscaler.controlplane.kubelet.volumes.volume_files import IssueToken, VolumeFile
 
 _EMPTY_DIR_MODE: Final = 0o777
@@ -28,12 +30,15 @@ async def prepare(
     pod: Mapping[str, Any],
     place: PodPlacement,
     *,
-    find: Find,
+    find: FindObject,
     paths: NodePaths,
-    threads: Threads,
+    threads: ThreadPool,
     issue: IssueToken | None = None,
 ) -> dict[str, str]:
-    """Make the pod's volumes that any container mounts; returns their places on this machine. Raises ConfigFault."""
+    """Create the pod's volumes that any container mounts, and return their paths by name.
+
+    Raises ContainerConfigError, OSError.
+    """
     used = {mount["name"] for container in _containers(pod) for mount in container.get("volumeMounts") or []}
     group = (pod["spec"].get("securityContext") or {}).get("fsGroup")
     sources: dict[str, str] = {}
@@ -58,20 +63,19 @@ def _containers(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _host_path(source: Mapping[str, Any]) -> str:
     path, kind = source["path"], source.get("type") or ""
     if "\0" in path:
-        raise ConfigFault("hostPath holds a NUL byte, which no path can have", reason=volume_files.MOUNT_REASON)
+        raise volume_files.mount_error("hostPath holds a NUL byte, which no path can have")
     if kind == "DirectoryOrCreate":
         os.makedirs(path, mode=volume_files.FOLDER_MODE, exist_ok=True)
     elif kind == "FileOrCreate":
-        if not os.path.exists(path):  # what is there is not opened: that of a pipe would wait for its reader
+        if not os.path.exists(path):  # an existing file is not opened: opening a FIFO would block
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
     elif kind not in ("", "Directory", "File"):
-        raise ConfigFault(f"hostPath type {kind} is not supported", reason=volume_files.MOUNT_REASON)
+        raise volume_files.mount_error(f"hostPath type {kind} is not supported")
     if not os.path.exists(path):
-        raise ConfigFault(f"hostPath {path} does not exist", reason=volume_files.MOUNT_REASON)
+        raise volume_files.mount_error(f"hostPath {path} does not exist")
     expected = kind.removesuffix("OrCreate")
     if (expected == "Directory" and not os.path.isdir(path)) or (expected == "File" and not os.path.isfile(path)):
-        message = f"hostPath type check failed: {path} is not a {expected.lower()}"
-        raise ConfigFault(message, reason=volume_files.MOUNT_REASON)
+        raise volume_files.mount_error(f"hostPath type check failed: {path} is not a {expected.lower()}")
     return str(path)
 
 
@@ -88,12 +92,19 @@ def _make(folder: Path, content: list[VolumeFile] | None, group: int | None) -> 
 def mounts(
     pod: Mapping[str, Any], container: Mapping[str, Any], sources: Mapping[str, str], env: Mapping[str, str]
 ) -> tuple[Mount, ...]:
-    """The container's mounts, parents before children; makes the folder of a subPath. Blocks. Raises ConfigFault."""
+    """The container's mounts, parents before children; creates the directories of subPaths. Blocks.
+
+    Args:
+        sources: the result of `prepare`.
+        env: the container's environment, for subPathExpr.
+
+    Raises ContainerConfigError, OSError.
+    """
     kinds = {volume["name"]: set(volume) - {"name"} for volume in pod["spec"].get("volumes") or []}
     found = []
     for entry in container.get("volumeMounts") or []:
         if entry["name"] not in sources:
-            raise ConfigFault(f'the volume "{entry["name"]}" of a volumeMount is not there')
+            raise ContainerConfigError(f'the volume "{entry["name"]}" of a volumeMount is not there')
         read_only = bool(entry.get("readOnly")) or bool(kinds[entry["name"]] & _ALWAYS_READ_ONLY)
         source, sub_path = sources[entry["name"]], _sub_path(entry, env)
         if sub_path:
@@ -103,18 +114,16 @@ def mounts(
 
 
 def _sub_path(entry: Mapping[str, Any], env: Mapping[str, str]) -> str:
-    sub_path = entry.get("subPath") or expansion.expanded(entry.get("subPathExpr") or "", env)
+    sub_path = entry.get("subPath") or environment.expanded(entry.get("subPathExpr") or "", env)
     return volume_files.safe_path(sub_path) if sub_path else ""
 
 
 def _make_sub_path(source: str, sub_path: str) -> None:
-    """Make the folders of a subPath that are missing, with the mode of the volume, as kubelet does."""
-    volume = beneath.open_folder(source)
+    """Create the missing directories of a subPath with the mode of the volume, as kubelet does."""
     try:
-        os.close(beneath.make_beneath(volume, sub_path, stat.S_IMODE(os.fstat(volume).st_mode)))
+        with openat2.opened_folder(source) as volume:
+            os.close(openat2.make_beneath(volume, sub_path, stat.S_IMODE(os.fstat(volume).st_mode)))
     except OSError as error:
         if error.errno in (errno.EXDEV, errno.ELOOP):
-            raise ConfigFault(f'the subPath "{sub_path}" leads out of its volume') from error
-        raise ConfigFault(f'the subPath "{sub_path}" cannot be made: {error.strerror}') from error
-    finally:
-        os.close(volume)
+            raise ContainerConfigError(f'the subPath "{sub_path}" leads out of its volume') from error
+        raise ContainerConfigError(f'the subPath "{sub_path}" cannot be made: {error.strerror}') from error

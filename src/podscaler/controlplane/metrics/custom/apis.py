@@ -1,7 +1,7 @@
-"""custom.metrics.k8s.io and external.metrics.k8s.io, from what ConfigMaps state and what pods expose.
+"""Serves custom.metrics.k8s.io and external.metrics.k8s.io with values from ConfigMaps and from scraped pods.
 
-Made by the wiring of `up`, which gives it to the API server (`podscaler.controlplane.registry.registry.MetricApis`) and
-runs `run`. With neither of them the APIs are served, with nothing in them.
+`cli.up` passes it to the API server as `providers.MetricApis` and runs `run`. With neither of them the APIs are
+served without metrics.
 
 Source: the paths of the custom metrics API server library; docs/spec/controller.md 10 (REST requests).
 """
@@ -20,7 +20,8 @@ from podscaler.controlplane.metrics.custom.kinds import NAMESPACES, DescribableK
 from podscaler.controlplane.metrics.custom.lookup import Lookup, RunningPods, ScrapedMetrics, Value
 from podscaler.controlplane.metrics.custom.metric_lists import CUSTOM, EXTERNAL
 from podscaler.controlplane.metrics.custom.series import PODS
-from podscaler.controlplane.registry.registry import MetricQuery, MetricResource, Object, Registry
+from podscaler.controlplane.registry.providers import MetricQuery, MetricResource
+from podscaler.controlplane.registry.registry import Object, Registry
 
 VERSIONS: Mapping[str, Sequence[str]] = {CUSTOM: ("v1beta2", "v1beta1"), EXTERNAL: ("v1beta1",)}
 ALL_OBJECTS = "*"
@@ -31,10 +32,10 @@ class MetricValues:
     """See the module.
 
     Args:
-        registry: where ConfigMaps are watched and described objects looked up.
-        resources: the records of all served kinds.
-        running_pods: the running pods of a namespace.
-        clock: time of values and events.
+        registry: where ConfigMaps are watched and described objects are read.
+        resources: all served kinds.
+        running_pods: returns the running pods of a namespace.
+        clock: for values and events.
         scraped: what pods expose; None: nothing.
     """
 
@@ -56,8 +57,8 @@ class MetricValues:
         self._clock = clock
 
     async def run(self) -> None:
-        """Keep the values as the ConfigMaps have them, until cancelled."""
-        await self._config_maps.follow()
+        """Watch the ConfigMaps until cancelled."""
+        await self._config_maps.run()
 
     @property
     def generation(self) -> int:
@@ -83,7 +84,7 @@ class MetricValues:
         ]
 
     def _scraped_metrics(self) -> Iterable[Listed]:
-        """What is scraped, for pods and for what they stand behind."""
+        """The metrics that are scraped, for pods and for the objects that they stand behind."""
         if self._scraped is not None:
             for subject, metric in self._scraped.index.listed:
                 yield subject, metric
@@ -115,7 +116,7 @@ class MetricValues:
     def _of_objects(self, query: MetricQuery, selector: Selector) -> Object:
         namespace, subject, metric = query.namespace, query.resource, query.subresource
         objects = _selector(query.label_selector)
-        if all(each.key != subject for each in self._resources):  # a custom kind that has gone, or none at all
+        if all(each.key != subject for each in self._resources):  # unknown, or a custom kind that was removed
             raise metrics_errors.no_metric(metric, subject)
         values: Sequence[Value]
         if query.name == ALL_OBJECTS:
@@ -141,7 +142,7 @@ def _selector(text: str) -> Selector:
 
 
 def _metric_selector(text: str) -> Selector:
-    """A selector that answers repeat, which cannot express comparisons."""
+    """A selector that the response repeats as a LabelSelector, which has no comparisons."""
     selector = _selector(text)
     for each in selector.requirements:
         if each.operator in _COMPARISONS:

@@ -1,7 +1,6 @@
-"""Follows the ConfigMaps that state metrics, and says what is wrong with them.
+"""Watches the ConfigMaps with metrics, updates the index, and reports invalid entries as Events.
 
-Run by `apis`. ConfigMaps without the label cost a look at their labels. After a watch that broke, what was known stays
-until it is known better.
+Run by `apis`. ConfigMaps without the label are ignored. While the watch restarts, the index is kept.
 """
 
 import asyncio
@@ -24,8 +23,8 @@ LABEL: Final = "podscaler.dev/metrics"
 APIS: Final = ("custom", "external")
 COMPONENT: Final = "metric-values"
 REASON: Final = "InvalidMetric"
-TOLD_MAX: Final = 10
-"""How many faults of one version of a ConfigMap are told one by one."""
+REPORTED_MAX: Final = 10
+"""How many problems of one version of a ConfigMap are reported one by one."""
 
 _EXPIRED = 410
 _log = logging.getLogger(__name__)
@@ -35,10 +34,10 @@ class ConfigMaps:
     """See the module.
 
     Args:
-        registry: where they are watched.
-        index: what is kept up to date.
-        kinds: what metrics may describe.
-        clock: time of events.
+        registry: where ConfigMaps are watched.
+        index: the index to update.
+        kinds: the kinds that metrics may describe.
+        clock: for events.
     """
 
     def __init__(self, registry: Registry, index: MetricIndex, kinds: DescribableKinds, clock: Clock) -> None:
@@ -46,40 +45,40 @@ class ConfigMaps:
         self._index = index
         self._kinds = kinds
         self._events = EventRecorder(registry, COMPONENT, clock)
-        self._told: dict[Owner, frozenset[EntryProblem]] = {}
+        self._reported: dict[Owner, frozenset[EntryProblem]] = {}
 
-    async def follow(self) -> None:
-        """Keep the index up to date until cancelled."""
+    async def run(self) -> None:
+        """Watch ConfigMaps until cancelled."""
         while True:
-            changes = self._registry.watch("configmaps")
+            events = self._registry.watch("configmaps")
             self._forget_deleted()
             try:
-                async for change in changes:
-                    await self._apply(change)
+                async for event in events:
+                    await self._apply(event)
             except StatusError as error:
                 if error.code != _EXPIRED:
                     raise
 
     def _forget_deleted(self) -> None:
-        """Drop what was deleted while nobody watched."""
-        for owner in {*self._index.owners, *self._told}:
+        """Remove ConfigMaps that were deleted between two watches."""
+        for owner in {*self._index.owners, *self._reported}:
             if self._registry.find("configmaps", *owner) is None:
                 self._forget(owner)
 
     def _forget(self, owner: Owner) -> None:
         self._index.put(owner, ())
-        self._told.pop(owner, None)
+        self._reported.pop(owner, None)
 
-    async def _apply(self, change: ObjectEvent) -> None:
-        metadata = change.object["metadata"]
+    async def _apply(self, event: ObjectEvent) -> None:
+        metadata = event.object["metadata"]
         owner = (metadata["namespace"], metadata["name"])
         api = (metadata.get("labels") or {}).get(LABEL)
-        if change.type == "DELETED" or api is None:
+        if event.type == "DELETED" or api is None:
             self._forget(owner)
             return
-        series, faults = await self._read(change.object, api)
+        series, problems = await self._read(event.object, api)
         self._index.put(owner, series)
-        self._tell(change.object, owner, faults)
+        self._report(event.object, owner, problems)
 
     async def _read(self, config_map: Object, api: str) -> tuple[Sequence[Series], Sequence[EntryProblem]]:
         if api not in APIS:
@@ -93,31 +92,31 @@ class ConfigMaps:
             kinds=self._kinds,
         )
         outcomes = [await _outcome(key, text, place) for key, text in (config_map.get("data") or {}).items()]
-        faults = [fault for outcome in outcomes for fault in outcome.faults]
+        problems = [problem for outcome in outcomes for problem in outcome.problems]
         if binary := sorted(config_map.get("binaryData") or {}):
-            faults.append(EntryProblem("binaryData", f"{listed(binary)} cannot be read: metrics are texts, in data"))
-        return [each for outcome in outcomes for each in outcome.series], faults
+            problems.append(EntryProblem("binaryData", f"{listed(binary)} cannot be read: metrics are texts, in data"))
+        return [each for outcome in outcomes for each in outcome.series], problems
 
-    def _tell(self, config_map: Object, owner: Owner, faults: Sequence[EntryProblem]) -> None:
-        """Report what was not said about the version before."""
-        news = [fault for fault in faults if fault not in self._told.get(owner, ())]
-        self._told[owner] = frozenset(faults)
-        if not faults:
-            del self._told[owner]
-        if len(news) > TOLD_MAX:
-            rest = EntryProblem("data", f"{len(news) - TOLD_MAX + 1} more entries cannot be used")
-            news = [*news[: TOLD_MAX - 1], rest]
-        for fault in news:
-            text = f"{fault.path}: {fault.text}"
+    def _report(self, config_map: Object, owner: Owner, problems: Sequence[EntryProblem]) -> None:
+        """Report the problems that the previous version did not have."""
+        new = [problem for problem in problems if problem not in self._reported.get(owner, ())]
+        self._reported[owner] = frozenset(problems)
+        if not problems:
+            del self._reported[owner]
+        if len(new) > REPORTED_MAX:
+            rest = EntryProblem("data", f"{len(new) - REPORTED_MAX + 1} more entries cannot be used")
+            new = [*new[: REPORTED_MAX - 1], rest]
+        for problem in new:
+            text = f"{problem.path}: {problem.text}"
             _log.warning("configmap %s/%s: %s", *owner, text)
-            self._events.event(_reference(config_map), "Warning", REASON, text, field_path=fault.path)
+            self._events.event(_reference(config_map), "Warning", REASON, text, field_path=problem.path)
 
 
 async def _outcome(key: str, text: str, place: EntryContext) -> ParsedEntry:
-    await asyncio.sleep(0)  # others may work between two entries: a ConfigMap may have a megabyte of them
+    await asyncio.sleep(0)  # let other tasks run between two entries: a ConfigMap may have a megabyte of them
     return parse_entry(key, text, place)
 
 
 def _reference(config_map: Object) -> dict[str, Any]:
-    """The ConfigMap without what it holds, which may be large and would wait in the recorder's buffer."""
+    """The ConfigMap without its data, which may be large and would be kept in the recorder's buffer."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": config_map["metadata"]}

@@ -1,6 +1,7 @@
-"""The fields of an entry, from the texts that YAML or JSON gives to values, with sentences for what is wrong.
+"""Parses and validates the fields of an entry; called by `parsing`.
 
-Called by `parsing`. All scalars come as the texts that were written, so that no number passes through a float.
+All scalars are the texts that were written in YAML or JSON, so that no number is converted to a float. In each function
+`path` names the field in error messages.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,11 +18,11 @@ SHOWN_CHARACTERS = 60
 
 
 class EntryError(ValueError):
-    """An entry cannot be used; str() says what is wrong, and with which of its fields."""
+    """An invalid entry; the message names the field."""
 
 
 def mapping(value: Any, path: str, allowed: Sequence[str]) -> Fields:
-    """`value`, which must be a map with no other keys than `allowed`; an empty path is the entry. Raises EntryError."""
+    """`value`, which must be a map with keys of `allowed` only; an empty path means the entry. Raises EntryError."""
     if not isinstance(value, dict):
         raise EntryError(f"{path or 'it'} must be a map with the fields {listed(allowed)}")
     for name in value:
@@ -32,35 +33,35 @@ def mapping(value: Any, path: str, allowed: Sequence[str]) -> Fields:
 
 
 def required(given: Fields, name: str, path: str) -> Any:
-    """The field `name` of the map at `path`. Raises EntryError where it is missing."""
+    """The field `name` of the map at `path`. Raises EntryError if it is missing."""
     if name not in given:
         raise EntryError(f"{path}.{name} is missing")
     return given[name]
 
 
 def sequence(value: Any, path: str) -> Sequence[Any]:
-    """`value`, which must be a list with something in it. Raises EntryError."""
+    """`value`, which must be a list that is not empty. Raises EntryError."""
     if not isinstance(value, list) or not value:
         raise EntryError(f"{path} must be a list with at least one item")
     return value
 
 
 def text(value: Any, path: str) -> str:
-    """`value`, which must be a single text. Raises EntryError."""
+    """`value`, which must be a scalar. Raises EntryError."""
     if not isinstance(value, str):
         raise EntryError(f"{path} must be a single value, not a {'map' if isinstance(value, dict) else 'list'}")
     return value
 
 
 def texts(value: Any, path: str) -> Mapping[str, str]:
-    """`value`, which must be a map of texts. Raises EntryError."""
+    """`value`, which must be a map of scalars. Raises EntryError."""
     if not isinstance(value, dict):
         raise EntryError(f"{path} must be a map like {{queue: worker}}")
     return {name: text(each, f"{path}.{name}") for name, each in value.items()}
 
 
 def quantity(value: Any, path: str) -> Quantity:
-    """The quantity that `value` says. Raises EntryError."""
+    """`value` as a quantity. Raises EntryError."""
     written = text(value, path)
     try:
         return Quantity.parse(written)
@@ -69,7 +70,7 @@ def quantity(value: Any, path: str) -> Quantity:
 
 
 def span_ns(value: Any, path: str) -> int:
-    """The duration, not negative, in nanoseconds. Raises EntryError."""
+    """`value` as a duration in nanoseconds, not negative. Raises EntryError."""
     written = text(value, path)
     try:
         span = duration.parse(written)
@@ -81,7 +82,7 @@ def span_ns(value: Any, path: str) -> int:
 
 
 def whole_seconds(value: Any, path: str) -> int:
-    """The duration in seconds, of which it must be a whole number. Raises EntryError."""
+    """`value` as a duration of whole seconds. Raises EntryError."""
     seconds, rest_ns = divmod(span_ns(value, path), NANOSECONDS)
     if rest_ns:
         raise EntryError(f"{path} must be whole seconds")
@@ -89,7 +90,7 @@ def whole_seconds(value: Any, path: str) -> int:
 
 
 def instant_ns(value: Any, path: str) -> int:
-    """The instant, nanoseconds since the epoch. Raises EntryError."""
+    """`value` (RFC 3339) in nanoseconds since the epoch. Raises EntryError."""
     written = text(value, path)
     try:
         return instants.parse(written)
@@ -98,7 +99,7 @@ def instant_ns(value: Any, path: str) -> int:
 
 
 def selector(value: Any, path: str) -> Selector:
-    """The label selector; an empty text selects everything. Raises EntryError."""
+    """`value` as a label selector; an empty text selects everything. Raises EntryError."""
     written = text(value, path)
     try:
         return selectors.parse(written)
@@ -107,11 +108,11 @@ def selector(value: Any, path: str) -> Selector:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names as a sentence has them: `a, b and c`."""
+    """Names for a sentence: `a, b and c`; at least one."""
     return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
 
 
 def shown(written: str) -> str:
-    """A text of the user's in quotes, cut where it is long."""
+    """A text of the user in quotes, cut to 60 characters."""
     cut = written if len(written) <= SHOWN_CHARACTERS else f"{written[:SHOWN_CHARACTERS]}..."
     return quoted(cut)

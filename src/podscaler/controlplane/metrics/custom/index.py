@@ -1,7 +1,7 @@
-"""All series by what queries ask for: namespace, kind of what is described, and the metric's name.
+"""The index of all series by namespace, described kind and metric name.
 
-Filled by `config_maps`, asked by `lookup` and `apis`. A change costs as much as the ConfigMap has entries; a query
-finds its series without looking at others.
+`config_maps` fills it, `lookup` and `apis` read it. An update costs as much as its ConfigMap has entries; a query reads
+only its own series.
 """
 
 from collections import Counter
@@ -13,11 +13,11 @@ Owner = tuple[str, str]
 """Namespace and name of a ConfigMap."""
 
 Listed = tuple[str, str]
-"""What discovery lists: the `Resource.key` of what is described (`""` for external metrics), and the metric's name."""
+"""A metric in the discovery: the `Resource.key` of the described kind (`""` for external metrics), and its name."""
 
 
 class MetricIndex:
-    """See the module. `generation` rises whenever `listed` changes."""
+    """See the module. `generation` increases whenever `listed` changes."""
 
     def __init__(self) -> None:
         self.generation = 0
@@ -27,16 +27,16 @@ class MetricIndex:
 
     @property
     def owners(self) -> Iterable[Owner]:
-        """The ConfigMaps that have series."""
+        """The ConfigMaps with series."""
         return tuple(self._owned)
 
     @property
     def listed(self) -> Sequence[Listed]:
-        """Every metric of any namespace, in order."""
+        """The metrics of all namespaces, sorted."""
         return sorted(self._listed)
 
     def put(self, owner: Owner, series: Sequence[Series]) -> None:
-        """These are now the series of a ConfigMap, instead of those that it had."""
+        """Replace the series of a ConfigMap."""
         touched = {_listed(each) for each in (*self._owned.get(owner, ()), *series)}
         before = touched & self._listed.keys()
         self._remove(owner)
@@ -46,7 +46,7 @@ class MetricIndex:
             self.generation += 1
 
     def find(self, namespace: str, subject: str, metric: str) -> Sequence[Series]:
-        """The series of a metric, by their ConfigMaps' names, then as they stand there; empty where it is unknown."""
+        """The series of a metric, sorted by the ConfigMap's name, then in its order; empty for an unknown metric."""
         owned = self._found.get((namespace, (subject, metric)), {})
         return [each for name in sorted(owned) for each in owned[name]]
 

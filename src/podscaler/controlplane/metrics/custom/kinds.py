@@ -1,7 +1,4 @@
-"""Which objects of the cluster a metric may describe, by the names that people give to their kinds.
-
-Made by `apis` from the served records; asked by `parsing`.
-"""
+"""Resolves references like `deployment/web` to the objects that a metric describes; called by `parsing`."""
 
 from collections.abc import Iterable
 
@@ -13,11 +10,11 @@ NAMESPACES = "namespaces"
 
 
 class DescribableKinds:
-    """The kinds whose objects live in a namespace, and Namespace itself.
+    """The namespaced kinds, and Namespace itself.
 
     Args:
-        resources: all served records, asked again where a name is not known; of two kinds of one name the first is
-            meant where no group is given.
+        resources: all served kinds, iterated again for an unknown name; of two kinds with the same name the first one
+            is used if no group is given.
     """
 
     def __init__(self, resources: Iterable[Resource]) -> None:
@@ -26,7 +23,7 @@ class DescribableKinds:
         self._refresh()
 
     def _refresh(self) -> None:
-        """Learn the names anew: custom kinds come and go."""
+        """Read the names again, as custom kinds are added and removed."""
         self._by_name.clear()
         for resource in self._resources:
             if resource.stored and (resource.namespaced or resource.key == NAMESPACES):
@@ -45,14 +42,14 @@ class DescribableKinds:
         return found
 
     def described(self, reference: str, namespace: str) -> NamedObject:
-        """The object that `KIND/NAME`, `KIND.GROUP/NAME` or `namespace` means.
+        """The object of a reference `KIND/NAME`, `KIND.GROUP/NAME` or `namespace`.
 
         Args:
-            reference: as kubectl takes it: the kind may be its plural or short name, in any case.
-            namespace: where the object is.
+            reference: as in kubectl, the kind may be the plural or short name, in upper or lower case.
+            namespace: the namespace of the object.
 
         Raises:
-            EntryError: there is no such kind, or no name.
+            EntryError: the kind does not exist, or the name is missing.
         """
         kind, _, name = reference.partition("/")
         resource = self._find(kind.lower())

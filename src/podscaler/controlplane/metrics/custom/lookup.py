@@ -1,10 +1,10 @@
-"""The values that a query of a metrics API gets: which objects, which series, how much of each.
+"""Computes the values of a query of a metrics API; called by `apis`.
 
-Asked by `apis`. Only running pods have values, and only objects that exist are found by a selector. Series that
-describe the same object add up, as the queries of Prometheus' adapter do.
+Only running pods have values, and a selector only selects existing objects. Series of the same object are added up, as
+in the queries of Prometheus' adapter.
 
-Source: the custom metrics API server library (documentation and observed answers): unknown metrics and objects without
-a value are 404; a selector that selects nothing gives an empty list.
+Source: the custom metrics API server library (documentation and observed responses): unknown metrics and objects
+without a value are 404; a selector that selects nothing gives an empty list.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,17 +22,17 @@ from podscaler.controlplane.metrics.resource.pods import PodFact
 from podscaler.controlplane.registry.registry import Registry
 
 RunningPods = Callable[[str], Mapping[str, PodFact]]
-"""The running pods of a namespace, by name."""
+"""Returns the running pods of a namespace by name."""
 
 NAMESPACES = "namespaces"
 
 
 class PodAssociation(Protocol):
-    """Which pods stand behind an object."""
+    """Finds the pods that stand behind an object."""
 
     @property
     def kinds(self) -> Iterable[str]:
-        """The `Resource.key` of what may be asked for."""
+        """The `Resource.key` of each supported kind."""
         ...
 
     def pods_behind(self, namespace: str, kind: str, name: str = "") -> Mapping[str, frozenset[str]]:
@@ -42,11 +42,11 @@ class PodAssociation(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ScrapedMetrics:
-    """Metrics that pods expose, for what no ConfigMap states.
+    """The metrics that pods expose, which are used where no ConfigMap states a metric.
 
     Attributes:
         index: series of pods, and of objects that labels name.
-        association: over which pods the metrics of other objects are summed.
+        association: the pods over which the metrics of other objects are summed.
     """
 
     index: MetricIndex
@@ -55,7 +55,7 @@ class ScrapedMetrics:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One value: of the object `name`, or of an external metric with `labels`."""
+    """One value: of the object `name` with `labels`, or of an external metric with `labels` and an empty name."""
 
     name: str
     labels: Mapping[str, str]
@@ -65,10 +65,10 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class _Current:
-    """A series' value at the instant of the query, as each pod or object has it.
+    """A series with its value at the time of the query, for each described object.
 
     Attributes:
-        sharers: the names of the ready pods among which a total is shared; None where it is no total.
+        sharers: the names of the ready pods that share a total; None if the value is not a total.
     """
 
     series: Series
@@ -76,17 +76,17 @@ class _Current:
     sharers: frozenset[str] | None
 
     def quantity_of(self, subject: str, name: str) -> Quantity:
-        """What the object has: of a shared total nothing, if it is a pod that gets no share."""
+        """The value of an object; zero for a pod that gets no share of a total."""
         gets_none = subject == PODS and self.sharers is not None and name not in self.sharers
         return ZERO if gets_none else self.quantity
 
 
 class _Sums:
-    """The values of one metric of one kind of objects, added up for each object.
+    """The values of one metric for the objects of one kind, added up for each object.
 
     Args:
         subject: the `Resource.key` of the kind.
-        current: the values of all its series that were asked for.
+        current: the selected series with their values.
     """
 
     def __init__(self, subject: str, current: Iterable[_Current]) -> None:
@@ -101,11 +101,11 @@ class _Sums:
 
     @property
     def names(self) -> Iterable[str]:
-        """The objects that are named."""
+        """The names of the objects that series name explicitly."""
         return self._named.keys()
 
     def value_of(self, name: str, labels: Mapping[str, str]) -> Value | None:
-        """The sum of what describes the object of that name and those labels, None where nothing does."""
+        """The sum of the series that describe the object with that name and labels, None if there is none."""
         mine = self._named.get(name, [])
         mine = mine + [each for each in self._selecting if each.series.subject.describes(name, labels)]
         if not mine:
@@ -121,10 +121,10 @@ class Lookup:
 
     Args:
         index: the series.
-        registry: for objects that are found by a selector.
-        running_pods: the pods.
-        clock: what time it is.
-        kinds: the objects that may be described.
+        registry: for objects other than pods.
+        running_pods: returns the running pods of a namespace.
+        clock: for values that depend on time.
+        kinds: the kinds of described objects.
         scraped: what pods expose; None: nothing.
     """
 
@@ -146,7 +146,7 @@ class Lookup:
         self._clock = clock
 
     def external(self, namespace: str, metric: str, selector: Selector) -> Sequence[Value]:
-        """The values of an external metric whose labels `selector` picks. Raises StatusError 404."""
+        """The values of an external metric whose labels `selector` matches. Raises StatusError 404."""
         series = self._series(namespace, OUTSIDE, metric)
         current = self._current(namespace, [each for each in series if selector.matches(each.labels)])
         return [Value("", each.series.labels, each.quantity, each.series.window_s) for each in current]
@@ -155,14 +155,14 @@ class Lookup:
         """The value for one object.
 
         Args:
-            namespace: where the object is.
+            namespace: the object's namespace.
             subject: the `Resource.key` of its kind.
             name: its name.
-            metric: the metric.
-            selector: of the metric's labels.
+            metric: the metric's name.
+            selector: selects series by the metric's labels.
 
         Raises:
-            StatusError: 404.
+            StatusError: 404 for an unknown metric, or an object without a value.
         """
         sums = self._sums(namespace, subject, metric, selector=selector, name=name)
         labels = self._labels_of(namespace, subject, name)
@@ -174,7 +174,10 @@ class Lookup:
     def of_objects(
         self, namespace: str, subject: str, objects: Selector, *, metric: str, selector: Selector
     ) -> Sequence[Value]:
-        """The values for all objects that `objects` picks and that have one, by name; else as `of_object`."""
+        """The values of the objects that `objects` matches, sorted by name; objects without a value are left out.
+
+        Other arguments and errors are as for `of_object`.
+        """
         sums = self._sums(namespace, subject, metric, selector=selector)
         found = self._described(namespace, subject, sums.names)
         values = (sums.value_of(name, found[name]) for name in sorted(found) if objects.matches(found[name]))
@@ -189,7 +192,7 @@ class Lookup:
         """The series of a metric: those stated, else those scraped. Raises StatusError 404 where there are none.
 
         Args:
-            name: of the only object that is asked for; empty: all objects.
+            name: the name of the only object to look for; empty: all objects.
         """
         found = self._index.find(namespace, subject, metric)
         if not found and self._scraped is not None and subject != OUTSIDE:
@@ -234,9 +237,9 @@ class Lookup:
         return frozenset(name for name, pod in pods.items() if pod.ready and selector.matches(_labels(pod)))
 
     def _labels_of(self, namespace: str, subject: str, name: str) -> Mapping[str, str] | None:
-        """The labels of what a metric describes; None for a pod that does not run.
+        """The labels of a described object; None for a pod that is not running.
 
-        Differs from pods: other objects need not exist, as it is for adapters that ask Prometheus.
+        Objects of other kinds need not exist, as for adapters that query Prometheus; they have no labels here.
         """
         if subject != PODS:
             return {}
@@ -244,7 +247,7 @@ class Lookup:
         return None if pod is None else _labels(pod)
 
     def _described(self, namespace: str, subject: str, names: Iterable[str]) -> Mapping[str, Mapping[str, str]]:
-        """The labels of the objects that are there, by name: of all pods, or of the named other objects."""
+        """The labels of existing objects by name: of all running pods, or of the named objects of another kind."""
         if subject == PODS:
             return {name: _labels(pod) for name, pod in self._running_pods(namespace).items()}
         found = {name: self._registry.find(subject, namespace, name) for name in names}

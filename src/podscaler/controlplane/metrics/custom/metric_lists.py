@@ -1,6 +1,7 @@
-"""Values as the lists that metrics APIs answer with, in each version.
+"""Builds the response lists of the metrics APIs in each version; called by `apis`.
 
-Called by `apis`. Field names and order are those of the published types.
+Field names and order are those of the published types.
+
 
 Source: custom.metrics.k8s.io/v1beta1 and v1beta2 MetricValueList, external.metrics.k8s.io/v1beta1
 ExternalMetricValueList. Differs: `describedObject.apiVersion` of the core group is `v1`, where adapters write `/v1`.
@@ -29,7 +30,7 @@ _OPERATORS = {
 
 
 def external_list(version: str, metric: str, values: Sequence[Value], now_ns: int) -> Object:
-    """An ExternalMetricValueList of values that were taken at `now_ns`."""
+    """An ExternalMetricValueList with the timestamp `now_ns`."""
     items = [
         {
             "metricName": metric,
@@ -49,11 +50,11 @@ def custom_list(
     """A MetricValueList.
 
     Args:
-        version: in which it is wanted.
+        version: of the API.
         metric: the metric's name.
-        selector: of the metric's labels, as asked for.
-        described: the described objects' references (`reference`), with their values.
-        now_ns: when the values were taken.
+        selector: of the metric's labels, as in the query.
+        described: references to the described objects (`reference`), with their values.
+        now_ns: the timestamp.
     """
     item = _item_v1beta1 if version == "v1beta1" else _item_v1beta2
     identity = {"name": metric, "selector": _label_selector(selector)}
@@ -62,7 +63,7 @@ def custom_list(
 
 
 def reference(resource: Resource, namespace: str, name: str) -> Object:
-    """How a value names the object that it describes."""
+    """The reference of a value to the object that it describes."""
     group = f"{resource.group}/" if resource.group else ""
     where = {"namespace": namespace} if resource.namespaced else {}
     return {"kind": resource.kind, **where, "name": name, "apiVersion": group + resource.versions[0].version}
@@ -98,7 +99,7 @@ def _window(name: str, value: Value) -> Object:
 
 
 def _label_selector(selector: Selector) -> Object | None:
-    """The selector as an object; None where everything was asked for."""
+    """The selector as a metav1.LabelSelector; None if it selects everything."""
     if not selector.requirements:
         return None
     equal = {each.key: each.values[0] for each in selector.requirements if each.operator in _EQUALITIES}

@@ -1,9 +1,8 @@
-"""What metrics APIs refuse, in the words of upstream's adapters.
+"""API errors of the metrics APIs, with the messages of upstream's adapters; raised by `lookup` and `apis`.
 
-Called by `lookup` and `apis`.
-
-Source: the custom metrics API server library, observed; its Statuses have no `details`. Differs: an unknown external
-metric is always one "for namespaces", as the adapter for Prometheus says it in the namespace `default` only.
+Source: the custom metrics API server library, observed; its Statuses have no `details`.
+Differs: the message for an unknown external metric always ends with "for namespaces"; the adapter for Prometheus does
+so in the namespace `default` only.
 """
 
 from podscaler.api.machinery.selectors import Selector
@@ -11,24 +10,24 @@ from podscaler.base.errors import StatusError
 
 
 def no_metric(metric: str, subject: str) -> StatusError:
-    """404: nothing of that kind (`pods`, `deployments.apps`) has the metric."""
+    """404: no object of the kind (`pods`, `deployments.apps`) has the metric."""
     return _not_found(f"the server could not find the metric {metric} for {subject}")
 
 
 def no_value(metric: str, subject: str, name: str, selector: Selector) -> StatusError:
-    """404: this object does not have the metric, or not with labels that `selector` picks."""
+    """404: the object does not have the metric, or not with labels that `selector` matches."""
     text = f"the server could not find the metric {metric} for {subject} {name}"
     return _not_found(f"{text} with selector {selector}" if selector.requirements else text)
 
 
 def no_such_path() -> StatusError:
-    """404: metrics have no such path."""
+    """404: the metrics APIs have no such path."""
     text = "the server could not find the requested resource"
     return StatusError(text, code=404, reason="NotFound", details={})
 
 
 def bad_selector(text: str) -> StatusError:
-    """400: a selector that cannot be read."""
+    """400: an invalid selector."""
     return StatusError(text, code=400, reason="BadRequest")
 
 

@@ -1,7 +1,7 @@
-"""Entries of a ConfigMap to series: the form that docs/metrics.md describes. Pure.
+"""Parses the entries of a ConfigMap to series, in the format of docs/metrics.md. Pure.
 
-Called by `config_maps` once for each entry of each new version of a ConfigMap. An entry is a value, a map of fields, or
-a list of these; one that cannot be used leaves the others alone.
+`config_maps` calls it for each entry of each new version of a ConfigMap. An entry is a value, a map of fields, or a
+list of these; an invalid one does not affect the others.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from podscaler.controlplane.metrics.custom.schedule import Constant, Ramp, Sched
 from podscaler.controlplane.metrics.custom.series import Outside, PodSelection, Series, Subject
 
 ENTRY_MAX_BYTES: Final = 8192
-"""Reading this much takes about 10 ms, which is what the event loop may be kept from other work."""
+"""Parsing this much blocks the event loop for about 10 ms."""
 
 SUBJECTS = ("pods", "object")
 SCHEDULES = ("value", "steps", "ramp")
@@ -27,13 +27,13 @@ COMMON = ("metric", "labels", *SCHEDULES, "start", "sharedBy", "window")
 
 @dataclass(frozen=True, slots=True)
 class EntryContext:
-    """What of its ConfigMap an entry needs to be read.
+    """The properties of a ConfigMap that its entries depend on.
 
     Attributes:
         api: whether its metrics are custom or external ones.
-        namespace: the ConfigMap's.
-        start_ns: what times are relative to, unless the entry says otherwise: the ConfigMap's creation.
-        kinds: what may be described.
+        namespace: the ConfigMap's namespace.
+        start_ns: the ConfigMap's creation, to which times are relative unless the entry has a `start`.
+        kinds: the kinds that may be described.
     """
 
     api: Literal["custom", "external"]
@@ -44,11 +44,11 @@ class EntryContext:
 
 @dataclass(frozen=True, slots=True)
 class EntryProblem:
-    """What is wrong with an entry.
+    """An invalid entry.
 
     Attributes:
-        path: the entry: `data[http_requests]`, `data[queues][2]`.
-        text: a sentence.
+        path: the path of the entry: `data[http_requests]`, `data[queues][2]`.
+        text: the reason.
     """
 
     path: str
@@ -57,24 +57,24 @@ class EntryProblem:
 
 @dataclass(frozen=True, slots=True)
 class ParsedEntry:
-    """What an entry turned out to hold."""
+    """The series and problems of an entry."""
 
     series: tuple[Series, ...] = ()
-    faults: tuple[EntryProblem, ...] = ()
+    problems: tuple[EntryProblem, ...] = ()
 
 
 def parse_entry(key: str, text: str, place: EntryContext) -> ParsedEntry:
-    """What the entry `key` of a ConfigMap's data says."""
+    """Parse the entry `key` of a ConfigMap's data."""
     path = f"data[{key}]"
     try:
         items = _items(text)
     except EntryError as error:
-        return ParsedEntry(faults=(EntryProblem(path, str(error)),))
+        return ParsedEntry(problems=(EntryProblem(path, str(error)),))
     return _outcome(key, ((f"{path}{suffix}", item) for suffix, item in items), place)
 
 
 def _items(text: str) -> list[tuple[str, Any]]:
-    """The items of an entry, with what distinguishes their paths. Raises EntryError."""
+    """The items of an entry with the suffixes of their paths. Raises EntryError."""
     if len(text.encode()) > ENTRY_MAX_BYTES:
         raise EntryError(f"it is longer than {ENTRY_MAX_BYTES} bytes: spread it over several entries")
     try:
@@ -89,13 +89,13 @@ def _items(text: str) -> list[tuple[str, Any]]:
 
 
 def _outcome(key: str, items: Iterable[tuple[str, Any]], place: EntryContext) -> ParsedEntry:
-    series, faults = [], []
+    series, problems = [], []
     for path, item in items:
         try:
             series.append(_series(key, item, place))
         except EntryError as error:
-            faults.append(EntryProblem(path, str(error)))
-    return ParsedEntry(tuple(series), tuple(faults))
+            problems.append(EntryProblem(path, str(error)))
+    return ParsedEntry(tuple(series), tuple(problems))
 
 
 def _series(key: str, item: Any, place: EntryContext) -> Series:

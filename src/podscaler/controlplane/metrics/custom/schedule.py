@@ -1,7 +1,7 @@
-"""What a value is at each instant: always the same, in steps, or on a ramp. Pure.
+"""Values over time: constant, in steps, or on a ramp. Pure.
 
-Made by `parsing`, asked by `lookup`. Stated quantities are given back exactly as they were written; what is computed
-(points of a ramp, shares) is exact arithmetic, rounded up to whole thousandths, which is what autoscalers read.
+`parsing` creates schedules, `lookup` evaluates them. Stated quantities are returned exactly as written; computed values
+(points of a ramp, shares) are exact, rounded up to thousandths, the precision of autoscalers.
 """
 
 from bisect import bisect_right
@@ -17,7 +17,7 @@ class Schedule(Protocol):
     """A value over time."""
 
     def value_at(self, now_ns: int) -> Quantity | None:
-        """The value at an instant (nanoseconds since the epoch), None where there is none yet."""
+        """The value at a time (nanoseconds since the epoch), None before the first value."""
         ...
 
 
@@ -42,11 +42,11 @@ class ValueStep:
 
 
 class Steps:
-    """One value after the other.
+    """A sequence of values.
 
     Args:
-        steps: in any order; of two at the same instant the later one in the list counts.
-        before: the value before the first of them, None where there is none.
+        steps: in any order; of two at the same time the later one in the list applies.
+        before: the value before the first step, None for none.
     """
 
     def __init__(self, steps: Sequence[ValueStep], before: Quantity | None) -> None:
@@ -61,12 +61,12 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Ramp:
-    """From one value to another in a straight line.
+    """Linear interpolation from one value to another.
 
     Attributes:
-        first, last: the value until `start_ns`, and from its end on.
-        start_ns: nanoseconds since the epoch.
-        span_ns: how long it takes; more than 0.
+        first, last: the value until the start, and from the end on.
+        start_ns: the start, nanoseconds since the epoch.
+        span_ns: the duration; more than 0.
     """
 
     first: Quantity

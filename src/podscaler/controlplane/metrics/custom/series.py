@@ -1,6 +1,6 @@
-"""One metric of one ConfigMap, read: what it is called, what it describes, and its value over time.
+"""A series: one metric of a ConfigMap, with the objects that it describes and its value over time.
 
-Made by `parsing`, kept by `index`, asked by `lookup`.
+`parsing` creates series, `index` stores them, `lookup` evaluates them.
 """
 
 from collections.abc import Mapping
@@ -12,18 +12,18 @@ from podscaler.controlplane.metrics.custom.schedule import Schedule
 
 PODS = "pods"
 OUTSIDE = ""
-"""In place of a `Resource.key`: the metric describes nothing in the cluster (external.metrics.k8s.io)."""
+"""In place of a `Resource.key`: the metric describes no object of the cluster (external.metrics.k8s.io)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodSelection:
-    """The metric has one value for each running pod that the selector picks."""
+    """The metric describes each running pod that the selector matches."""
 
     selector: Selector
 
     @property
     def key(self) -> str:
-        """The `Resource.key` of what is described."""
+        """The `Resource.key` of the described kind."""
         return PODS
 
     def describes(self, name: str, labels: Mapping[str, str]) -> bool:
@@ -34,14 +34,14 @@ class PodSelection:
 
 @dataclass(frozen=True, slots=True)
 class NamedObject:
-    """The metric describes one object: of the ConfigMap's namespace, or that namespace itself."""
+    """The metric describes one object of the ConfigMap's namespace, or that namespace itself."""
 
     resource: Resource
     name: str
 
     @property
     def key(self) -> str:
-        """The `Resource.key` of what is described."""
+        """The `Resource.key` of the described kind."""
         return self.resource.key
 
     def describes(self, name: str, labels: Mapping[str, str]) -> bool:
@@ -52,7 +52,7 @@ class NamedObject:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """The metric belongs to no object: its labels tell it from others of its name."""
+    """The metric describes no object of the cluster; series of the same name differ by their labels."""
 
     @property
     def key(self) -> str:
@@ -60,7 +60,7 @@ class Outside:
         return OUTSIDE
 
     def describes(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Nothing in the cluster."""
+        """False."""
         del name, labels
         return False
 
@@ -73,12 +73,12 @@ class Series:
     """See the module.
 
     Attributes:
-        metric: its name.
-        subject: what it describes.
-        labels: the metric's own labels, which metric selectors look at.
-        schedule: its value over time.
-        shared_by: picks the pods whose ready ones share the value as a total; None where it is each one's own.
-        window_s: the span over which it counts as measured; None says nothing about it.
+        metric: the metric's name.
+        subject: the described objects.
+        labels: the metric's own labels, for metric selectors.
+        schedule: the value over time.
+        shared_by: selects the pods whose ready ones share the value as a total; None if each object has the value.
+        window_s: the window of the measurement; None to omit it.
     """
 
     metric: str

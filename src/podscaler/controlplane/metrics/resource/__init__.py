@@ -1,5 +1,5 @@
 """CPU and memory of containers, sampled from processes.
 
-Reading order: `sampler` is the entry point.
+Reading order: `sampler` is the entry point; `processes` reads, `rates` computes, `simulated` is for simulated pods.
 May import: `controlplane.registry` and below.
 """

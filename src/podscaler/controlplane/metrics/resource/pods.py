@@ -1,7 +1,6 @@
-"""The facts about pods that usage needs, kept up to date by a watch so that a sampling round decodes nothing.
+"""An index of running pods with the facts that metrics need, updated by a watch so that sampling decodes no pods.
 
-The sampler owns one `RunningPods` and asks it every round; metrics that ConfigMaps state ask it for the pods that they
-describe. Only running pods are kept.
+The sampler owns one `RunningPods` and reads it in every round; the custom metrics read it for the described pods.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,12 +27,12 @@ class PodFact:
     """One running pod.
 
     Attributes:
-        metadata: name, namespace, labels and creationTimestamp, as PodMetrics repeat them.
+        metadata: name, namespace, labels and creationTimestamp, which PodMetrics repeat.
         uid: the pod's uid.
-        containers: names of the containers that run all the time (regular ones and sidecars).
-        simulated: the pod, trimmed to what simulated usage reads; None for a pod with processes.
+        containers: the names of the regular containers and sidecars.
+        simulated: the parts of the pod that simulated usage reads; None for a pod with processes.
         controller: resource, name and uid of its controller; None without one.
-        ready: whether it would get load from a Service.
+        ready: whether it is ready and not terminating.
     """
 
     metadata: Mapping[str, Any]
@@ -45,7 +44,7 @@ class PodFact:
 
 
 def pod_fact(pod: Mapping[str, Any]) -> PodFact | None:
-    """What to remember of a core/v1 Pod, None unless it is running."""
+    """The facts of a core/v1 Pod, None unless it is running."""
     if pod.get("status", {}).get("phase") != "Running":
         return None
     metadata, spec = pod["metadata"], pod["spec"]
@@ -90,15 +89,15 @@ class RunningPods:
         self._facts: dict[str, dict[str, PodFact]] = {}
 
     def running(self) -> Mapping[Key, PodFact]:
-        """All running pods as of now."""
+        """All running pods."""
         return {(namespace, name): fact for namespace, pods in self._facts.items() for name, fact in pods.items()}
 
     def running_in(self, namespace: str) -> Mapping[str, PodFact]:
-        """The running pods of a namespace by name, as of now."""
+        """The running pods of a namespace by name."""
         return dict(self._facts.get(namespace, {}))
 
-    async def follow(self) -> None:
-        """Keep the facts up to date until cancelled."""
+    async def run(self) -> None:
+        """Watch pods until cancelled."""
         while True:
             self._facts.clear()
             try:

@@ -1,11 +1,10 @@
-"""CPU time and memory of process trees, read from the operating system in one pass.
+"""Reads CPU time and memory of process trees from the operating system in one pass.
 
-The sampler calls `read_trees` in a thread. A tree is what descends from a root process, together with what shares the
-root's session (a grandchild whose parent has ended belongs to nobody's tree, but keeps its session).
+The sampler calls `read_trees` in a thread. A tree consists of the descendants of a root process and of the processes of
+the root's session (orphaned descendants keep their session).
 
-CPU time is cumulative for the tree: a child's time counts as its own while it lives and as its parent's once the parent
-has waited for it, so that the sum only grows while children end in their parents' care. One that ends elsewhere takes
-its time along; readers must expect a step down.
+CPU time is cumulative: a child's time counts as its own while it runs and as its parent's once the parent has waited
+for it. The time of a process that nobody in the tree waits for is lost, so that the sum can decrease.
 """
 
 import os
@@ -17,17 +16,14 @@ import psutil
 
 @dataclass(frozen=True, slots=True)
 class TreeReading:
-    """What one tree had used at the instant of the reading."""
+    """The cumulative CPU time and the current resident memory of a tree."""
 
     cpu_s: float
     memory_bytes: int
 
 
 def read_trees(roots: Iterable[int]) -> dict[int, TreeReading]:
-    """For each root pid that still lives: the CPU seconds and resident bytes of its tree.
-
-    Costs one look at every process of the machine, and a closer one at those that belong to a tree.
-    """
+    """The readings of the trees by root pid; roots that have ended are missing. Lists every process of the machine."""
     wanted = set(roots)
     if not wanted:
         return {}
@@ -45,7 +41,7 @@ def read_trees(roots: Iterable[int]) -> dict[int, TreeReading]:
 
 
 def machine_usage() -> TreeReading:
-    """What the whole machine has used: busy CPU seconds since boot, and bytes of memory in use."""
+    """The usage of the whole machine: busy CPU seconds since boot, and memory in use."""
     times = psutil.cpu_times()
     idle = times.idle + getattr(times, "iowait", 0.0)
     guest = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)  # counted in user and nice already
@@ -69,7 +65,7 @@ def _root_of(pid: int, parents: Mapping[int, int], roots: set[int]) -> int | Non
     try:
         session = os.getsid(pid)
     except OSError:
-        return None  # it has ended since the list was made
+        return None  # it has ended meanwhile
     return session if session in roots else None
 
 
@@ -80,5 +76,5 @@ def _process_usage(pid: int) -> TreeReading | None:
             cpu = process.cpu_times()
             memory_bytes = process.memory_info().rss
     except psutil.Error:
-        return None  # it has ended since the list was made, or is not ours to read
+        return None  # it has ended meanwhile, or access is denied
     return TreeReading(cpu.user + cpu.system + cpu.children_user + cpu.children_system, memory_bytes)

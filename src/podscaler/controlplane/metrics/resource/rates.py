@@ -1,11 +1,11 @@
-"""From two readings of cumulative CPU time to a rate: pure arithmetic, without a process in sight.
+"""Computes usage rates from two readings of cumulative CPU time; called by the sampler. Pure.
 
-Called by the sampler. A container's first reading is measured from its start, so that a young pod has metrics after one
-round; a start less than `MIN_WINDOW_S` ago is too short to divide by and gives nothing yet. Windows are measured by the
-monotonic clock, so that a wall clock that is set neither ends nor stretches them.
+The first rate of a container is measured from its start, so that a new pod has metrics after one round; a container
+that started less than `MIN_WINDOW_S` ago has no rate yet. Windows are measured by the monotonic clock, so that setting
+the wall clock does not change them.
 
-Source: metrics-server takes the rate between its two newest readings and reports the later one's time, with the
-distance as window; the first sample of a container is taken from its start time.
+Source: metrics-server computes the rate between its two newest readings and reports the later one's time, with the
+difference as window; the first sample of a container is measured from its start time.
 """
 
 from collections.abc import Mapping
@@ -22,21 +22,21 @@ NANOCORES = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
-    """A container's incarnation: its root process and when that started (nanoseconds since the epoch)."""
+class ContainerStart:
+    """One run of a container: its root process and when that started (nanoseconds since the epoch)."""
 
     pid: int
     started_ns: int
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """When readings are taken.
+class SampleTime:
+    """The time of a round of readings.
 
     Attributes:
-        now_ns: by the wall clock, which tells how old containers are.
-        monotonic_s: by a clock that never jumps, which measures the windows between readings.
-        stamp_ns: the instant that is told, nanoseconds since the epoch.
+        now_ns: the wall clock, for the ages of containers.
+        monotonic_s: the monotonic clock, for the windows between readings.
+        stamp_ns: the timestamp to report, nanoseconds since the epoch.
     """
 
     now_ns: int
@@ -49,7 +49,7 @@ class Rate:
     """Usage over a window that ends at `at_ns`.
 
     Attributes:
-        cpu_nanocores: CPU, 1_000_000_000 being one core busy for the whole window.
+        cpu_nanocores: CPU usage; 1_000_000_000 is one core.
         memory_bytes: resident memory at the window's end.
         at_ns: the window's end, nanoseconds since the epoch.
         window_ns: its length.
@@ -63,26 +63,26 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class _Last:
-    container: Started
+    container: ContainerStart
     cpu_s: float
     at_s: float
 
 
 class UsageRates(Generic[K]):
-    """Remembers the last reading of each container; containers that are gone are forgotten."""
+    """Keeps the last reading of each running container and computes rates."""
 
     def __init__(self) -> None:
         self._last: dict[K, _Last] = {}
 
     def observe(
-        self, containers: Mapping[K, Started], readings: Mapping[int, TreeReading], moment: Moment
+        self, containers: Mapping[K, ContainerStart], readings: Mapping[int, TreeReading], at: SampleTime
     ) -> dict[K, Rate]:
-        """The rate of every container that has a reading, since its last reading or its start.
+        """The rate of every container with a reading, since its last reading or its start.
 
         Args:
-            containers: the running containers by whatever identifies them.
+            containers: the running containers by key.
             readings: by root pid.
-            moment: when they were taken.
+            at: the time of the readings.
         """
         rates: dict[K, Rate] = {}
         last: dict[K, _Last] = {}
@@ -92,20 +92,20 @@ class UsageRates(Generic[K]):
                 continue
             before = self._last.get(key)
             if before is None or before.container != container:
-                age_s = max(moment.now_ns - container.started_ns, 0) / NANOSECONDS
-                before = _Last(container, 0.0, moment.monotonic_s - age_s)
-            rate = _rate(before, reading, moment)
+                age_s = max(at.now_ns - container.started_ns, 0) / NANOSECONDS
+                before = _Last(container, 0.0, at.monotonic_s - age_s)
+            rate = _rate(before, reading, at)
             if rate is not None:
                 rates[key] = rate
-                before = _Last(container, reading.cpu_s, moment.monotonic_s)
+                before = _Last(container, reading.cpu_s, at.monotonic_s)
             last[key] = before
         self._last = last
         return rates
 
 
-def _rate(before: _Last, reading: TreeReading, moment: Moment) -> Rate | None:
-    window_ns = round((moment.monotonic_s - before.at_s) * 1_000_000) * 1000
+def _rate(before: _Last, reading: TreeReading, at: SampleTime) -> Rate | None:
+    window_ns = round((at.monotonic_s - before.at_s) * 1_000_000) * 1000
     if window_ns < MIN_WINDOW_S * NANOSECONDS:
         return None
     used_s = max(reading.cpu_s - before.cpu_s, 0.0)
-    return Rate(round(used_s * NANOCORES * NANOSECONDS / window_ns), reading.memory_bytes, moment.stamp_ns, window_ns)
+    return Rate(round(used_s * NANOCORES * NANOSECONDS / window_ns), reading.memory_bytes, at.stamp_ns, window_ns)

@@ -1,10 +1,9 @@
-"""Samples what containers use, every `--metric-resolution`, and serves it as PodMetrics and NodeMetrics.
+"""Samples the usage of containers every `--metric-resolution` and provides it as PodMetrics and NodeMetrics.
 
-Wired up by `podscaler up`. Process trees are read in a thread; everything else is arithmetic over facts that are in
-memory already. A pod appears once all its running containers have a reading, with the time at which the readings were
-taken and the distance between them: nothing is repeated, made up or smoothed.
+Process trees are read in a thread. A pod has metrics once all its running containers have a rate, with the time of the
+last reading and the window between the last two: values are not repeated, interpolated or smoothed.
 
-Source: metrics-server (PodMetrics leave out a pod as long as one of its containers has no sample).
+Source: metrics-server (PodMetrics omit a pod while one of its containers has no sample).
 
 Differs: timestamps do not follow a wall clock that is set back.
 """
@@ -18,74 +17,115 @@ from typing import Any, Protocol
 from podscaler.api.machinery import duration
 from podscaler.base.clock import NANOSECONDS, Clock, rfc3339
 from podscaler.controlplane.metrics.resource import simulated
-from podscaler.controlplane.metrics.resource.commands import CommandUsage
 from podscaler.controlplane.metrics.resource.pods import Key, PodFact, RunningPods
 from podscaler.controlplane.metrics.resource.processes import TreeReading, machine_usage, read_trees
-from podscaler.controlplane.metrics.resource.rates import Moment, Rate, Started, UsageRates
+from podscaler.controlplane.metrics.resource.rates import ContainerStart, Rate, SampleTime, UsageRates
 from podscaler.controlplane.registry.registry import Object, Registry
 
 log = logging.getLogger(__name__)
 
 STEP_MAX_NS = 2 * NANOSECONDS
-"""A clock that is set back by less is followed."""
+"""Timestamps follow a wall clock that is set back by less."""
 
 
 class SampledContainer(Protocol):
-    """A container that has a process, as the node tells of it."""
+    """A container with a process, as the node provides it.
+
+    `pid` is the root of its process tree, `started_ns` its start (nanoseconds since the epoch), `commands` are the root
+    pids of commands that clients run in it (`kubectl exec`).
+    """
 
     @property
-    def pod_uid(self) -> str:
-        """The pod that it belongs to."""
-        ...
+    def pod_uid(self) -> str: ...
 
     @property
-    def container(self) -> str:
-        """The container's name."""
-        ...
+    def container(self) -> str: ...
 
     @property
-    def pid(self) -> int:
-        """The root of its process tree."""
-        ...
+    def pid(self) -> int: ...
 
     @property
-    def started_ns(self) -> int:
-        """When it started, nanoseconds since the epoch."""
-        ...
+    def started_ns(self) -> int: ...
 
     @property
-    def commands(self) -> frozenset[int]:
-        """The roots of what clients run in it besides."""
-        ...
+    def commands(self) -> frozenset[int]: ...
+
+
+class CommandUsage:
+    """Adds the usage of commands beside a container's process (`kubectl exec`) to the container's usage.
+
+    The CPU time of a command that has ended stays in its container's sum, so that the sum does not decrease.
+    """
+
+    def __init__(self) -> None:
+        self._seen_s: dict[int, dict[int, float]] = {}
+        self._ended_s: dict[int, float] = {}
+
+    def added(
+        self, readings: Mapping[int, TreeReading], commands: Mapping[int, frozenset[int]]
+    ) -> dict[int, TreeReading]:
+        """The readings of containers, including those of their running and ended commands.
+
+        Args:
+            readings: of containers and commands, by root pid.
+            commands: the root pids of running commands by the container's root pid.
+        """
+        result = {}
+        for root, pids in commands.items():
+            now = {pid: readings[pid] for pid in pids if pid in readings}
+            before_s = self._seen_s.get(root, {})
+            gone_s = sum(cpu_s for pid, cpu_s in before_s.items() if pid not in now)
+            ended_s = self._ended_s.get(root, 0.0) + gone_s
+            self._note(root, {pid: reading.cpu_s for pid, reading in now.items()}, ended_s)
+            if root in readings:
+                result[root] = _sum(readings[root], now.values(), ended_s)
+        self._forget_others(commands)
+        return result
+
+    def _note(self, root: int, seen_s: dict[int, float], ended_s: float) -> None:
+        if seen_s or ended_s:
+            self._seen_s[root], self._ended_s[root] = seen_s, ended_s
+
+    def _forget_others(self, roots: Mapping[int, frozenset[int]]) -> None:
+        for root in self._seen_s.keys() - roots.keys():
+            del self._seen_s[root], self._ended_s[root]
+
+
+def _sum(own: TreeReading, commands: Iterable[TreeReading], ended_s: float) -> TreeReading:
+    cpu_s, memory_bytes = own.cpu_s + ended_s, own.memory_bytes
+    for reading in commands:
+        cpu_s += reading.cpu_s
+        memory_bytes += reading.memory_bytes
+    return TreeReading(cpu_s, memory_bytes)
 
 
 class MetricsTable:
-    """A VirtualObjects of the newest metrics, replaced as a whole after every round."""
+    """The newest metrics as `providers.VirtualObjects`, replaced after every round."""
 
     def __init__(self) -> None:
         self._objects: dict[Key, Object] = {}
 
     def replace(self, objects: Iterable[Object]) -> None:
-        """Serve these from now on."""
+        """Replace all objects."""
         self._objects = {(o["metadata"].get("namespace", ""), o["metadata"]["name"]): o for o in objects}
 
     def list(self, namespace: str) -> Sequence[Object]:
-        """The objects of a namespace (`""`: all), by key."""
+        """The objects of a namespace (`""`: all), sorted by key."""
         return [self._objects[key] for key in sorted(self._objects) if namespace in {"", key[0]}]
 
     def get(self, namespace: str, name: str) -> Object | None:
-        """One object, None where there is none."""
+        """One object, None if it does not exist."""
         return self._objects.get((namespace, name))
 
 
 class Sampler:
-    """The rounds of reading.
+    """See the module.
 
     Args:
         registry: where pods and their controllers are read.
-        processes: gives the containers that run as processes right now.
-        clock: time, and the wait between rounds.
-        node_name: gives the name under which the machine appears in NodeMetrics; empty as long as there is none.
+        processes: returns the containers that have a process now.
+        clock: time, and the delay between rounds.
+        node_name: returns the node's name for NodeMetrics; empty while there is no node.
         resolution_s: seconds between rounds.
     """
 
@@ -105,22 +145,22 @@ class Sampler:
         self._clock = clock
         self._node_name = node_name
         self._resolution_s = resolution_s
-        self._sampled: Moment | None = None
+        self._sampled: SampleTime | None = None
         self._facts = RunningPods(registry)
         self._commands = CommandUsage()
         self._rates: UsageRates[tuple[str, str]] = UsageRates()
         self._node_rates: UsageRates[str] = UsageRates()
-        self._node_since: Started | None = None
-        self._faults_told: set[tuple[str, str]] = set()
+        self._node_since: ContainerStart | None = None
+        self._reported: set[tuple[str, str]] = set()
 
     def running_pods(self, namespace: str) -> Mapping[str, PodFact]:
-        """The running pods of a namespace by name, as of now."""
+        """The running pods of a namespace by name."""
         return self._facts.running_in(namespace)
 
     async def run(self) -> None:
         """Sample until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._facts.follow())
+            tasks.create_task(self._facts.run())
             tasks.create_task(self._rounds())
 
     async def _rounds(self) -> None:
@@ -129,24 +169,24 @@ class Sampler:
             await self._clock.sleep(self._resolution_s)
 
     async def sample(self) -> None:
-        """One round: read, compute, publish."""
+        """Run one round: read processes, compute rates, publish metrics."""
         processes = list(self._processes())
-        containers = {(p.pod_uid, p.container): Started(p.pid, p.started_ns) for p in processes}
+        containers = {(p.pod_uid, p.container): ContainerStart(p.pid, p.started_ns) for p in processes}
         commands = {p.pid: p.commands for p in processes}
         roots = commands.keys() | frozenset().union(*commands.values())
         found, machine = await asyncio.to_thread(lambda: (read_trees(roots), machine_usage()))
         readings = self._commands.added(found, commands)
-        moment = self._moment()
+        at = self._sample_time()
         facts = self._facts.running()
-        rates = self._rates.observe(containers, readings, moment) | self._simulated_rates(facts, moment.stamp_ns)
-        await asyncio.sleep(0)  # thousands of pods: what follows is a step of its own
+        rates = self._rates.observe(containers, readings, at) | self._simulated_rates(facts, at.stamp_ns)
+        await asyncio.sleep(0)  # with thousands of pods, the rest runs in a later loop iteration
         self.pod_metrics.replace(_pod_metrics(facts, rates))
-        self._publish_node(machine, moment)
+        self._publish_node(machine, at)
 
-    def _moment(self) -> Moment:
-        """Now; the instant that metrics tell goes on where the wall clock is set back by more than STEP_MAX_NS.
+    def _sample_time(self) -> SampleTime:
+        """The current time; timestamps continue when the wall clock is set back by more than STEP_MAX_NS.
 
-        Whoever compares it with when pods became ready would take them for unready until the clock has caught up.
+        Otherwise an autoscaler, which compares them with the times of pods' conditions, would take pods for unready.
         """
         now_ns, monotonic_s = self._clock.now_ns(), self._clock.monotonic_s()
         stamp_ns = now_ns
@@ -154,7 +194,7 @@ class Sampler:
             elapsed_ns = round((monotonic_s - self._sampled.monotonic_s) * NANOSECONDS)
             going_on_ns = self._sampled.stamp_ns + elapsed_ns
             stamp_ns = going_on_ns if going_on_ns - now_ns > STEP_MAX_NS else now_ns
-        self._sampled = Moment(now_ns, monotonic_s, stamp_ns)
+        self._sampled = SampleTime(now_ns, monotonic_s, stamp_ns)
         return self._sampled
 
     def _simulated_rates(self, facts: Mapping[Key, PodFact], now_ns: int) -> dict[tuple[str, str], Rate]:
@@ -171,7 +211,7 @@ class Sampler:
                 controller_annotations=annotations[fact.controller],
                 siblings=sharing[fact.controller or fact.uid] if fact.ready else 0,
             )
-            self._tell_faults(fact, annotations[fact.controller])
+            self._report_invalid(fact, annotations[fact.controller])
             for name, used in usage.items():
                 rates[fact.uid, name] = Rate(used.cpu_nanocores, used.memory_bytes, now_ns, window_ns)
         return rates
@@ -184,21 +224,21 @@ class Sampler:
         found: Mapping[str, str] = (owner or {"metadata": {}})["metadata"].get("annotations", {})
         return found
 
-    def _tell_faults(self, fact: PodFact, controller_annotations: Mapping[str, str]) -> None:
+    def _report_invalid(self, fact: PodFact, controller_annotations: Mapping[str, str]) -> None:
+        """Log each invalid annotation of a pod once."""
         assert fact.simulated is not None
         annotations = {**controller_annotations, **fact.simulated["metadata"]["annotations"]}
-        for key in simulated.faulty_annotations(annotations):
-            told = (fact.uid, key)
-            if told not in self._faults_told:
-                self._faults_told.add(told)
+        for key in simulated.invalid_annotations(annotations):
+            if (fact.uid, key) not in self._reported:
+                self._reported.add((fact.uid, key))
                 log.warning("pod %s: annotation %s is not a quantity and counts as zero", fact.metadata["name"], key)
 
-    def _publish_node(self, machine: TreeReading, moment: Moment) -> None:
+    def _publish_node(self, machine: TreeReading, at: SampleTime) -> None:
         if self._node_since is None:
-            self._node_since = Started(0, moment.now_ns)
+            self._node_since = ContainerStart(0, at.now_ns)
             self._node_base_s = machine.cpu_s
         reading = TreeReading(machine.cpu_s - self._node_base_s, machine.memory_bytes)
-        rates = self._node_rates.observe({"node": self._node_since}, {0: reading}, moment)
+        rates = self._node_rates.observe({"node": self._node_since}, {0: reading}, at)
         name = self._node_name()
         if "node" in rates and name:
             metadata = {"name": name, "labels": {"kubernetes.io/hostname": name}}

@@ -1,16 +1,16 @@
-"""What simulated pods use: amounts that annotations state, for tests and experiments without load.
+"""Computes the usage of simulated pods from annotations, for tests and experiments without load.
 
-Read by the sampler for pods with `runtimeClassName: simulated`. Annotations (docs/pods.md), on the pod or, so that a
-load can change without a rollout, on its controller (annotations of a Deployment reach its ReplicaSets):
+The sampler calls it for pods with `runtimeClassName: simulated`. Annotations (docs/pods.md) are on the pod or, so that
+they can change without a rollout, on its controller (annotations of a Deployment are copied to its ReplicaSets):
 
     podscaler.dev/simulated-cpu: 250m                 every pod uses 250m
     podscaler.dev/simulated-total-cpu: 700m           the running pods of one controller share 700m equally
     podscaler.dev/simulated-memory, podscaler.dev/simulated-total-memory
     podscaler.dev/simulated-cpu.sidecar: 10m          the same for the container `sidecar`
 
-Without a container's name the amount is the first container's. A pod's own annotation wins over its controller's, an
-amount over a share; what nothing states is zero. Only ready pods share a total, as only they would get load. A text
-that is no quantity counts as zero; the sampler reports it once.
+Without a container's name the amount is the first container's. A pod's own annotation has precedence over its
+controller's, an amount over a share; the default is zero. Only ready pods share a total, as a Service sends load to
+ready pods only. A value that is not a quantity counts as zero; the sampler logs it once.
 """
 
 from collections.abc import Mapping
@@ -32,19 +32,19 @@ class SimulatedUsage:
 
 
 def is_simulated(pod: Mapping[str, Any]) -> bool:
-    """Whether the pod runs without a process."""
+    """Whether the pod is simulated: it has no process."""
     return bool(pod["spec"].get("runtimeClassName") == RUNTIME_CLASS)
 
 
 def container_usage(
     pod: Mapping[str, Any], *, controller_annotations: Mapping[str, str], siblings: int
 ) -> dict[str, SimulatedUsage]:
-    """Usage by container name.
+    """The usage by container name.
 
     Args:
         pod: a core/v1 Pod.
         controller_annotations: those of the pod's controller, empty without one.
-        siblings: how many pods share a total, this one included; 0 where this one gets no share.
+        siblings: how many pods share a total, including this one; 0 if this one gets no share.
     """
     annotations = {**controller_annotations, **pod["metadata"].get("annotations", {})}
     names = [container["name"] for container in pod["spec"].get("containers") or []]
@@ -57,8 +57,8 @@ def container_usage(
     }
 
 
-def faulty_annotations(annotations: Mapping[str, str]) -> list[str]:
-    """The names of the annotations of this module whose value is no quantity."""
+def invalid_annotations(annotations: Mapping[str, str]) -> list[str]:
+    """The names of the annotations of this module whose values are not quantities."""
     return [key for key, text in annotations.items() if _states_usage(key) and _quantity(text) is None]
 
 

@@ -1,0 +1,168 @@
+"""Validates single values of custom objects: types, numbers, texts, lengths, enumerations.
+
+Called by `validation` for every node. Each function returns the field errors of one value by one node's constraints.
+
+Source: kube-openapi's validator (documented behaviour) with its order and its quirks: a text that is too long is not
+matched against the pattern, a format changes the message about a wrong type.
+"""
+
+import json
+from typing import Any
+
+from podscaler.api.crd import findings
+from podscaler.api.crd.findings import SchemaFindings
+from podscaler.api.crd.structural import Structural, ValueConstraints
+from podscaler.api.machinery import formats, patterns
+from podscaler.api.machinery.field import FieldError
+
+_INTEGERS = {"int32": (-(2**31), 2**31 - 1), "uint32": (0, 2**32 - 1), "uint64": (0, 2**64 - 1)}
+_INT64 = (-(2**63), 2**63 - 1)
+_MAX_WHOLE = 2**53 - 1
+"""A float beyond it is no integer, even if it is whole."""
+
+
+def type_of(value: Any) -> tuple[str, str]:
+    """The JSON type and the format of a value as Go holds it."""
+    if value is None:
+        return "null", ""
+    if isinstance(value, bool):
+        return "boolean", ""
+    if isinstance(value, int) and _INT64[0] <= value <= _INT64[1]:
+        return "integer", "int64"
+    if isinstance(value, int | float):
+        return "number", "float64"
+    if isinstance(value, str):
+        return "string", ""
+    return ("array" if isinstance(value, list) else "object"), ""
+
+
+def of_type(value: Any, schema: Structural, path: str) -> SchemaFindings:
+    """Whether the value is of one of the types."""
+    kind, form = type_of(value)
+    wanted = ",".join(schema.types)
+    if value is None:
+        is_fine = not schema.types or schema.nullable
+        return (
+            SchemaFindings(checks=1) if is_fine else SchemaFindings([findings.wrong_type(path, "null", wanted, "null")])
+        )
+    if not schema.types:
+        return SchemaFindings()
+    is_whole = kind == "number" and abs(value) <= _MAX_WHOLE and value == int(value) and "integer" in schema.types
+    is_number = kind == "integer" and "number" in schema.types
+    is_fine = kind in schema.types or is_whole or is_number
+    if schema.format:
+        if kind not in ("string", "array") and not (is_fine or form == schema.format):
+            return SchemaFindings([findings.wrong_type(path, form, schema.format, form)])
+        if not {"number", "integer"} & set(schema.types) and kind in ("string", "array"):
+            return SchemaFindings(checks=1)
+    return SchemaFindings(checks=1) if is_fine else SchemaFindings([findings.wrong_type(path, kind, wanted, kind)])
+
+
+def of_text(value: str, limits: ValueConstraints, path: str) -> list[FieldError]:
+    """Length and pattern: the first of them that is broken."""
+    if limits.max_length is not None and len(value) > limits.max_length:
+        return [findings.too_long(path, limits.max_length)]
+    if limits.min_length is not None and len(value) < limits.min_length:
+        return [findings.invalid(path, value, f"should be at least {limits.min_length} chars long")]
+    mismatch = _find_mismatch(limits.pattern, value)
+    return [findings.invalid(path, value, f"should match '{mismatch}'")] if mismatch else []
+
+
+def _find_mismatch(pattern: str, value: str) -> str:
+    """The pattern if the value does not match it, with its error if it is invalid; empty for a match."""
+    try:
+        return "" if not pattern or patterns.matches(pattern, value) else pattern
+    except patterns.PatternError as error:
+        return f"{pattern}, but pattern is invalid: {error}"
+
+
+def of_format(value: str, name: str, path: str) -> list[FieldError]:
+    """The format of a text."""
+    check = formats.find_check(name) if name else None
+    if check is None or check(value):
+        return []
+    return [findings.wrong_type(path, value, name, json.dumps(value, ensure_ascii=False)[1:-1])]
+
+
+def of_number(value: float, schema: Structural, path: str) -> list[FieldError]:
+    """Range of the type, factor, maximum, minimum."""
+    limits = schema.limits
+    found = _out_of_type(value, schema, path)
+    if limits.multiple_of and not _is_multiple(value, limits.multiple_of):
+        found.append(findings.invalid(path, value, f"should be a multiple of {number_text(limits.multiple_of)}"))
+    if limits.maximum is not None and _is_over(value, limits.maximum, exclusive=limits.exclusive_maximum):
+        words = "less than" if limits.exclusive_maximum else "less than or equal to"
+        found.append(findings.invalid(path, value, f"should be {words} {number_text(limits.maximum)}"))
+    if limits.minimum is not None and _is_over(-value, -limits.minimum, exclusive=limits.exclusive_minimum):
+        words = "greater than" if limits.exclusive_minimum else "greater than or equal to"
+        found.append(findings.invalid(path, value, f"should be {words} {number_text(limits.minimum)}"))
+    return found
+
+
+def of_enum(value: Any, limits: ValueConstraints, path: str) -> list[FieldError]:
+    """Whether the value is one of those listed."""
+    if not limits.enum or any(_is_same(value, one) for one in limits.enum):
+        return []
+    return [findings.not_in_enum(path, value, limits.enum)]
+
+
+def of_length(value: list[Any], limits: ValueConstraints, path: str) -> list[FieldError]:
+    """The number of elements, and that they differ."""
+    found = []
+    if limits.min_items is not None and len(value) < limits.min_items:
+        text = f"should have at least {limits.min_items} items"
+        found.append(findings.invalid(path, len(value), text))
+    if limits.max_items is not None and len(value) > limits.max_items:
+        found.append(findings.too_many(path, len(value), limits.max_items))
+    if limits.unique_items and any(_is_same(one, other) for i, one in enumerate(value) for other in value[:i]):
+        found.append(findings.invalid(path, None, "shouldn't contain duplicates"))
+    return found
+
+
+def of_members(value: dict[str, Any], limits: ValueConstraints, path: str) -> list[FieldError]:
+    """The number of members; nothing else about an object is judged where it is wrong."""
+    if limits.min_properties is not None and len(value) < limits.min_properties:
+        return [findings.invalid(path, len(value), f"should have at least {limits.min_properties} properties")]
+    if limits.max_properties is not None and len(value) > limits.max_properties:
+        return [findings.too_many(path, len(value), limits.max_properties)]
+    return []
+
+
+def number_text(number: float) -> str:
+    """A number as Go's `%v` prints a float64."""
+    if number == int(number) and abs(number) < 1e21:
+        return str(int(number))
+    mantissa, _, exponent = repr(float(number)).partition("e")
+    return f"{mantissa.removesuffix('.0')}e{int(exponent):+03d}" if exponent else mantissa
+
+
+def _out_of_type(value: float, schema: Structural, path: str) -> list[FieldError]:
+    if schema.types != ("integer",):
+        return []
+    lowest, highest = _INTEGERS.get(schema.format, _INT64)
+    if lowest <= value <= highest and value == int(value):
+        return []
+    form = f"with format {schema.format}" if schema.format else "(default format)"
+    return [findings.without_path(f"Checked value must be of type integer {form} in {path}")]
+
+
+def _is_multiple(value: float, factor: float) -> bool:
+    if factor <= 0:
+        return False
+    quotient = value / factor
+    return quotient == int(quotient) or abs(quotient - round(quotient)) < 1e-9
+
+
+def _is_over(value: float, limit: float, *, exclusive: bool) -> bool:
+    return value >= limit if exclusive else value > limit
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two values are equal as JSON: true is not 1."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_is_same(item, other[name]) for name, item in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    return bool(one == other)

@@ -1,0 +1,145 @@
+"""Validates the scheduling constraints of a pod spec: affinity, topology spread constraints, tolerations.
+
+Source: upstream's messages; the API reference of core/v1.
+Differs: the keys in `matchLabelKeys` are not looked for in the pod's own labels.
+"""
+
+from functools import partial
+
+from podscaler.api.machinery import names
+from podscaler.api.machinery.field import FieldError, duplicate, forbidden, invalid, not_supported, required
+from podscaler.api.resource import checks, label_selector
+from podscaler.api.resource.resources import Object
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_WEIGHT_MAX = 100
+_ONE_VALUE = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+_ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
+_POLICIES = ("Honor", "Ignore")
+_GATED_OPERATORS = ("Gt", "Lt")
+"""Operators of tolerations behind a feature gate that is off."""
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def affinity_errors(affinity: Object, path: str) -> list[FieldError]:
+    """The field errors of the affinity at `path`."""
+    found = checks.optional(affinity.get("nodeAffinity"), f"{path}.nodeAffinity", _node_affinity_errors)
+    for name in ("podAffinity", "podAntiAffinity"):
+        found += checks.optional(affinity.get(name), f"{path}.{name}", _pod_affinity_errors)
+    return found
+
+
+def _node_affinity_errors(affinity: Object, path: str) -> list[FieldError]:
+    found = []
+    if (wanted := affinity.get(REQUIRED)) is not None:
+        terms, place = wanted.get("nodeSelectorTerms"), f"{path}.{REQUIRED}.nodeSelectorTerms"
+        found += checks.present(terms, place, "must have at least one node selector term")
+        found += checks.each(terms, place, _node_term_errors)
+    return found + _preferred_errors(affinity, path, "preference", _node_term_errors)
+
+
+def _preferred_errors(affinity: Object, path: str, part: str, check: checks.Check) -> list[FieldError]:
+    """The errors of preferred terms, each with a weight and a term in its field `part`."""
+    found = []
+    for index, preferred in enumerate(affinity.get(PREFERRED) or []):
+        place, weight = f"{path}.{PREFERRED}[{index}]", preferred.get("weight", 0)
+        message = f"must be in the range 1-{_WEIGHT_MAX}"
+        found += checks.holds(1 <= weight <= _WEIGHT_MAX, f"{place}.weight", weight, message)
+        found += check(preferred.get(part) or {}, f"{place}.{part}")
+    return found
+
+
+def _node_term_errors(term: Object, path: str) -> list[FieldError]:
+    check = partial(label_selector.requirement_errors, is_comparing=True)
+    found = checks.each(term.get("matchExpressions"), f"{path}.matchExpressions", check)
+    return found + checks.each(term.get("matchFields"), f"{path}.matchFields", _field_requirement_errors)
+
+
+def _field_requirement_errors(requirement: Object, path: str) -> list[FieldError]:
+    operator, key = requirement.get("operator", ""), requirement.get("key", "")
+    values, found = requirement.get("values") or [], []
+    if operator not in ("In", "NotIn"):
+        found.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+    elif len(values) != 1:
+        found.append(required(f"{path}.values", _ONE_VALUE))
+    if key != "metadata.name":
+        return [*found, invalid(f"{path}.key", key, "not a valid field selector key")]
+    return found + checks.each_well_formed(values, f"{path}.values", names.dns_subdomain_faults)
+
+
+def _pod_affinity_errors(affinity: Object, path: str) -> list[FieldError]:
+    found = checks.each(affinity.get(REQUIRED), f"{path}.{REQUIRED}", _pod_term_errors)
+    return found + _preferred_errors(affinity, path, "podAffinityTerm", _pod_term_errors)
+
+
+def _pod_term_errors(term: Object, path: str) -> list[FieldError]:
+    found = []
+    for name in ("labelSelector", "namespaceSelector"):
+        found += label_selector.validate(term.get(name) or {}, f"{path}.{name}")
+    for name in term.get("namespaces") or []:
+        found += checks.well_formed(name, f"{path}.namespace", names.dns_label_faults)
+    for name in ("matchLabelKeys", "mismatchLabelKeys"):
+        found += _label_key_errors(term, name, path)
+    key, place = term.get("topologyKey", ""), f"{path}.topologyKey"
+    found += checks.present(key, place, "can not be empty")
+    return found + checks.well_formed(key, place, names.label_key_faults)
+
+
+def _label_key_errors(part: Object, name: str, path: str) -> list[FieldError]:
+    """The errors of the keys in the field `name` of a term or constraint, which add to its labelSelector."""
+    keys, place = part.get(name), f"{path}.{name}"
+    if keys and part.get("labelSelector") is None:
+        return [forbidden(place, "must not be specified when labelSelector is not set")]
+    return checks.each_well_formed(keys or (), place, names.label_key_faults)
+
+
+def spread_errors(constraints: list[Object], path: str) -> list[FieldError]:
+    """The field errors of the topology spread constraints at `path`."""
+    pairs = [(each.get("topologyKey", ""), each.get("whenUnsatisfiable", "")) for each in constraints]
+    found = []
+    for index, (constraint, pair) in enumerate(zip(constraints, pairs, strict=True)):
+        place = f"{path}[{index}]"
+        found += _constraint_errors(constraint, place)
+        if pair in pairs[index + 1 :]:
+            found.append(duplicate(f"{place}.{{topologyKey, whenUnsatisfiable}}", f"{{{', '.join(pair)}}}"))
+    return found
+
+
+def _constraint_errors(constraint: Object, path: str) -> list[FieldError]:
+    skew, action, least = constraint.get("maxSkew", 0), constraint.get("whenUnsatisfiable", ""), "minDomains"
+    found = checks.holds(skew > 0, f"{path}.maxSkew", skew, "must be greater than zero")
+    found += checks.present(constraint.get("topologyKey"), f"{path}.topologyKey", "can not be empty")
+    found += checks.one_of(action, f"{path}.whenUnsatisfiable", _ACTIONS)
+    if (domains := constraint.get(least)) is not None:
+        found += checks.holds(domains > 0, f"{path}.{least}", domains, "must be greater than zero")
+        message = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
+        found += checks.holds(action == "DoNotSchedule", f"{path}.{least}", domains, message)
+    for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
+        found += checks.optional_one_of(constraint.get(name), f"{path}.{name}", _POLICIES)
+    found += _label_key_errors(constraint, "matchLabelKeys", path)
+    return found + label_selector.validate(constraint.get("labelSelector") or {}, f"{path}.labelSelector")
+
+
+def toleration_errors(toleration: Object, path: str) -> list[FieldError]:
+    """The field errors of the toleration at `path`."""
+    key, operator, effect, value = (toleration.get(name, "") for name in ("key", "operator", "effect", "value"))
+    place = f"{path}.operator"
+    found = checks.well_formed(key, f"{path}.key", names.label_key_faults) if key else []
+    if not key and operator != "Exists":
+        message = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+        found.append(invalid(place, operator, message))
+    if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
+        message = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+        found.append(invalid(f"{path}.effect", effect, message))
+    if operator in ("", "Equal"):
+        found += checks.well_formed(value, place, names.label_value_faults)
+    elif operator == "Exists":
+        if value:
+            found.append(invalid(place, value, "value must be empty when `operator` is 'Exists'"))
+    else:
+        known = ("Equal", "Exists", "Lt", "Gt") if operator in _GATED_OPERATORS else ("Equal", "Exists")
+        found.append(not_supported(place, operator, known))
+    if effect and effect not in _EFFECTS:
+        found.append(not_supported(f"{path}.effect", effect, _EFFECTS))
+    return found

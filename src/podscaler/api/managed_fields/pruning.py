@@ -1,0 +1,133 @@
+"""Removes fields that a manager applied before and does not apply any more.
+
+Called by `applying`.
+
+Source: structured-merge-diff's Updater (prune) and RemoveItems.
+"""
+
+from typing import Any
+
+from podscaler.api.managed_fields import extracting, field_sets, types
+from podscaler.api.managed_fields.field_sets import Set
+from podscaler.api.managed_fields.managers import Managed, Managers
+from podscaler.api.managed_fields.types import FieldType, ListType, MapType
+from podscaler.api.managed_fields.updating import ConversionError, Object, Versions
+
+
+class Pruning:
+    """Removes the fields that a manager applied before, does not apply now, and nobody else owns.
+
+    Args:
+        managers: after the configuration was applied.
+        version: the applier's.
+        versions: of the kind.
+    """
+
+    def __init__(self, managers: Managers, version: str, versions: Versions) -> None:
+        self._version = version
+        self._versions = versions
+        self._owned: dict[str, Set] = {}
+        for managed in managers.values():
+            self._owned[managed.version] = field_sets.union(self._owned.get(managed.version, {}), managed.fields)
+
+    def pruned(self, merged: Object, last: Managed | None) -> Object:
+        """`merged` without the fields of `last` that nobody owns now. Raises ConversionError.
+
+        Args:
+            merged: the object after the merge, in the applier's version.
+            last: the applier's fields before; None at its first application.
+        """
+        kind = self._versions.types(last.version) if last and last.fields else None
+        if last is None or kind is None:
+            return merged
+        whole = self._converted(
+            merged, self._version, last.version, "failed to convert merged object to last applied version"
+        )
+        rest = without(whole, extracting.with_named_fields(last.fields, kind), kind) or {}
+        rest = self._with_owned(whole, rest, last.version)
+        rest = _with_dangling(whole, rest, last.fields, kind)
+        return self._converted(rest, last.version, self._version)
+
+    def _with_owned(self, whole: Object, rest: Object, version: str) -> Object:
+        """Add owned fields back, version by version; the version of the last configuration is the first to convert."""
+        at = version
+        for each in sorted(self._owned, key=lambda one: (one != version, one)):
+            kind = self._versions.types(each)
+            if kind is None:
+                continue
+            failed = "failed add back owned items: failed to convert {} object at version " + each
+            whole = self._converted(whole, at, each, failed.format("merged"))
+            rest = self._converted(rest, at, each, failed.format("pruned"))
+            rest = _with_fields(whole, rest, self._owned[each], kind)
+            at = each
+        return self._converted(rest, at, version)
+
+    def _converted(self, obj: Object, version: str, wanted: str, failed: str = "") -> Object:
+        """An object in another version. Raises ConversionError, with `failed` before its text."""
+        if version == wanted:
+            return obj
+        try:
+            return self._versions.convert(obj, version, wanted)
+        except ConversionError as error:
+            described = error.within(failed) if failed else error
+            raise described.within("failed to prune fields") from None
+
+
+def _with_fields(whole: Object, rest: Object, fields: Set, kind: FieldType) -> Object:
+    """`whole` reduced to the fields of `rest` and `fields`."""
+    kept = field_sets.union(_named(rest, kind), extracting.with_named_fields(fields, kind))
+    return without(whole, field_sets.difference(_named(whole, kind), kept), kind) or {}
+
+
+def _with_dangling(whole: Object, rest: Object, last: Set, kind: FieldType) -> Object:
+    """`whole` without the fields that the last configuration had and `rest` lacks."""
+    gone = field_sets.difference(_named(whole, kind), _named(rest, kind))
+    gone = field_sets.intersection(gone, extracting.with_named_fields(last, kind))
+    return without(whole, gone, kind) or {}
+
+
+def _named(obj: Object, kind: FieldType) -> Set:
+    return extracting.with_named_fields(extracting.field_set(obj, kind), kind)
+
+
+def without(value: Any, fields: Set, kind: FieldType) -> Any:
+    """A copy of `value`, which shares parts with it, without the paths of `fields`; an emptied map or list is None.
+
+    Source: structured-merge-diff's RemoveItems.
+    """
+    if not fields:
+        return value
+    shape = types.shape_of(kind, value)
+    if shape.map is not None:
+        return _map(value, fields, shape.map)
+    if shape.scalar or shape.list is None:
+        return value
+    return _list(value, fields, shape.list)
+
+
+def _map(value: Any, fields: Set, kind: MapType) -> dict[str, Any] | None:
+    if not isinstance(value, dict) or not value or kind.atomic:
+        return None
+    result: dict[str, Any] = {}
+    for name, item in value.items():
+        element = f"f:{name}"
+        if element in fields and field_sets.is_member(fields[element]):
+            continue
+        result[name] = without(item, field_sets.below(fields, element), kind.child(name) or FieldType(scalar="untyped"))
+    return result or None
+
+
+def _list(value: Any, fields: Set, kind: ListType) -> list[Any] | None:
+    if not isinstance(value, list) or not value or kind.atomic:
+        return None
+    result: list[Any] = []
+    for item in value:
+        try:
+            element = types.item_element(kind, item)
+        except types.AtomError:
+            result.append(item)
+            continue
+        if element in fields and field_sets.is_member(fields[element]):
+            continue
+        result.append(without(item, field_sets.below(fields, element), kind.element()))
+    return result or None

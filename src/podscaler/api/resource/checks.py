@@ -1,0 +1,110 @@
+"""Checks of one field that the validation of many kinds repeats.
+
+Each check returns the field errors of a value at a path, an empty list for a valid value.
+
+Source: k8s.io/apimachinery/pkg/api/validation and pkg/api/validate (upstream's messages).
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from podscaler.api.machinery.field import FieldError, duplicate, invalid, not_supported, required
+from podscaler.api.machinery.quantity import Quantity
+
+Check = Callable[[Any, str], list[FieldError]]
+"""From a value and its path to its field errors."""
+
+Rule = Callable[[str], Sequence[str]]
+"""From a text to what is wrong with it, as messages (`machinery.names`)."""
+
+IMMUTABLE = "field is immutable"
+NOT_NEGATIVE = "must be greater than or equal to 0"
+
+
+def each(values: Iterable[Any] | None, path: str, check: Check) -> list[FieldError]:
+    """The errors of the elements of a list (None is an empty one), each checked at `path[index]`."""
+    if not values:
+        return []
+    return [error for index, value in enumerate(values) for error in check(value, f"{path}[{index}]")]
+
+
+def optional(value: Any, path: str, check: Check) -> list[FieldError]:
+    """The errors of a value that may be None."""
+    return [] if value is None else check(value, path)
+
+
+def well_formed(value: str | None, path: str, rule: Rule) -> list[FieldError]:
+    """The errors of a text by a rule; none for None."""
+    messages = () if value is None else rule(value)
+    return [invalid(path, value, message) for message in messages] if messages else []
+
+
+def each_well_formed(values: Iterable[str], path: str, rule: Rule) -> list[FieldError]:
+    """As `well_formed`, for the elements of a list."""
+    return each(values, path, lambda value, place: well_formed(value, place, rule))
+
+
+def well_formed_if_set(value: str | None, path: str, rule: Rule) -> list[FieldError]:
+    """As `well_formed`, for a text that may be empty or None."""
+    return well_formed(value, path, rule) if value else []
+
+
+def required_form(value: str, path: str, rule: Rule, detail: str = "") -> list[FieldError]:
+    """As `well_formed`, for a text that must not be empty; `detail` says so in more words."""
+    return well_formed(value, path, rule) if value else [required(path, detail)]
+
+
+def present(value: Any, path: str, detail: str = "") -> list[FieldError]:
+    """The error of a value that is empty, zero or None."""
+    return [] if value else [required(path, detail)]
+
+
+def one_of(value: Any, path: str, supported: Sequence[str]) -> list[FieldError]:
+    """The error of a value that is none of `supported`, which the message lists in this order."""
+    return [] if value in supported else [not_supported(path, value, supported)]
+
+
+def optional_one_of(value: Any, path: str, supported: Sequence[str]) -> list[FieldError]:
+    """As `one_of`, for a value that may be None."""
+    return [] if value is None else one_of(value, path, supported)
+
+
+def required_one_of(value: Any, path: str, supported: Sequence[str]) -> list[FieldError]:
+    """As `one_of`, with an error of its own for a value that is missing."""
+    if value in supported:
+        return []
+    return [not_supported(path, value, supported)] if value else [required(path)]
+
+
+def not_negative(value: int | None, path: str) -> list[FieldError]:
+    """The error of a number below zero; None counts as zero."""
+    return [invalid(path, value, NOT_NEGATIVE)] if value is not None and value < 0 else []
+
+
+def holds(condition: Any, path: str, value: Any, message: str) -> list[FieldError]:
+    """The error `message` about `value` unless `condition` is true."""
+    return [] if condition else [invalid(path, value, message)]
+
+
+def unchanged(new: Any, old: Any, path: str) -> list[FieldError]:
+    """The error of a value that differs from the stored one."""
+    return [] if new == old else [invalid(path, new, IMMUTABLE)]
+
+
+def not_repeated(value: Any, path: str, seen: set[Any]) -> list[FieldError]:
+    """The error of a value that is in `seen` already; adds it there."""
+    if value in seen:
+        return [duplicate(path, value)]
+    seen.add(value)
+    return []
+
+
+def fraction_warnings(resources: Mapping[str, Any], path: str) -> list[str]:
+    """The warnings about `limits` and `requests` of bytes that are not whole numbers."""
+    found = []
+    for name in ("storage", "memory", "ephemeral-storage"):
+        for part in ("limits", "requests"):
+            amount = Quantity.parse(str((resources.get(part) or {}).get(name, "0")))
+            if amount.milli_value() % 1000:
+                found.append(f'{path}.{part}[{name}]: fractional byte value "{amount}" is invalid, must be an integer')
+    return found

@@ -1,0 +1,133 @@
+"""Types of flags, in Go's words for wrong values, and groups of flags that several commands share.
+
+Used by the modules of this package and by commands. A value that cannot be parsed is one UsageError sentence, as
+kube-controller-manager's flag parser words it.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import click
+
+from podscaler.api.machinery import duration, names
+from podscaler.base.errors import UsageError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_INTEGER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+|[0-9]+)")
+
+
+class Option(NamedTuple):
+    """A flag as kube-controller-manager has it.
+
+    Attributes:
+        name: without the dashes.
+        kind: the type of its value.
+        default: as on the command line; None where the help describes it.
+        text: its help.
+        is_list: whether it may be repeated; the value is a tuple then.
+        is_switch: whether it takes no value.
+        is_hidden: whether the help leaves it out.
+    """
+
+    name: str
+    kind: click.ParamType[Any]
+    default: str | None
+    text: str
+    is_list: bool = False
+    is_switch: bool = False
+    is_hidden: bool = False
+
+    def decorator(self) -> Callable[[Any], Any]:
+        """The click option."""
+        return click.option(
+            f"--{self.name}",
+            type=self.kind,
+            default=() if self.is_list else self.default,
+            show_default=bool(self.default),
+            multiple=self.is_list,
+            is_flag=self.is_switch,
+            help=self.text,
+            hidden=self.is_hidden,
+        )
+
+
+def flag_group(*options: Option | Callable[[Any], Any]) -> Callable[[F], F]:
+    """A decorator that puts flags (or groups of them) on a command, which shows them in this order in its help."""
+    decorators = [each.decorator() if isinstance(each, Option) else each for each in options]
+
+    def decorate(command: F) -> F:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate
+
+
+def parse_int32(text: str) -> int:
+    """The number. Raises ValueError in Go's words."""
+    if not _INTEGER.fullmatch(text):
+        raise ValueError(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    digits = text.lstrip("+-")
+    octal = len(digits) > 1 and digits[0] == "0" and digits.isdigit()
+    number = int(digits, 8 if octal else 0) * (-1 if text[0] == "-" else 1)
+    if not -(2**31) <= number < 2**31:
+        raise ValueError(f'strconv.ParseInt: parsing "{text}": value out of range')
+    return number
+
+
+def parse_float64(text: str) -> float:
+    """The number. Raises ValueError in Go's words."""
+    try:
+        if "_" in text or text != text.strip():
+            raise ValueError(text)
+        return float(text)
+    except ValueError as error:
+        raise ValueError(f'strconv.ParseFloat: parsing "{text}": invalid syntax') from error
+
+
+class Flag(click.ParamType[Any]):
+    """A flag whose text a function parses.
+
+    Args:
+        name: for the help (`duration`, `int32`, ...).
+        parse: the function; its ValueError is what the user reads.
+    """
+
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+        self.name = name
+        self._parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The parsed value. Raises UsageError."""
+        del ctx
+        flag = param.opts[0] if param is not None else self.name
+        try:
+            return self._parse(str(value))
+        except ValueError as error:
+            raise UsageError(f'invalid argument "{value}" for "{flag}" flag: {error}') from error
+
+
+def parse_namespace(text: str) -> str:
+    """The name of a namespace. Raises ValueError."""
+    if faults := names.dns_label_faults(text):
+        raise ValueError(faults[0])
+    return text
+
+
+DURATION = Flag("duration", duration.parse)
+INT32 = Flag("int32", parse_int32)
+FLOAT64 = Flag("float64", parse_float64)
+NAMESPACE = Flag("namespace", parse_namespace)
+
+kubeconfig_options = flag_group(
+    click.option(
+        "--kubeconfig",
+        type=click.Path(),
+        metavar="FILE",
+        help="the cluster; default: KUBECONFIG, ~/.kube/config, or the pod's own",
+    ),
+    click.option("--context", metavar="NAME", help="the context of the kubeconfig; default: its current one"),
+)
+"""Puts the flags `kubeconfig` and `context` on a command."""

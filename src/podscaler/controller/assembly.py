@@ -1,0 +1,244 @@
+"""Wires the parts of a controller; called by the command line, by `podscaler.testing` and by benchmarks.
+
+`new_controller` makes a controller that works on one API server. `podscaler explain`, which looks at a cluster as a
+controller does, takes `api_metrics` and `scale_client` alone.
+"""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from podscaler.base import concurrency
+from podscaler.base.clock import Clock
+from podscaler.base.concurrency import Away, Slots
+from podscaler.controller.assignment import AutoscalerCleanup, Handover, RunningSyncs, WorkAssignment
+from podscaler.controller.coexistence import standby
+from podscaler.controller.coexistence.comparison import DecisionComparison
+from podscaler.controller.coexistence.standby import WriteGate
+from podscaler.controller.controller import Controller, ControllerServices, ControllerStatus, Service
+from podscaler.controller.history.config_map_store import ConfigMapHistoryStore
+from podscaler.controller.history.history_maps import HistoryMaps
+from podscaler.controller.history.store import HistoryStore
+from podscaler.controller.informers.autoscaler_informer import AutoscalerInformer
+from podscaler.controller.informers.controller_informers import ControllerInformers
+from podscaler.controller.informers.observed_objects import Autoscaler
+from podscaler.controller.informers.other_controllers import OtherControllers
+from podscaler.controller.informers.scale_client import ScaleClient
+from podscaler.controller.informers.target_informer import TargetInformer
+from podscaler.controller.options import effective_settings
+from podscaler.controller.options.autoscaler_kinds import HPA
+from podscaler.controller.options.settings import ControllerSettings
+from podscaler.controller.queue import MeteredQueue
+from podscaler.controller.reacting import Reactor
+from podscaler.controller.reconcile.events import AutoscalerEventRecorder
+from podscaler.controller.reconcile.observe import Observer, SyncSources
+from podscaler.controller.reconcile.reconcile import AutoscalerReconciler, SyncWrites
+from podscaler.controller.reconcile.reporting import SyncReporter
+from podscaler.controller.reconcile.state import AutoscalerStates
+from podscaler.controller.reconcile.status import StatusWriter
+from podscaler.controller.recording.recording import Recording
+from podscaler.controller.telemetry.server_health import ServerHealth
+from podscaler.controller.telemetry.telemetry import Telemetry
+from podscaler.controller.worker import KeyProcessor, SyncWorker
+from podscaler.kube.client.client import Client
+from podscaler.kube.client.discovery import Discovery
+from podscaler.metrics.api import APIMetricsSource
+from podscaler.metrics.concurrency_limiter import LimitedMetricsSource
+from podscaler.metrics.listed import KnownPods, ListedMetricsSource
+from podscaler.metrics.queries import MetricsSource
+from podscaler.metrics.shared import SharedMetricsSource
+
+
+def new_controller(
+    client: Client,
+    settings: ControllerSettings,
+    clock: Clock,
+    *,
+    metrics: MetricsSource | None = None,
+    recording: Recording | None = None,
+    rng: random.Random | None = None,
+) -> Controller:
+    """A controller that has not begun.
+
+    Args:
+        client: of the API server; the caller closes it.
+        settings: the values of the flags.
+        metrics: where metrics come from; None: the metrics APIs of the same API server.
+        recording: gets every sync, and is closed by the caller; None: no recording.
+        rng: for jitter and for the correlation of events; None: a new one.
+    """
+    cluster = _Cluster(client, settings, clock, rng or random.Random(), Slots(settings.turns))
+    return _Wiring(cluster, recording or Recording(), metrics).controller()
+
+
+def api_metrics(client: Client, discovery: Discovery, settings: ControllerSettings) -> MetricsSource:
+    """The metrics APIs of an API server."""
+    return APIMetricsSource(client, discovery, version_period_s=settings.sync_period_s)
+
+
+def shared_metrics(
+    source: MetricsSource, settings: ControllerSettings, clock: Clock, away: Away = concurrency.stay
+) -> MetricsSource:
+    """A source whose requests are limited and whose responses are shared for a tick; waits are within `away`."""
+    return SharedMetricsSource(LimitedMetricsSource(source, clock), clock, fresh_s=settings.tick_s, away=away)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cluster:
+    """The arguments of all wiring here.
+
+    Attributes:
+        slots: the concurrency slots of syncs.
+    """
+
+    client: Client
+    settings: ControllerSettings
+    clock: Clock
+    rng: random.Random
+    slots: Slots
+
+    def informers(self, *, with_text: bool) -> tuple[ControllerInformers, WriteGate]:
+        """The informers, and the gate that blocks writes because of what they show."""
+        client, settings, clock, others = self.client, self.settings, self.clock, None
+        if settings.other_controller != standby.IGNORE and HPA in settings.kinds:
+            others = OtherControllers(client, clock, own=settings.field_manager)
+        autoscalers = AutoscalerInformer(client, settings, clock, rng=self.rng, others=others)
+        gate = WriteGate(
+            is_dry_run=settings.dry_run,
+            others=others,
+            policy=settings.other_controller,
+            is_current=autoscalers.is_current,
+        )
+        rules = settings.decision.emulation
+        return ControllerInformers(client, autoscalers, rules, clock=clock, rng=self.rng, with_text=with_text), gate
+
+    def sources(
+        self, informers: ControllerInformers, targets: TargetInformer, metrics: MetricsSource | None
+    ) -> SyncSources:
+        """Where the facts of syncs come from; `metrics` None: from the metrics APIs."""
+        client, settings, clock, away = self.client, self.settings, self.clock, self.slots.away
+        discovery = Discovery(client, clock)
+        shared = shared_metrics(metrics or api_metrics(client, discovery, settings), settings, clock, away)
+        pods, pause_s = KnownPods(informers.pods.count, informers.pod_names), settings.sync_period_s
+        listed = ListedMetricsSource(shared, pods, clock, tick_s=settings.tick_s, pause_s=pause_s)
+        scales = ScaleClient(client, discovery, clock=clock, rng=self.rng, known=targets, away=away)
+        return SyncSources(scales, informers.pods, listed, informers.autoscalers.conflicting)
+
+    def history(self, gate: WriteGate) -> HistoryStore:
+        """Where histories outlive the process; not written before the controller writes anything."""
+        settings = self.settings
+        if settings.history_namespace is None:
+            return HistoryStore()
+        return ConfigMapHistoryStore(
+            HistoryMaps(self.client, settings.history_namespace),
+            self.clock,
+            writer=f"{self.rng.getrandbits(32):08x}",
+            flag_window_ns=settings.downscale_stabilization_ns,
+            away=self.slots.away,
+            is_held=lambda: gate.has_written_nothing,
+        )
+
+
+class _Wiring:
+    """The parts of one controller."""
+
+    def __init__(self, cluster: _Cluster, recording: Recording, metrics: MetricsSource | None) -> None:
+        client, settings, clock = cluster.client, cluster.settings, cluster.clock
+        self._cluster = cluster
+        self._recording = recording
+        self._telemetry = Telemetry(clock)
+        self._health = ServerHealth(client, clock, self._telemetry.registry)
+        self._comparison = DecisionComparison(self._telemetry, settings) if settings.compares else None
+        self._telemetry.count_recording(recording)
+        self._informers, self._gate = cluster.informers(with_text=recording.is_on)
+        self._targets = TargetInformer(client, clock=clock, rng=cluster.rng)
+        self._sources = cluster.sources(self._informers, self._targets, metrics)
+        self._recorder = AutoscalerEventRecorder(client, clock, cluster.rng)
+        self._history = cluster.history(self._gate)
+        self._states = AutoscalerStates()
+        self._cleanup = self._make_cleanup()
+        self._queue = MeteredQueue(clock, self._telemetry.queue, period_s=settings.sync_period_s)
+        self._assignment = WorkAssignment(
+            self._states,
+            RunningSyncs(self._queue),
+            self._queue,
+            handover=Handover(self._recorder, self._history, self._cleanup, clock),
+            telemetry=self._telemetry,
+            wait_listed=self._informers.wait_synced,
+        )
+
+    def controller(self) -> Controller:
+        """The controller."""
+        processor = self._processor()
+        return Controller(
+            self._informers,
+            self._assignment,
+            processor=processor,
+            services=self._services(processor),
+            status=ControllerStatus(self._telemetry, self._health, self._gate),
+            clock=self._cluster.clock,
+        )
+
+    def _make_cleanup(self) -> AutoscalerCleanup:
+        others = [self._gate.release, self._telemetry.drop_desired]
+        if self._comparison is not None:
+            others.append(self._comparison.forget)
+        return AutoscalerCleanup(self._states, self._history, self._recording, self._cluster.clock, others)
+
+    def _processor(self) -> KeyProcessor:
+        settings, clock, autoscalers = self._cluster.settings, self._cluster.clock, self._informers.autoscalers
+        reporter = SyncReporter(self._telemetry, self._recorder, self._recording, self._health, self._comparison)
+        statuses = StatusWriter(self._cluster.client, clock, settings.status_period_s)
+        reconciler = AutoscalerReconciler(
+            Observer(self._sources, self._states, clock, settings.decision),
+            self._states,
+            writes=SyncWrites(self._gate, autoscalers.find, self._sources.targets, statuses, self._history),
+            reporter=reporter,
+            clock=clock,
+            flags=settings.decision,
+        )
+        return KeyProcessor(
+            autoscalers,
+            self._states,
+            reconciler=reconciler,
+            cleanup=self._cleanup,
+            reporter=reporter,
+            settings=settings,
+        )
+
+    def _services(self, processor: KeyProcessor) -> ControllerServices:
+        cluster, assignment = self._cluster, self._assignment
+        worker = SyncWorker(
+            self._queue, cluster.slots, assignment, processor=processor, telemetry=self._telemetry, clock=cluster.clock
+        )
+        publish = partial(
+            effective_settings.keep_published,
+            cluster.client,
+            cluster.settings,
+            cluster.clock,
+            has_begun=assignment.has_begun,
+            is_held=lambda: self._gate.has_written_nothing,
+        )
+        always: dict[str, Service] = {
+            "the watch of autoscalers": self._informers.autoscalers.run,
+            "the watch of pods": self._informers.run_pods,
+            "the watches of targets": self._targets.run,
+            "the recorder of events": self._recorder.run,
+            "the recording": self._recording.run,
+            "the history store": self._history.run,
+            "the publication of settings": publish,
+        }
+        working: dict[str, Service] = {"the worker": worker.run}
+        if cluster.settings.reacts:
+            working["the reactor"] = self._react
+        close = self._history.close
+        summarize = None if self._comparison is None else self._comparison.log_summary
+        return ControllerServices(always, working, flush=self._recorder.flush, close=close, summarize=summarize)
+
+    async def _react(self) -> None:
+        reactor = Reactor(self._sources, self._states, self._cluster.clock, self._cluster.settings)
+        await reactor.run(self._assigned, self._queue.add)
+
+    def _assigned(self) -> Iterator[Autoscaler]:
+        return (each for each in self._informers.autoscalers if self._assignment.is_mine(each.key))

@@ -1,0 +1,86 @@
+"""The object of the other kind that replaces an autoscaler in a migration: pure functions on JSON-ready data.
+
+`podscaler.controller.coexistence.migration` creates it, and deletes the first object.
+"""
+
+import json
+from typing import Any
+
+from podscaler.controller.informers import custom_autoscaler, handover
+from podscaler.controller.informers.handover import MigrationOrigin
+from podscaler.controller.options.autoscaler_kinds import AutoscalerKind
+
+Object = dict[str, Any]
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+OURS = (handover.MIGRATED_FROM, handover.MIGRATING_TO, handover.HISTORY)
+
+
+def of(source: Object, source_kind: AutoscalerKind, kind: AutoscalerKind, *, history: str) -> Object:
+    """The object of the other kind, without a status.
+
+    Labels, annotations and owners are kept; finalizers are not, because their controllers handle the first kind.
+
+    Args:
+        source: as read from the API server, in autoscaling/v2 or podscaler.dev/v1alpha1.
+        source_kind: its kind.
+        kind: of the result.
+        history: the kept history, as a record; empty: there is none.
+    """
+    meta = source["metadata"]
+    annotations = {
+        name: text for name, text in (meta.get("annotations") or {}).items() if name not in (*OURS, LAST_APPLIED)
+    }
+    annotations |= _last_applied(meta, kind)
+    annotations[handover.MIGRATED_FROM] = str(MigrationOrigin(source_kind.flag, meta["name"], meta["uid"]))
+    if history:
+        annotations[handover.HISTORY] = history
+    metadata = {"name": meta["name"], "namespace": meta["namespace"], "annotations": annotations}
+    metadata |= {name: meta[name] for name in ("labels", "ownerReferences") if meta.get(name)}
+    spec = custom_autoscaler.with_quantities({"spec": source["spec"]})["spec"]
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
+
+
+def _last_applied(meta: Object, kind: AutoscalerKind) -> dict[str, str]:
+    """The last-applied configuration of kubectl with the other kind; empty where it has an older version."""
+    text = (meta.get("annotations") or {}).get(LAST_APPLIED)
+    try:
+        applied = json.loads(text) if text else None
+    except ValueError:
+        applied = None
+    if not isinstance(applied, dict) or applied.get("apiVersion") == "autoscaling/v1":
+        return {}
+    return {LAST_APPLIED: json.dumps(applied | {"apiVersion": kind.api_version, "kind": kind.kind}) + "\n"}
+
+
+def with_status(counterpart: Object, source: Object) -> Object | None:
+    """The counterpart, as the API server has it, with the source's status; None where that has none."""
+    status = source.get("status") or {}
+    if not status.get("conditions"):
+        return None
+    if "observedGeneration" in status:
+        status = status | {"observedGeneration": counterpart["metadata"].get("generation", 1)}
+    return counterpart | {"status": status}
+
+
+def is_of(counterpart: Object, source_kind: AutoscalerKind, name: str, uid: str | None = None) -> bool:
+    """Whether an object was made from the source of that name (and uid, if it is given)."""
+    annotations = counterpart["metadata"].get("annotations") or {}
+    parts = annotations.get(handover.MIGRATED_FROM, "").split("/")
+    return parts[:2] == [source_kind.flag, name] and uid in (None, parts[-1])
+
+
+def differs(counterpart: Object, wanted: Object) -> bool:
+    """Whether the source was edited since the counterpart was made: spec, labels or owners, defaults aside."""
+    have, want = counterpart["metadata"], wanted["metadata"]
+    same = all((have.get(name) or None) == (want.get(name) or None) for name in ("labels", "ownerReferences"))
+    return not same or _unlike(wanted["spec"], custom_autoscaler.with_quantities({"spec": counterpart["spec"]})["spec"])
+
+
+def _unlike(wanted: Any, have: Any) -> bool:
+    """Whether `have` lacks something of `wanted`; more fields in it are defaults."""
+    if isinstance(wanted, dict) and isinstance(have, dict):
+        return any(_unlike(value, have.get(name)) for name, value in wanted.items())
+    if isinstance(wanted, list) and isinstance(have, list):
+        return len(wanted) != len(have) or any(map(_unlike, wanted, have))
+    return bool(wanted != have)

@@ -1,0 +1,72 @@
+"""Detects from outside whether a controller manages HorizontalPodAutoscalers.
+
+`podscaler migrate` checks it before it creates some. Two signs count: a status that a controller wrote recently, and a
+kube-controller-manager that renews its Lease. Neither is proof: statuses that do not change are seldom written, and a
+kube-controller-manager may run without its autoscaler. So without a sign the user gets a warning, and no more.
+"""
+
+import logging
+
+import msgspec
+
+from podscaler.base.clock import NANOSECONDS, Clock
+from podscaler.base.errors import StatusError
+from podscaler.controller.informers import other_controllers
+from podscaler.controller.options.autoscaler_kinds import HPA
+from podscaler.kube.client.client import Client
+from podscaler.kube.informers import watch_events
+from podscaler.kube.transport.transport import TransportError
+
+log = logging.getLogger(__name__)
+
+_RECENT_MIN = other_controllers.RECENT_S / 60
+LOOKED_AT = 500
+"""How many autoscalers are read: a controller that writes one status manages them all."""
+
+
+async def doubt(client: Client, clock: Clock) -> str:
+    """A warning where no controller seems to manage HorizontalPodAutoscalers; else empty.
+
+    Objects that the caller may not read are no sign. Raises TransportError.
+    """
+    unknown: list[str] = []
+    for sign in (other_controllers.is_built_in_alive, _has_writer):
+        try:
+            if await sign(client, clock.now_ns()):
+                return ""
+        except TransportError:
+            raise
+        except (StatusError, ValueError) as error:
+            log.info("whether a controller manages %s: %s", HPA.plural, error)
+            unknown.append(str(error))
+    after = "what is migrated is not scaled until a controller manages it"
+    if unknown:
+        return f"whether a controller manages {HPA.plural} is not known ({'; '.join(unknown)}): if none does, {after}"
+    return (
+        f"no controller seems to manage {HPA.plural}: none wrote a status in the last {_RECENT_MIN:g} minutes, "
+        f"and no {other_controllers.BUILT_IN} renews its Lease; {after}"
+    )
+
+
+async def _has_writer(client: Client, now: int) -> bool:
+    """Whether a controller wrote a status recently.
+
+    Raises StatusError, and ValueError where there is no autoscaler whose status could be written.
+    """
+    body = await client.get(HPA.path(), subject=HPA.resource, query=[("limit", str(LOOKED_AT))])
+    items = watch_events.page(body).items
+    if not items:
+        raise ValueError("there are none yet")
+    return any(_is_recent(raw, now) for raw in items)
+
+
+def _is_recent(raw: msgspec.Raw, now: int) -> bool:
+    """Whether a controller wrote the object's status recently; kubectl is none, nor is a migration.
+
+    Raises ValueError.
+    """
+    since = now - int(other_controllers.RECENT_S * NANOSECONDS)
+    return any(
+        each.at_ns > since and not each.manager.startswith(other_controllers.BY_HAND)
+        for each in other_controllers.status_writes(raw)
+    )

@@ -1,0 +1,302 @@
+"""Migrates a HorizontalPodAutoscaler to a PodAutoscaler, or back: without a gap, and never with two that write.
+
+`podscaler migrate` calls `migrate` for each autoscaler. Each step first reads what was done before, so that a migration
+that was interrupted continues where it stopped:
+
+1. A PodAutoscaler that is to be replaced is annotated; the migration waits for the event by which its controller
+   reports that it has stopped.
+2. The counterpart is created, with spec, labels, annotations, owners, the kept history, and the status.
+3. A PodAutoscaler that was created waits for its HorizontalPodAutoscaler to be deleted
+   (`podscaler.controller.informers.handover`). The migration waits for its controller's event: without one nothing is
+   deleted.
+4. The first object is deleted, if it is unchanged since step 2; else step 2 is repeated.
+5. A HorizontalPodAutoscaler that was created loses the annotations of steps 2 and 3, once a controller of ours has had
+   the time to read the history.
+
+So at every instant one of the two is managed, or (between 1 and 2, for as long as two requests take) none.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from podscaler.base.clock import Clock
+from podscaler.base.errors import StatusError, UsageError
+from podscaler.controller.coexistence import counterpart
+from podscaler.controller.history import history_maps, history_record
+from podscaler.controller.history.history_record import HistoryRecord
+from podscaler.controller.informers import handover
+from podscaler.controller.options.autoscaler_kinds import HPA, POD_AUTOSCALER, AutoscalerKind
+from podscaler.kube.client import urls
+from podscaler.kube.client.client import Client, is_conflict, is_not_found, is_not_served
+
+Object = dict[str, Any]
+
+TRIES = 10
+POLL_PERIOD_S = 0.25
+STOP_TIMEOUT_S = 5.0
+"""How long to wait for the event that a PodAutoscaler is no longer managed: it may have no controller."""
+READ_WITHIN_S = 5.0
+"""A controller reads a new autoscaler's annotations at its first sync, which the watch starts at once."""
+WRITER = "migrate"
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationTerms:
+    """The parameters of a migration.
+
+    Attributes:
+        source, target: the kinds.
+        is_dry_run: whether to report only what would be done.
+        ready_timeout_s: how long to wait for a controller's event; 0: it is not needed.
+        history_namespace: of the kept histories.
+    """
+
+    source: AutoscalerKind
+    target: AutoscalerKind
+    is_dry_run: bool = False
+    ready_timeout_s: float = 30.0
+    history_namespace: str = history_maps.NAMESPACE
+
+
+class Migrator:
+    """See the module.
+
+    Args:
+        clock: for waits and for the age of histories.
+        terms: the parameters.
+        report: called with a line for each step.
+    """
+
+    def __init__(self, client: Client, clock: Clock, terms: MigrationTerms, report: Callable[[str], None]) -> None:
+        self._client = client
+        self._clock = clock
+        self._terms = terms
+        self._report_line = report
+        self._done: list[tuple[str, str]] = []
+        self._done_at_s = 0.0
+
+    async def names(self, namespace: str) -> list[tuple[str, str]]:
+        """Namespace and name of all objects of the source kind; `namespace` empty: in all. Raises StatusError."""
+        kind = self._terms.source
+        body = await self._client.get(kind.path(namespace), subject=kind.resource)
+        items = msgspec.json.decode(body).get("items") or []
+        return sorted((each["metadata"]["namespace"], each["metadata"]["name"]) for each in items)
+
+    async def migrate(self, namespace: str, name: str) -> None:
+        """Migrate one. Raises UsageError (a sentence for the user) and StatusError."""
+        terms = self._terms
+        source = await self._find(terms.source, namespace, name)
+        made = await self._find(terms.target, namespace, name)
+        self._check(source, made, namespace, name)
+        if source is None:
+            self._report(namespace, name, f"is a {terms.target.kind} already")
+            self._note_done(namespace, name)
+            return
+        if terms.is_dry_run:
+            self._report(namespace, name, f"would become a {terms.target.kind}")
+            return
+        if terms.source is POD_AUTOSCALER and made is None:
+            source = await self._stop(source)
+        for _ in range(TRIES):
+            made = await self._carry_over(source, made)
+            if terms.target is POD_AUTOSCALER:
+                await self._wait_ready(made)
+            is_gone = await self._delete(source)
+            source = None if is_gone else await self._find(terms.source, namespace, name)
+            if source is None:
+                self._report(namespace, name, f"is a {terms.target.kind} now")
+                self._note_done(namespace, name)
+                return
+        raise UsageError(f"{terms.source.word} {namespace}/{name} is edited all the time; nothing was deleted")
+
+    async def remove_annotations(self) -> None:
+        """Remove the annotations from the HorizontalPodAutoscalers that were created; call it at the end.
+
+        Waits until a controller of ours must have read them. Raises StatusError.
+        """
+        if self._terms.target is not HPA or not self._done or self._terms.is_dry_run:
+            return
+        await self._clock.sleep(self._done_at_s + READ_WITHIN_S - self._clock.monotonic_s())
+        gone = msgspec.json.encode({"metadata": {"annotations": dict.fromkeys(counterpart.OURS)}})
+        for namespace, name in self._done:
+            try:
+                await self._client.patch(HPA.path(namespace, name), gone, subject=f"{HPA.resource} {name}")
+            except StatusError as error:
+                if not is_not_found(error):
+                    raise
+        self._done.clear()
+
+    def _note_done(self, namespace: str, name: str) -> None:
+        self._done.append((namespace, name))
+        self._done_at_s = self._clock.monotonic_s()
+
+    def _check(self, source: Object | None, made: Object | None, namespace: str, name: str) -> None:
+        terms = self._terms
+        if source is None:
+            if made is None or not counterpart.is_of(made, terms.source, name):
+                raise UsageError(f"there is no {terms.source.word} {namespace}/{name}")
+            return
+        if made is not None and not counterpart.is_of(made, terms.source, name, source["metadata"]["uid"]):
+            raise UsageError(
+                f"there is a {terms.target.word} {namespace}/{name} that was not made from the {terms.source.word}"
+            )
+
+    async def _stop(self, source: Object) -> Object:
+        """Annotate a PodAutoscaler, and wait until it is no longer managed; the object as it then is."""
+        meta = source["metadata"]
+        mark = {"metadata": {"uid": meta["uid"], "annotations": {handover.MIGRATING_TO: self._terms.target.flag}}}
+        path, subject = self._path(self._terms.source, meta), f"{self._terms.source.resource} {meta['name']}"
+        marked = msgspec.json.decode(await self._client.patch(path, msgspec.json.encode(mark), subject=subject))
+        if not await self._wait_for_event(marked, STOP_TIMEOUT_S):
+            self._report(meta["namespace"], meta["name"], "seems to be managed by no controller; going on")
+        return await self._find(self._terms.source, meta["namespace"], meta["name"]) or marked
+
+    async def _carry_over(self, source: Object, made: Object | None) -> Object:
+        """Create the counterpart, or update it; the object as it then is."""
+        terms, meta = self._terms, source["metadata"]
+        wanted = counterpart.of(source, terms.source, terms.target, history=await self._history(source))
+        subject = f"{terms.target.resource} {meta['name']}"
+        if made is None:
+            collection, body = terms.target.path(meta["namespace"]), msgspec.json.encode(wanted)
+            made = msgspec.json.decode(await self._client.post(collection, body, subject=subject))
+        elif counterpart.differs(made, wanted):
+            change = {"metadata": _changed_meta(made, wanted), "spec": _replaced(made["spec"], wanted["spec"])}
+            body, path = msgspec.json.encode(change), self._path(terms.target, meta)
+            made = msgspec.json.decode(await self._client.patch(path, body, subject=subject))
+        return await self._write_status(made, source)
+
+    async def _write_status(self, made: Object, source: Object) -> Object:
+        """Write the status of the counterpart, unless its controller has written one; the object as it then is."""
+        body = counterpart.with_status(made, source)
+        if body is None or (self._terms.target is HPA and (made.get("status") or {}).get("conditions")):
+            return made
+        meta = made["metadata"]
+        path = f"{self._path(self._terms.target, meta)}/status"
+        try:
+            response = await self._client.put(
+                path, msgspec.json.encode(body), subject=f"{self._terms.target.resource} {meta['name']}"
+            )
+        except StatusError as error:
+            if is_conflict(error):
+                return made  # its controller was faster
+            raise
+        return _decoded(response)
+
+    async def _wait_ready(self, made: Object) -> None:
+        """Return once a controller reports that the counterpart waits for the source. Raises UsageError."""
+        timeout_s = self._terms.ready_timeout_s
+        if timeout_s and not await self._wait_for_event(made, timeout_s):
+            meta = made["metadata"]
+            raise UsageError(
+                f"no controller manages {self._terms.target.word} {meta['namespace']}/{meta['name']}, so the "
+                f"{self._terms.source.word} stays: start one with --autoscaler-kinds=podautoscaler and repeat this, "
+                f"or delete the {self._terms.target.word}"
+            )
+
+    async def _wait_for_event(self, waiting: Object, timeout_s: float) -> bool:
+        """Whether the controller of a PodAutoscaler reports within the time that it waits."""
+        meta = waiting["metadata"]
+        ends_at_s = self._clock.monotonic_s() + timeout_s
+        while True:
+            if await self._has_event(meta):
+                return True
+            if self._clock.monotonic_s() >= ends_at_s:
+                return False
+            await self._clock.sleep(POLL_PERIOD_S)
+
+    async def _has_event(self, meta: Object) -> bool:
+        selector = f"involvedObject.uid={meta['uid']},reason={handover.WAITING}"
+        path = "/api/v1" + urls.path("namespaces", meta["namespace"], "events")
+        response = _decoded(await self._client.get(path, subject="events", query=[("fieldSelector", selector)]))
+        message = handover.waiting_message(meta.get("annotations") or {})
+        return any(message in each.get("message", "") for each in response.get("items") or [])
+
+    async def _delete(self, source: Object) -> bool:
+        """Delete the source if it is unchanged; whether it is gone."""
+        terms, meta = self._terms, source["metadata"]
+        wanted = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
+        body = msgspec.json.encode({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": wanted})
+        subject = f"{terms.source.resource} {meta['name']}"
+        try:
+            await self._client.delete(self._path(terms.source, meta), subject=subject, body=body)
+        except StatusError as error:
+            if is_not_found(error):
+                return True
+            if error.code == 409:
+                return False
+            raise
+        return await self._is_gone(meta)
+
+    async def _is_gone(self, meta: Object) -> bool:
+        while True:
+            latest = await self._find(self._terms.source, meta["namespace"], meta["name"])
+            if latest is None or latest["metadata"]["uid"] != meta["uid"]:
+                return True
+            if finalizers := latest["metadata"].get("finalizers"):
+                raise UsageError(
+                    f"{self._terms.source.word} {meta['namespace']}/{meta['name']} is being deleted, and waits for "
+                    f"its finalizers: {', '.join(finalizers)}"
+                )
+            await self._clock.sleep(POLL_PERIOD_S)
+
+    async def _history(self, source: Object) -> str:
+        """The kept history of the source, as a record; empty: there is none."""
+        meta, now_ns = source["metadata"], self._clock.now_ns()
+        key = self._terms.source.key(meta["namespace"], meta["name"])
+        try:
+            found = await history_maps.load_history(
+                self._client, key, now=now_ns, uid=meta["uid"], namespace=self._terms.history_namespace
+            )
+        except StatusError as error:
+            self._report(*key, f"its history is not carried over: {error}")
+            return ""
+        if found is None:
+            return str((meta.get("annotations") or {}).get(handover.HISTORY, ""))
+        return history_record.encode(HistoryRecord(meta["uid"], WRITER, now_ns, found))
+
+    async def _find(self, kind: AutoscalerKind, namespace: str, name: str) -> Object | None:
+        try:
+            return _decoded(await self._client.get(kind.path(namespace, name), subject=f"{kind.resource} {name}"))
+        except StatusError as error:
+            if is_not_found(error) and not is_not_served(error):
+                return None
+            if is_not_served(error):
+                advice = "podscaler crd | kubectl apply -f -"
+                raise UsageError(f"the API server does not serve {kind.resource}: {advice}") from None
+            raise
+
+    def _path(self, kind: AutoscalerKind, meta: Object) -> str:
+        return kind.path(meta["namespace"], meta["name"])
+
+    def _report(self, namespace: str, name: str, what: str) -> None:
+        self._report_line(f"{self._terms.source.word} {namespace}/{name} {what}")
+
+
+def _decoded(response: bytes) -> Object:
+    found: Object = msgspec.json.decode(response)
+    return found
+
+
+def _changed_meta(made: Object, wanted: Object) -> Object:
+    """A merge patch of the metadata that a migration keeps, for the version that was read."""
+    have, want = made["metadata"], wanted["metadata"]
+    labels = dict.fromkeys(have.get("labels") or {}) | (want.get("labels") or {})
+    return {
+        "resourceVersion": have["resourceVersion"],
+        "labels": labels,
+        "annotations": want["annotations"],
+        "ownerReferences": want.get("ownerReferences"),
+    }
+
+
+def _replaced(have: Object, want: Object) -> Object:
+    """A merge patch that makes `have` equal to `want`."""
+    gone: Object = {name: None for name in have if name not in want}
+    nested = {
+        name: _replaced(have[name], value) if isinstance(value, dict) and isinstance(have.get(name), dict) else value
+        for name, value in want.items()
+    }
+    return gone | nested

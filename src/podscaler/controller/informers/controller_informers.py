@@ -1,0 +1,65 @@
+"""The informers of a controller: its autoscalers and all pods, in memory and kept current by watches.
+
+`podscaler.controller.assembly` makes one; syncs read the caches, and the controller runs the watches.
+"""
+
+import random
+from collections.abc import Sequence
+
+from podscaler.api.machinery.selectors import Selector
+from podscaler.base.clock import Clock
+from podscaler.controller.informers import observed_objects
+from podscaler.controller.informers.autoscaler_informer import AutoscalerInformer
+from podscaler.controller.informers.observed_objects import CachedPod
+from podscaler.core.model.emulation import Emulation
+from podscaler.kube.client.client import Client
+from podscaler.kube.informers.cache import Cache
+from podscaler.kube.informers.watch import Reflector
+
+
+class ControllerInformers:
+    """See the module.
+
+    Args:
+        autoscalers: those of the kinds that the controller manages.
+        rules: of the Kubernetes version that is emulated.
+        with_text: whether pods are kept as JSON too, for a recording.
+
+    Attributes:
+        pods: the cache of all pods.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        autoscalers: AutoscalerInformer,
+        rules: Emulation,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        with_text: bool,
+    ) -> None:
+        self.autoscalers = autoscalers
+        self.pods: Cache[CachedPod] = Cache()
+        source = observed_objects.pods(rules, with_text=with_text)
+        self._pod_watch = Reflector(client, source, cache=self.pods, clock=clock, rng=rng)
+
+    def pod_names(self, namespace: str, selector: Selector) -> Sequence[str]:
+        """The names of the pods of a namespace that the selector picks."""
+        return [pod.metadata.name for pod in self.pods.select(namespace, selector)]
+
+    def unready(self) -> list[str]:
+        """What is not listed yet, one sentence each."""
+        reasons = self.autoscalers.unready()
+        if not self.pods.synced:
+            reasons.append(f"pods are not listed yet: {self._pod_watch.last_error or 'soon'}")
+        return reasons
+
+    async def wait_synced(self) -> None:
+        """Return once all autoscalers and pods are listed."""
+        await self.autoscalers.wait_synced()
+        await self.pods.wait_synced()
+
+    async def run_pods(self) -> None:
+        """Watch pods until cancelled."""
+        await self._pod_watch.run()

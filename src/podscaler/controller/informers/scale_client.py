@@ -1,0 +1,171 @@
+"""Reads and writes the scale subresource of an autoscaler's target.
+
+The reconciler reads once at the start of a sync, and writes with what it read. Reading uses discovery, because a target
+is named by kind; the version in its reference does not matter. A scale that
+`podscaler.controller.informers.target_informer` has is not requested.
+
+Source: docs/spec/decision.md 2 (Reconcile in order, steps 2, 3 and 11); docs/spec/controller.md 4 (Retry on scale
+conflict) and 10 (REST requests).
+"""
+
+import logging
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from podscaler.api.typed.autoscaling import CrossVersionObjectReference, Scale, ScaleSpec
+from podscaler.base.clock import Clock
+from podscaler.base.concurrency import Away, stay
+from podscaler.base.errors import StatusError
+from podscaler.controller.informers.target_informer import TargetInformer
+from podscaler.kube.client import typed_responses, urls
+from podscaler.kube.client.client import Client, is_conflict
+from podscaler.kube.client.discovery import NO_KIND_MATCH, Discovery, RESTMapping
+from podscaler.kube.informers.cache import Key
+
+log = logging.getLogger(__name__)
+
+ATTEMPTS = 5
+RETRY_DELAY_S = 0.010
+JITTER_RATIO = 0.1
+_SCALE = msgspec.json.Decoder(Scale)
+_ENCODER = msgspec.json.Encoder()
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleTarget:
+    """The scale of a target, as it was read.
+
+    Attributes:
+        mapping: the resource of its kind.
+        key: its namespace and name.
+        kind: in the reference.
+        scale: as read.
+    """
+
+    mapping: RESTMapping
+    key: Key
+    kind: str
+    scale: Scale
+
+    @property
+    def path(self) -> str:
+        """The path of its scale subresource."""
+        return _path(self.mapping, self.key)
+
+    @property
+    def subject(self) -> str:
+        """Resource and name, for error messages."""
+        return f"{self.mapping.plural} {self.key[1]}"
+
+    @property
+    def reference(self) -> str:
+        """For the log: `<kind>/<namespace>/<name>`."""
+        return f"{self.kind}/{self.key[0]}/{self.key[1]}"
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleWrite:
+    """Whether a scale was written, and the errors of the attempts that failed, in order."""
+
+    is_done: bool
+    errors: Sequence[StatusError]
+
+
+class ScaleClient:
+    """The scale subresources of one API server.
+
+    Args:
+        discovery: maps kinds to resources.
+        known: has scales from watches; None: every scale is requested.
+        away: left by a sync while it waits for a response.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        discovery: Discovery,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        known: TargetInformer | None = None,
+        away: Away = stay,
+    ) -> None:
+        self._known = known
+        self._away = away
+        self._client = client
+        self._discovery = discovery
+        self._clock = clock
+        self._rng = rng
+
+    async def read(self, namespace: str, reference: CrossVersionObjectReference) -> ScaleTarget:
+        """The scale of a target.
+
+        Raises StatusError: reason `NoKindMatch` where no resource was found for its kind; else that of the first
+        resource, if the kind is served under several names.
+        """
+        first: StatusError | None = None
+        key = (namespace, reference.name)
+        for mapping in await self._resources(reference):
+            try:
+                scale = self._known.find(mapping, key) if self._known is not None else None
+                return ScaleTarget(mapping, key, reference.kind, scale or await self._request(mapping, key))
+            except StatusError as error:
+                first = first or error
+        raise first or StatusError("unrecognized resource", code=0)
+
+    async def _request(self, mapping: RESTMapping, key: Key) -> Scale:
+        async with self._away():
+            return await self._get(_path(mapping, key), f"{mapping.plural} {key[1]}")
+
+    async def _resources(self, reference: CrossVersionObjectReference) -> list[RESTMapping]:
+        """One mapping for each resource: the preferred version serves the scale of all."""
+        group = reference.api_version.rpartition("/")[0]
+        by_plural: dict[str, RESTMapping] = {}
+        try:
+            for mapping in await self._discovery.mappings(group, reference.kind):
+                by_plural.setdefault(mapping.plural, mapping)
+        except StatusError as error:  # by the reason, the decision knows that the scale was not requested
+            raise StatusError(error.message, code=error.code, reason=NO_KIND_MATCH) from error
+        return list(by_plural.values())
+
+    async def write(self, target: ScaleTarget, replicas: int) -> ScaleWrite:
+        """Set the replicas of the target; after a conflict, again with the scale as it is then."""
+        errors: list[StatusError] = []
+        while True:
+            try:
+                await self._put(target, replicas)
+                return ScaleWrite(True, errors)
+            except StatusError as error:
+                errors.append(error)
+                target = await self._latest(target)
+                if len(errors) == ATTEMPTS or not is_conflict(error):
+                    return ScaleWrite(False, errors)
+            await self._clock.sleep(RETRY_DELAY_S * (1 + self._rng.random() * JITTER_RATIO))
+
+    async def _get(self, path: str, subject: str) -> Scale:
+        return typed_responses.with_kind(await self._client.fetch(path, subject=subject), _SCALE)
+
+    async def _put(self, target: ScaleTarget, replicas: int) -> None:
+        wanted = msgspec.structs.replace(target.scale, spec=ScaleSpec(replicas))
+        response = await self._client.put(target.path, _ENCODER.encode(wanted), subject=target.subject)
+        if self._known is None:
+            return
+        try:
+            self._known.wrote(target.mapping, _SCALE.decode(response))
+        except msgspec.DecodeError:
+            log.debug("the response to a write of %s's scale cannot be decoded", target.reference)
+
+    async def _latest(self, target: ScaleTarget) -> ScaleTarget:
+        try:
+            return replace(target, scale=await self._get(target.path, target.subject))
+        except StatusError as error:
+            log.warning("error getting latest scale for %s during conflict retry: %s", target.reference, error)
+            return target
+
+
+def _path(mapping: RESTMapping, key: Key) -> str:
+    prefix = urls.group_version(mapping.group, mapping.version)
+    return prefix + urls.path("namespaces", key[0], mapping.plural, urls.object_name(key[1]), "scale")

@@ -1,0 +1,200 @@
+"""Informers of targets: the scales of workloads of the kinds that autoscalers target, from watches instead of requests.
+
+`podscaler.controller.informers.scale_client` reads them. Rules:
+
+1. A kind is watched from the first autoscaler on that targets it. Until it is listed, and while its watch fails (a
+   missing permission, a server that is away), scales are requested one by one.
+2. After our own write of a scale nothing is found until the watch has returned that write.
+3. A scale that is not found here may exist: only the API server's response decides that it does not.
+4. The scale of a workload is derived from the workload, equal to its scale subresource (a test compares them). Only the
+   fields of a scale are decoded, so that a list of thousands of workloads is cheap.
+
+Source: docs/spec/controller.md 10 (REST requests); Kubernetes v1.37.0, the scale subresources of apps/v1 and of core/v1
+ReplicationController. Differs: upstream requests every scale in every sync.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import field
+
+from podscaler.api.machinery import selectors
+from podscaler.api.machinery.meta import ObjectMeta, Wire
+from podscaler.api.machinery.selectors import SelectorError
+from podscaler.api.typed.autoscaling import Scale, ScaleSpec, ScaleStatus
+from podscaler.base.clock import Clock
+from podscaler.controller.informers import consistency
+from podscaler.controller.informers.consistency import WrittenVersion
+from podscaler.kube.client import urls
+from podscaler.kube.client.client import Client
+from podscaler.kube.client.discovery import RESTMapping
+from podscaler.kube.informers.cache import Cache, Key, key_of
+from podscaler.kube.informers.watch import Reflector, WatchSource
+
+Resource = tuple[str, str]
+"""The group and plural of a kind of workloads."""
+
+
+class _Meta(Wire, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    creation_timestamp: str | None = None
+
+
+class _Spec(Wire, frozen=True):
+    replicas: int = 1
+    selector: dict[str, Any] | None = None
+
+
+class _Status(Wire, frozen=True):
+    replicas: int = 0
+
+
+class _Workload(Wire, frozen=True):
+    metadata: _Meta = field(default_factory=_Meta)
+    spec: _Spec = field(default_factory=_Spec)
+    status: _Status = field(default_factory=_Status)
+
+
+_DECODER = msgspec.json.Decoder(_Workload)
+
+
+def _by_object(selector: dict[str, Any] | None) -> str:
+    return str(selectors.from_label_selector(selector))
+
+
+def _by_labels(selector: dict[str, Any] | None) -> str:
+    return str(selectors.from_labels(selector or {}))
+
+
+SELECTOR_TEXTS: Mapping[Resource, Callable[[dict[str, Any] | None], str]] = {
+    ("apps", "deployments"): _by_object,
+    ("apps", "replicasets"): _by_object,
+    ("apps", "statefulsets"): _by_object,
+    ("", "replicationcontrollers"): _by_labels,
+}
+"""The resources whose scales can be derived, and how the selector of each becomes text."""
+
+
+def reader(resource: Resource) -> Callable[[msgspec.Raw], Scale]:
+    """A decoder of scales from workloads in JSON, for a resource of SELECTOR_TEXTS; it raises ValueError."""
+    selector_text = SELECTOR_TEXTS[resource]
+
+    def read(raw: msgspec.Raw) -> Scale:
+        workload = _DECODER.decode(raw)
+        meta, spec = workload.metadata, workload.spec
+        try:
+            selector = selector_text(spec.selector)
+        except SelectorError as error:
+            raise ValueError(f"{meta.namespace}/{meta.name}: {error}") from error
+        return Scale(
+            api_version="autoscaling/v1",
+            metadata=ObjectMeta(
+                name=meta.name,
+                namespace=meta.namespace,
+                uid=meta.uid,
+                resource_version=meta.resource_version,
+                creation_timestamp=meta.creation_timestamp,
+            ),
+            spec=ScaleSpec(spec.replicas),
+            status=ScaleStatus(workload.status.replicas, selector),
+        )
+
+    return read
+
+
+ANY: Key = ("", "")
+"""Writes before the first list count as one: no list may ever show which of their objects were deleted."""
+
+
+class _Followed:
+    """One kind: its scales, the watch that keeps them current, and our writes that the watch has not returned."""
+
+    def __init__(self, scales: Cache[Scale], reflector: Reflector[Scale]) -> None:
+        self.scales = scales
+        self.reflector = reflector
+        self._written: dict[Key, WrittenVersion] = {}
+        scales.subscribe(self)
+
+    def is_behind(self, key: Key) -> bool:
+        """Whether the cache lacks our last write of that scale, or one before the first list."""
+        for each in (ANY, key):
+            if consistency.find_lag(self._written.get(each), self.scales.version) is not None:
+                return True
+            self._written.pop(each, None)
+        return False
+
+    def wrote(self, key: Key, written: WrittenVersion) -> None:
+        """We wrote a scale."""
+        self._written[key] = consistency.latest(self._written.get(key), written)
+
+    def added(self, obj: Scale) -> None:
+        """No write is recorded."""
+
+    def updated(self, old: Scale, new: Scale) -> None:
+        """A recorded write stays until a read finds it in the cache."""
+
+    def deleted(self, obj: Scale) -> None:
+        """A write of a deleted object is forgotten."""
+        written = self._written.get(key_of(obj))
+        if written is not None and written.uid == obj.metadata.uid:
+            del self._written[key_of(obj)]
+
+
+class TargetInformer:
+    """See the module's rules."""
+
+    def __init__(self, client: Client, *, clock: Clock, rng: random.Random) -> None:
+        self._client = client
+        self._clock = clock
+        self._rng = rng
+        self._followed: dict[Resource, _Followed] = {}
+        self._more = asyncio.Event()
+
+    async def run(self) -> None:
+        """Watch the kinds that are targeted, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            running: set[Resource] = set()
+            while True:
+                for resource in self._followed.keys() - running:
+                    group.create_task(self._followed[resource].reflector.run(), name=f"the watch of {resource[1]}")
+                    running.add(resource)
+                self._more.clear()
+                await self._more.wait()
+
+    def find(self, mapping: RESTMapping, key: Key) -> Scale | None:
+        """The scale of the object of that key; None where it has to be requested."""
+        resource = (mapping.group, mapping.plural)
+        followed = self._followed.get(resource)
+        if followed is None:
+            if resource in SELECTOR_TEXTS:
+                self._follow(resource, mapping.version)
+            return None
+        if not followed.scales.synced or not followed.reflector.is_watching:
+            return None
+        return None if followed.is_behind(key) else followed.scales.find(key)
+
+    def wrote(self, mapping: RESTMapping, scale: Scale) -> None:
+        """We wrote a scale, and the API server returned it like that."""
+        followed = self._followed.get((mapping.group, mapping.plural))
+        if followed is not None:
+            meta = scale.metadata
+            key, uid = (key_of(scale), meta.uid) if followed.scales.synced else (ANY, "")
+            followed.wrote(key, WrittenVersion(uid, meta.resource_version))
+
+    def _follow(self, resource: Resource, version: str) -> None:
+        group, plural = resource
+        source = WatchSource(
+            urls.group_version(group, version) + urls.path(plural),
+            f"{plural}.{group}" if group else plural,
+            reader(resource),
+        )
+        scales: Cache[Scale] = Cache()
+        reflector = Reflector(self._client, source, cache=scales, clock=self._clock, rng=self._rng)
+        self._followed[resource] = _Followed(scales, reflector)
+        self._more.set()

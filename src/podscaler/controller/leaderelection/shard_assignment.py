@@ -1,0 +1,133 @@
+"""Assigns shards to members: pure rules, which every member applies to the Leases that it observes.
+
+`sharding` makes a MemberView and does what `claims` and `surplus` return. Members may observe different Leases for a
+while: that costs a failed attempt or a hand-over too many, and never gives a shard to two, as leases decide that.
+
+1. The quota of a member is the number of shards by the number of members, rounded up for those that hold the most now
+   (so that as few as possible move), down for the others.
+2. A member below its quota tries for that many of the free shards; members begin at different ones.
+3. A shard that nobody acquired for `patience_s` is tried for by everybody: a member that was counted may be gone too.
+4. A member above its quota releases the highest-numbered of its shards. A shard that it took by rule 3 does not count
+   until the member that should have taken it has expired: else nobody would work on it until then.
+"""
+
+import zlib
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from podscaler.controller.leaderelection.election import Election
+from podscaler.controller.leaderelection.lease_informer import LeaseInformer, ObservedLease
+from podscaler.kube.informers.cache import Key
+
+NOBODY = ""
+"""The holder of a shard that is being released."""
+EXPIRED_AFTER_DURATIONS = 20
+"""A member's Lease that is unchanged for so many of its durations is deleted."""
+
+
+class MemberView(NamedTuple):
+    """The election as one member observes it.
+
+    Attributes:
+        shards: their number; shards are numbered from 0.
+        holders: the identity of the holder by shard; a holder that is no member is about to stop.
+        free_s: the shards without a holder, and for how many seconds they had none.
+        members: the identities of all that are live, our own included.
+        kept: the shards that we took by rule 3 less than a lease duration ago.
+    """
+
+    shards: int
+    holders: Mapping[int, str]
+    free_s: Mapping[int, float]
+    members: frozenset[str]
+    kept: frozenset[int] = frozenset()
+
+
+def shard_of(key: Key, shards: int) -> int:
+    """The shard of an autoscaler: that of its namespace.
+
+    Autoscalers of a namespace may select the same pods, which one process has to detect, and share lists of metrics.
+    """
+    return zlib.crc32(key[0].encode()) % shards
+
+
+def quotas(view: MemberView) -> dict[str, int]:
+    """The quota of each member (rule 1)."""
+    held = Counter(view.holders.values())
+    ranked = sorted(view.members, key=lambda member: (-held[member], member))
+    least, more = divmod(view.shards, len(ranked))
+    return {member: least + (rank < more) for rank, member in enumerate(ranked)}
+
+
+def claims(view: MemberView, me: str, patience_s: float) -> list[int]:
+    """The shards that a member should try for (rules 2 and 3)."""
+    free = sorted(view.free_s)
+    first = sorted(view.members).index(me) * len(free) // len(view.members)
+    missing = max(quotas(view)[me] - _held(view, me), 0)
+    mine = (free[first:] + free[:first])[:missing]
+    return sorted({*mine, *abandoned(view, patience_s)})
+
+
+def abandoned(view: MemberView, patience_s: float) -> list[int]:
+    """The shards that a member tries for whatever its quota (rule 3)."""
+    return sorted(shard for shard, free_s in view.free_s.items() if free_s >= patience_s)
+
+
+def surplus(view: MemberView, me: str) -> list[int]:
+    """The shards that a member should release (rule 4)."""
+    mine = sorted(shard for shard, holder in view.holders.items() if holder == me and shard not in view.kept)
+    return mine[min(quotas(view)[me], len(mine)) :]
+
+
+def _held(view: MemberView, me: str) -> int:
+    return sum(holder == me for holder in view.holders.values())
+
+
+def view(
+    leases: LeaseInformer, election: Election, own: Mapping[int, str], *, now_s: float, began_s: float
+) -> MemberView:
+    """The election as this member observes it.
+
+    Args:
+        leases: the observed Leases.
+        election: its parameters.
+        own: the shards that we hold, by shard: our identity, or NOBODY while a shard is being released.
+        now_s: this instant of the monotonic clock.
+        began_s: when we became a member; a shard without a Lease counts as free since.
+    """
+    holders, free_s, ailing = dict(own), dict[int, float](), set[str]()
+    for shard in range(election.shards):
+        seen = leases.find(election.shard_name(shard))
+        if shard in own:
+            continue
+        if seen is not None and seen.is_live(now_s):
+            holder = seen.lease.record.holder
+            holders[shard] = NOBODY if holder == election.identity else holder
+            continue
+        free_s[shard] = now_s - (began_s if seen is None else max(_free_since_s(seen), began_s))
+        if seen is not None:
+            ailing.add(seen.lease.record.holder)
+    members = {each.lease.record.holder for each in leases if _is_member(each, election, now_s)} - ailing
+    return MemberView(election.shards, holders, free_s, frozenset(members | {election.identity}))
+
+
+def expired_members(leases: LeaseInformer, election: Election, *, now_s: float) -> list[ObservedLease]:
+    """The Leases of members that expired long ago."""
+    return [
+        seen
+        for seen in leases
+        if election.is_member(seen.lease.metadata.name)
+        and not seen.is_live(now_s)
+        and now_s - seen.at_s > EXPIRED_AFTER_DURATIONS * election.timing.lease_duration_s
+    ]
+
+
+def _is_member(seen: ObservedLease, election: Election, now_s: float) -> bool:
+    is_ours = election.is_member(seen.lease.metadata.name) and seen.lease.shards == str(election.shards)
+    return is_ours and seen.is_live(now_s)
+
+
+def _free_since_s(seen: ObservedLease) -> float:
+    record = seen.lease.record
+    return seen.at_s + (record.duration_s if record.holder else 0)

@@ -1,0 +1,152 @@
+"""`/openapi/v3`: the index of OpenAPI v3 documents, and the document of each group and version.
+
+Called by `non_resource_handlers`. All documents are built, in a thread, at the first request for one: the index names
+each with the hash of its content, by which clients cache it. They are kept compressed, as most clients accept gzip.
+After a change of the routes only the documents of changed groups are built again.
+
+Source: KEP-2896 (OpenAPI v3): `/openapi/v3` and `/openapi/v3/apis/GROUP/VERSION?hash=...`.
+"""
+
+import asyncio
+import gzip
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from podscaler.api.openapi import openapi
+from podscaler.api.openapi.openapi import CreateOnly
+from podscaler.api.resource.resources import Resource
+from podscaler.api.text import json_text
+from podscaler.controlplane.aggregator.versions import METRIC_GROUPS
+from podscaler.controlplane.apiserver.http import negotiation
+from podscaler.controlplane.apiserver.http.resource_request import ServerParts
+from podscaler.controlplane.apiserver.http.responses import TEXT, EncodedResponse
+from podscaler.controlplane.apiserver.http.routes import Routes
+
+Builder = Callable[[], Mapping[str, Any]]
+"""Builds one document."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    gzipped: bytes
+    digest: str
+    build: Builder
+
+
+class OpenApiV3:
+    """See the module.
+
+    Args:
+        resources: the built-in resources.
+        reviews: the resources that can only be created.
+        routes: the served resources, custom ones included.
+        parts: the metrics APIs and the aggregation layer.
+    """
+
+    def __init__(
+        self, resources: Sequence[Resource], reviews: Sequence[CreateOnly], routes: Routes, parts: ServerParts
+    ) -> None:
+        self._reviews = reviews
+        self._routes = routes
+        self._aggregation = parts.aggregation
+        self._built_in = openapi.documents(resources, reviews)
+        if parts.metrics is not None:
+            self._built_in |= openapi.metric_documents(parts.metrics.versions, parts.metrics.list_kinds)
+        self._custom: dict[str, tuple[list[Resource], Mapping[str, Builder]]] = {}
+        self._documents: dict[str, _Document] = {}
+        self._generation = -1
+        self._lock = asyncio.Lock()
+
+    async def respond(self, request: web.BaseRequest, path: str) -> EncodedResponse:
+        """The index (empty `path`), or the document of a path like `apis/apps/v1`; 404 for an unknown path."""
+        documents = await self._current()
+        if path:
+            found = documents.get(path)
+            return await _document_response(request, found) if found else EncodedResponse(b"", 404, TEXT)
+        own = {name: f"/openapi/v3/{name}?hash={document.digest}" for name, document in documents.items()}
+        urls = {name: {"serverRelativeURL": url} for name, url in sorted(self._with_remotes(own).items())}
+        return EncodedResponse(json_text.encode({"paths": urls}), 200, TEXT)
+
+    async def schemas(self) -> dict[str, Any]:
+        """The schemas of all documents by name."""
+        return await asyncio.to_thread(_schemas, await self._current())
+
+    def _with_remotes(self, own: dict[str, str]) -> dict[str, str]:
+        """The URLs of the documents, those of versions that other API servers serve replaced by theirs."""
+        if self._aggregation is None:
+            return own
+        remotes = self._aggregation.remotes
+        replaced = {f"apis/{group}/" for group in remotes.groups if group in METRIC_GROUPS}
+        urls = {name: url for name, url in own.items() if not name.startswith(tuple(replaced))}
+        for remote in remotes.all():
+            name, url = remote.path.removeprefix("/"), self._aggregation.documents.of(remote).openapi_url
+            urls.pop(name, None)
+            if url:
+                urls[name] = url
+        return urls
+
+    async def _current(self) -> Mapping[str, _Document]:
+        async with self._lock:
+            generation = self._routes.generation
+            if generation != self._generation:
+                self._documents = await asyncio.to_thread(_build, self._builders(), self._documents)
+                self._generation = generation
+            return self._documents
+
+    def _builders(self) -> Mapping[str, Builder]:
+        """The builders of all documents by path, sorted; unchanged documents keep their builders."""
+        groups: dict[str, list[Resource]] = {}
+        for resource in self._routes.custom_resources():
+            groups.setdefault(resource.group, []).append(resource)
+        self._custom = {group: self._custom_builders(group, found) for group, found in groups.items()}
+        builders: dict[str, Builder] = dict(self._built_in)
+        for _, of_group in self._custom.values():
+            builders |= of_group
+        return dict(sorted(builders.items()))
+
+    def _custom_builders(self, group: str, custom: list[Resource]) -> tuple[list[Resource], Mapping[str, Builder]]:
+        """The custom resources of a group, and the builders of the group's documents."""
+        known = self._custom.get(group)
+        if known is not None and list(map(id, known[0])) == list(map(id, custom)):
+            return known
+        resources = list({id(resource): resource for resource in self._routes.resources_of(group)}.values())
+        documents = openapi.documents(resources, [review for review in self._reviews if review.group == group])
+        own = f"apis/{group}"
+        return custom, {path: make for path, make in documents.items() if path == own or path.startswith(f"{own}/")}
+
+
+def _build(builders: Mapping[str, Builder], known: Mapping[str, _Document]) -> dict[str, _Document]:
+    """The documents of `builders`; those whose builder is the same as in `known` are reused."""
+    return {
+        path: known[path] if path in known and known[path].build is build else _document(build)
+        for path, build in builders.items()
+    }
+
+
+def _document(build: Builder) -> _Document:
+    body = json_text.encode(build())
+    return _Document(gzip.compress(body, mtime=0), hashlib.sha512(body).hexdigest().upper(), build)
+
+
+def _schemas(documents: Mapping[str, _Document]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for document in documents.values():
+        found |= json.loads(gzip.decompress(document.gzipped)).get("components", {}).get("schemas", {})
+    return found
+
+
+async def _document_response(request: web.BaseRequest, document: _Document) -> EncodedResponse:
+    etag = f'"{document.digest}"'
+    headers = {"ETag": etag, "Vary": "Accept, Accept-Encoding"}
+    if request.query_string:  # a URL with the hash never has another content
+        headers["Cache-Control"] = "public, immutable, max-age=31536000"
+    if request.headers.get("If-None-Match") == etag:
+        return EncodedResponse(b"", 304, headers=headers)
+    if negotiation.takes_gzip(request.headers):
+        return EncodedResponse(document.gzipped, headers={**headers, "Content-Encoding": "gzip"})
+    return EncodedResponse(await asyncio.to_thread(gzip.decompress, document.gzipped), headers=headers)

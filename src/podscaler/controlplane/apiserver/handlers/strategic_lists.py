@@ -1,0 +1,185 @@
+"""Merges and sorts the lists of a strategic merge patch: by merge key, or as sets of scalars.
+
+Called by `strategic_merge`; pure. Elements are identified by the value of the list's merge key, scalars by themselves.
+
+The order of a merged list: elements that the patch names come in the patch's order, the others in their old order; the
+two sequences are interleaved so that an old element precedes the patch's next element only if it already did before.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from podscaler.base.errors import StatusError
+
+Object = dict[str, Any]
+
+
+_GO_TYPES: dict[type, str] = {
+    str: "string",
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+    list: "[]interface {}",
+    dict: "map[string]interface {}",
+    type(None): "%!s(<nil>)",
+}
+
+
+def check_is_list(value: Any) -> None:
+    """Check that a value with an order directive is a list. Raises StatusError 500 otherwise, as upstream."""
+    if not isinstance(value, list):
+        raise StatusError(f"expected a []interface {{}}, but received a {_GO_TYPES[type(value)]}", code=500)
+
+
+def check_types(original: Sequence[Any], changes: Sequence[Any]) -> None:
+    """Check that the elements of two lists can be merged.
+
+    Raises:
+        StatusError: 422 for lists of lists, 500 for elements of different types, and for two empty lists.
+    """
+    types = [type(item) for item in (*original, *changes)]
+    if not types:
+        raise StatusError("no elements in any of the given slices", code=500)
+    if types[0] is list:
+        text = "the server rejected our request due to an error in our request"
+        raise StatusError(text, code=422, reason="Invalid", details={})
+    if len(set(types)) > 1 or types[0] is type(None):
+        shown = go_text([list(original), list(changes)])
+        raise StatusError(f"list element types are not identical: {shown}", code=500)
+
+
+def union(original: Sequence[Any], changes: Sequence[Any]) -> list[Any]:
+    """Scalars of both lists, each once, in order of first appearance."""
+    result: list[Any] = []
+    for item in (*original, *changes):
+        if item not in result:
+            result.append(item)
+    return result
+
+
+def edited(original: Sequence[Any], changes: Sequence[Object], merge_key: str) -> tuple[list[Any], list[Object]]:
+    """The original elements after the directives of `changes` (`$patch: delete`, `replace`), and the other changes.
+
+    Raises:
+        StatusError: 500 for an element without the merge key or with an unknown directive.
+    """
+    kept = list(original)
+    plain: list[Object] = []
+    replaced = False
+    for change in changes:
+        directive = change.get("$patch")
+        if directive == "replace":
+            replaced = True
+        elif directive == "delete":
+            value = _key_of(change, merge_key)
+            kept = [item for item in kept if not (isinstance(item, dict) and item.get(merge_key) == value)]
+        elif directive is not None:
+            raise unknown_directive(directive, change)
+        else:
+            _key_of(change, merge_key)
+            plain.append(change)
+    return ([], plain) if replaced else (kept, plain)
+
+
+def _key_of(change: Object, merge_key: str) -> Any:
+    if merge_key not in change:
+        raise StatusError(f"map: {go_text(change)} does not contain declared merge key: {merge_key}", code=500)
+    return change[merge_key]
+
+
+def find(items: Sequence[Any], merge_key: str, value: Any) -> int | None:
+    """The index of the element whose merge key has that value, None without one."""
+    for position, item in enumerate(items):
+        if isinstance(item, dict) and merge_key in item and item[merge_key] == value:
+            return position
+    return None
+
+
+def unknown_directive(directive: Any, patch: dict[str, Any]) -> StatusError:
+    """The error for a `$patch` that is neither replace nor delete."""
+    return StatusError(f"unknown patch type: {directive} in map: {go_text(patch)}", code=500)
+
+
+def check_order(changes: Sequence[Any], order: Sequence[Any], merge_key: str) -> None:
+    """Check that the elements of the patch are in the order directive, in the same order.
+
+    Raises:
+        StatusError: 500.
+    """
+    if not order:
+        return
+    identities = [_identity(item, merge_key) for item in order]
+    position = 0
+    for change in changes:
+        if isinstance(change, dict) and "$patch" in change:
+            continue
+        identity = _identity(change, merge_key)
+        while position < len(identities) and identities[position] != identity:
+            position += 1
+        if position == len(identities):
+            raise StatusError(_order_text(changes, order), code=500)
+        position += 1
+
+
+def _order_text(changes: Sequence[Any], order: Sequence[Any]) -> str:
+    shown = (f"[{' '.join(map(go_text, items))}]" for items in (changes, order))
+    return "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n".format(*shown)
+
+
+def in_order(values: Sequence[Any], order: Sequence[Any], server_order: Sequence[Any], merge_key: str) -> list[Any]:
+    """`values` sorted by the order of the patch (`order`) and of the server (`server_order`), see the module."""
+    patch_ranks = _ranks(order, merge_key)
+    server_ranks = _ranks(server_order, merge_key)
+    named = [item for item in values if _rank(item, patch_ranks, merge_key) is not None]
+    others = [item for item in values if _rank(item, patch_ranks, merge_key) is None]
+    named.sort(key=lambda item: _rank(item, patch_ranks, merge_key) or 0)
+    others.sort(key=lambda item: _known_rank(item, server_ranks, merge_key))
+    return _interleaved(others, named, server_ranks, merge_key)
+
+
+def _interleaved(others: list[Any], named: list[Any], server_ranks: dict[Any, int], merge_key: str) -> list[Any]:
+    result: list[Any] = []
+    left, right = 0, 0
+    while left < len(others) and right < len(named):
+        left_rank = _rank(others[left], server_ranks, merge_key)
+        right_rank = _rank(named[right], server_ranks, merge_key)
+        if left_rank is not None and right_rank is not None and left_rank < right_rank:
+            result.append(others[left])
+            left += 1
+        else:
+            result.append(named[right])
+            right += 1
+    return result + others[left:] + named[right:]
+
+
+def _ranks(items: Sequence[Any], merge_key: str) -> dict[Any, int]:
+    ranks: dict[Any, int] = {}
+    for position, item in enumerate(items):
+        ranks.setdefault(_identity(item, merge_key), position)
+    return ranks
+
+
+def _rank(item: Any, ranks: dict[Any, int], merge_key: str) -> int | None:
+    return ranks.get(_identity(item, merge_key))
+
+
+def _known_rank(item: Any, ranks: dict[Any, int], merge_key: str) -> int:
+    rank = _rank(item, ranks, merge_key)
+    return len(ranks) if rank is None else rank
+
+
+def _identity(item: Any, merge_key: str) -> Any:
+    """A hashable identity of an element; elements without the merge key are identified by their whole value."""
+    value = item.get(merge_key, item) if merge_key and isinstance(item, dict) else item
+    return (type(value), value) if isinstance(value, str | int | float | bool) else (type(value), repr(value))
+
+
+def go_text(value: Any) -> str:
+    """A JSON value as Go's %v prints it: `map[a:1 b:[x y]]`."""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{key}:{go_text(value[key])}' for key in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(go_text, value))}]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "<nil>" if value is None else str(value)

@@ -1,0 +1,123 @@
+"""Encodes and decodes SPDY header blocks: names and values, compressed with the earlier blocks of the direction.
+
+Called by `spdy_session`; a `HeaderReader` and a `HeaderWriter` belong to one connection and are used in the order of
+frames.
+
+Source: SPDY Protocol, draft 3, section 2.6.10 (Name/Value Header Block), with its dictionary (2.6.10.1).
+"""
+
+import struct
+import zlib
+from collections.abc import Mapping
+from typing import Final
+
+from podscaler.controlplane.apiserver.streaming.spdy_frames import SPDYProtocolError
+
+BLOCK_MAX_BYTES: Final = 64 * 1024
+"""Of a decompressed block; clients send a few short headers."""
+
+_WORDS: Final = """
+options head post put delete trace accept accept-charset accept-encoding accept-language accept-ranges age
+allow authorization cache-control connection content-base content-encoding content-language content-length
+content-location content-md5 content-range content-type date etag expect expires from host if-match
+if-modified-since if-none-match if-range if-unmodified-since last-modified location max-forwards pragma
+proxy-authenticate proxy-authorization range referer retry-after server te trailer transfer-encoding upgrade
+user-agent vary via warning www-authenticate method get status
+"""
+
+_PAIRS: Final = ("200 OK", "version", "HTTP/1.1", "url", "public", "set-cookie", "keep-alive", "origin")
+
+_CODES: Final = "100101201202205206300302303304305306307402405406407408409410411412413414415416417502504505"
+
+_REASONS: Final = (
+    "203 Non-Authoritative Information",
+    "204 No Content",
+    "301 Moved Permanently",
+    "400 Bad Request",
+    "401 Unauthorized",
+    "403 Forbidden",
+    "404 Not Found",
+    "500 Internal Server Error",
+    "501 Not Implemented",
+    "503 Service Unavailable",
+)
+
+_VALUES: Final = (
+    "Jan Feb Mar Apr May Jun Jul Aug Sept Oct Nov Dec 00:00:00 Mon, Tue, Wed, Thu, Fri, Sat, Sun, GMT"
+    "chunked,text/html,image/png,image/jpg,image/gif,application/xml,application/xhtml+xml,text/plain,text/javascript,"
+    "publicprivatemax-age=gzip,deflate,sdchcharset=utf-8charset=iso-8859-1,utf-,*,enq=0."
+)
+
+
+def _prefixed(word: str) -> bytes:
+    return struct.pack(">I", len(word)) + word.encode()
+
+
+DICTIONARY: Final = (
+    b"".join(map(_prefixed, (*_WORDS.split(), *_PAIRS))) + (_CODES + "".join(_REASONS) + _VALUES).encode()
+)
+"""The initial dictionary of the compression: names of common headers and methods, each with its length in four bytes,
+then common values."""
+
+
+class HeaderReader:
+    """Reads the blocks of one direction."""
+
+    def __init__(self) -> None:
+        self._unpacker = zlib.decompressobj(zdict=DICTIONARY)
+
+    def read(self, block: bytes) -> dict[str, str]:
+        """The headers of a compressed block: value by name in lower case.
+
+        Raises:
+            SPDYProtocolError: it cannot be decoded, or is too long.
+        """
+        try:
+            plain = self._unpacker.decompress(block, BLOCK_MAX_BYTES)
+        except zlib.error as error:
+            raise SPDYProtocolError(f"a header block cannot be decompressed: {error}") from None
+        if self._unpacker.unconsumed_tail:
+            raise SPDYProtocolError(f"a header block is longer than {BLOCK_MAX_BYTES} bytes")
+        try:
+            return _pairs(plain)
+        except (struct.error, UnicodeDecodeError, ValueError) as error:
+            raise SPDYProtocolError(f"a header block cannot be read: {error}") from None
+
+
+class HeaderWriter:
+    """Writes the blocks of one direction."""
+
+    def __init__(self) -> None:
+        self._packer = zlib.compressobj(zdict=DICTIONARY)
+
+    def write(self, headers: Mapping[str, str]) -> bytes:
+        """The compressed block."""
+        plain = struct.pack(">I", len(headers))
+        for name, value in headers.items():
+            plain += _text(name.lower()) + _text(value)
+        return self._packer.compress(plain) + self._packer.flush(zlib.Z_SYNC_FLUSH)
+
+
+def _text(value: str) -> bytes:
+    encoded = value.encode()
+    return struct.pack(">I", len(encoded)) + encoded
+
+
+def _pairs(plain: bytes) -> dict[str, str]:
+    (count,) = struct.unpack_from(">I", plain)
+    offset, found = 4, {}
+    for _ in range(count):
+        name, offset = _take(plain, offset)
+        value, offset = _take(plain, offset)
+        found[name.lower()] = value.partition("\0")[0]
+    if offset != len(plain):
+        raise ValueError("there is data after the headers")
+    return found
+
+
+def _take(plain: bytes, offset: int) -> tuple[str, int]:
+    (length,) = struct.unpack_from(">I", plain, offset)
+    end = offset + 4 + length
+    if end > len(plain):
+        raise ValueError("a text is longer than its block")
+    return plain[offset + 4 : end].decode(), end

@@ -1,0 +1,82 @@
+"""Authenticates bearer tokens: static ones (of `up` and of the token file) and those of service accounts.
+
+The wiring of `up` calls `ensure_token`, in a thread; `apiserver.auth_filter` calls `Authenticator` for every request.
+"""
+
+import hmac
+import secrets
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+from podscaler.base.errors import UsageError
+from podscaler.controlplane.auth.account_tokens import (
+    DEFAULT_AUDIENCES,
+    INVALID_TOKEN,
+    AccountTokens,
+    AuthenticatedUser,
+    TokenError,
+)
+from podscaler.controlplane.credentials import secret_files
+from podscaler.controlplane.registry.users import User
+
+TOKEN_BYTES = 32
+TOKEN_MIN_CHARACTERS = 16
+
+
+def ensure_token(path: Path) -> str:
+    """The token in the file `path` (mode 0600), which is created with a random token where it is missing. Blocks.
+
+    Raises:
+        UsageError: the file cannot be read or written, or is too short to be a token.
+    """
+    content = secret_files.read(path)
+    if content is None:
+        token = secrets.token_urlsafe(TOKEN_BYTES)
+        secret_files.write(path, token.encode() + b"\n")
+        return token
+    token = content.decode("ascii", "replace").strip()
+    if len(token) < TOKEN_MIN_CHARACTERS:
+        raise UsageError(f"{path} holds no token: remove it to have a new one made")
+    return token
+
+
+class Authenticator:
+    """Maps bearer tokens to users.
+
+    Args:
+        tokens: user by static token.
+        accounts: verifies tokens of service accounts, None where there are none.
+    """
+
+    def __init__(self, tokens: Mapping[str, User], accounts: AccountTokens | None = None) -> None:
+        self._digests = [(_digest(token), user) for token, user in tokens.items()]
+        self._accounts = accounts
+
+    def user_of(self, authorization: str) -> User | None:
+        """The user of an `Authorization` header; None for one that is empty, of another scheme, or not accepted."""
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() != "bearer" or not token:
+            return None
+        found = self.user_of_token(token.strip(), DEFAULT_AUDIENCES)
+        return found.user if isinstance(found, AuthenticatedUser) else None
+
+    def user_of_token(self, token: str, audiences: Sequence[str]) -> AuthenticatedUser | TokenError:
+        """The user of a token that is valid for one of `audiences`.
+
+        The token is compared with every static token, each in constant time, against timing attacks.
+        """
+        given = _digest(token)
+        user: User | None = None
+        for digest, owner in self._digests:
+            if hmac.compare_digest(digest, given):
+                user = owner
+        if user is not None:
+            common = [audience for audience in audiences if audience in DEFAULT_AUDIENCES]
+            return AuthenticatedUser(user, common) if common else INVALID_TOKEN
+        found = self._accounts.user_of_token(token, audiences) if self._accounts is not None else None
+        return found or INVALID_TOKEN
+
+
+def _digest(token: str) -> bytes:
+    return sha256(token.encode("utf-8", "surrogateescape")).digest()

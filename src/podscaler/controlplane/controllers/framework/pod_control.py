@@ -1,0 +1,110 @@
+"""Creates and deletes the pods of workload objects, with an Event for each result.
+
+The ReplicaSet, DaemonSet and StatefulSet controllers call it. Creations run in batches that start small and double
+(slow start), so that a create that cannot succeed is not tried five hundred times.
+
+Source: PodControlInterface and slowStartBatch of kube-controller-manager; events are upstream's.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from podscaler.api.resource.resources import Object
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.controllers.framework import selection, write_errors
+from podscaler.controlplane.registry.events import EventRecorder
+from podscaler.controlplane.registry.registry import Registry
+
+PODS = "pods"
+BURST_PODS = 500
+"""The most pods created or deleted in one sync."""
+BATCH_S_PER_POD = 0.00025
+"""Changes of pods are collected for so long per pod: the work for n pods that all change stays linear in n."""
+MAX_BATCH_S = 1.0
+
+Message = Callable[[Object, str, str, StatusError | None], str]
+"""The message of an Event, from the owner, the verb (`create`, `delete`), the pod's name and the error."""
+
+
+async def slow_start(count: int, call: Callable[[], Awaitable[None]], *, first: int = 1) -> int:
+    """Make `count` calls in batches of `first`, twice that, ... calls, all of a batch at once.
+
+    Returns how many succeeded: `count`. After a batch with failures no further batch is started and an ExceptionGroup
+    with all failures of that batch is raised.
+    """
+    done, size = 0, min(first, count)
+    while size > 0:
+        outcomes = await asyncio.gather(*(call() for _ in range(size)), return_exceptions=True)
+        failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+        if failures:
+            raise ExceptionGroup(f"{len(failures)} of {size} calls failed", failures)
+        done += size
+        size = min(2 * size, count - done)
+    return done
+
+
+def pod_message(_owner: Object, verb: str, name: str, error: StatusError | None) -> str:
+    """The message of most controllers: `Created pod: web-x7k2p`, `Error deleting: ...`."""
+    stem = verb.removesuffix("e").capitalize()
+    return f"{stem}ed pod: {name}" if error is None else f"Error {stem.lower()}ing: {error.message}"
+
+
+class PodControl:
+    """See the module.
+
+    Args:
+        registry: where pods are written.
+        events: of the controller.
+        message: words the events.
+    """
+
+    def __init__(self, registry: Registry, events: EventRecorder, message: Message = pod_message) -> None:
+        self._registry = registry
+        self._events = events
+        self._message = message
+
+    async def create_all(self, owner: Object, pods: Sequence[Object]) -> StatusError | None:
+        """Create pods in slow-start batches, at most `BURST_PODS`; returns why not all were created, None if they were.
+
+        A namespace that is being deleted ends the creations and counts as no error.
+        """
+        pending = iter(pods[:BURST_PODS])
+        try:
+            await slow_start(min(len(pods), BURST_PODS), lambda: self.create(owner, next(pending)))
+        except ExceptionGroup as group:
+            return write_errors.first_error(group.exceptions)
+        return None
+
+    async def delete_all(self, owner: Object, pods: Sequence[Object]) -> StatusError | None:
+        """Delete pods at once, at most `BURST_PODS`; returns why not all were deleted, None if they were."""
+        calls = (self.delete(owner, pod) for pod in pods[:BURST_PODS])
+        return write_errors.first_error(await asyncio.gather(*calls, return_exceptions=True))
+
+    async def create(self, owner: Object, pod: Object) -> None:
+        """Create one pod. Raises StatusError."""
+        try:
+            created = await self._registry.create(PODS, pod)
+        except StatusError as error:
+            if not write_errors.is_namespace_terminating(error):
+                self._record(owner, "create", pod["metadata"].get("name", ""), error)
+            raise
+        self._record(owner, "create", created["metadata"]["name"])
+
+    async def delete(self, owner: Object, pod: Object) -> None:
+        """Delete one pod; one that is gone or replaced is ignored. Raises StatusError."""
+        key = selection.key_of(pod)
+        delete = self._registry.delete(PODS, *key, uid=pod["metadata"]["uid"])
+        try:
+            was_there = await write_errors.ignoring_gone(delete, another=True)
+        except StatusError as error:
+            self._record(owner, "delete", key[1], error)
+            raise
+        if was_there:
+            self._record(owner, "delete", key[1])
+
+    def _record(self, owner: Object, verb: str, name: str, error: StatusError | None = None) -> None:
+        message = self._message(owner, verb, name, error)
+        if error is None:
+            self._events.event(owner, "Normal", f"Successful{verb.capitalize()}", message)
+        else:
+            self._events.event(owner, "Warning", f"Failed{verb.capitalize()}", message)

@@ -1,0 +1,107 @@
+"""The dependencies that the workers of all pods share, as `kubelet.Dependencies` of upstream.
+
+`node_agent` makes one `Dependencies` and injects it into `PodWorker`, `SimulatedPod` and `ContainerRun`.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from podscaler.base.clock import Clock
+from podscaler.controlplane.kubelet.launching.capabilities import Capabilities
+from podscaler.controlplane.kubelet.launching.container_config import ContainerConfig
+from podscaler.controlplane.kubelet.launching.images import ImageCommand
+from podscaler.controlplane.kubelet.launching.port_translation import PortTranslator
+from podscaler.controlplane.kubelet.logs.container_log import ContainerLog, ContainerLogManager
+from podscaler.controlplane.kubelet.logs.container_streams import ContainerStreams
+from podscaler.controlplane.kubelet.probes.handlers import HandlerOutcome, HandlerTarget, Purpose
+from podscaler.controlplane.kubelet.processes.background import BackgroundTasks, ThreadPool
+from podscaler.controlplane.kubelet.processes.cgroups import Cgroups
+from podscaler.controlplane.kubelet.processes.orphaned_processes import OrphanKiller
+from podscaler.controlplane.kubelet.processes.paths import NodePaths
+from podscaler.controlplane.kubelet.processes.processes import Process
+from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
+from podscaler.controlplane.kubelet.volumes.volume_files import IssueToken
+from podscaler.controlplane.network.addresses import AddressBlock
+from podscaler.controlplane.registry.events import EventRecorder
+from podscaler.controlplane.registry.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerProcess:
+    """A started container.
+
+    Attributes:
+        streams: its standard streams; None in tests that play processes.
+    """
+
+    process: Process
+    log: ContainerLog
+    container_id: str
+    started_ns: int
+    streams: ContainerStreams | None = None
+
+
+class StartProcess(Protocol):
+    """`container_process.start`, or a fake of it (`podscaler.testing.containers`)."""
+
+    async def __call__(
+        self,
+        deps: "Dependencies",
+        config: ContainerConfig,
+        *,
+        container_id: str,
+        log_path: Path,
+        on_exit: Callable[[], None],
+        on_end: Callable[[ContainerProcess, int], None],
+    ) -> ContainerProcess:
+        """Start a container's process. Raises StartFailure, OSError."""
+        ...
+
+
+class RunHandler(Protocol):
+    """`handlers.HandlerRunner.run`, or a fake of it (`podscaler.testing.containers`)."""
+
+    def __call__(
+        self, handler: Mapping[str, Any], target: HandlerTarget, *, timeout_s: float, purpose: Purpose = "probe"
+    ) -> Awaitable[HandlerOutcome]:
+        """Run the handler of a probe or hook and return its outcome."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """See the module.
+
+    Attributes:
+        events: records events of the component `kubelet`.
+        resolve_image: the command of an image name, None for an unknown image.
+        start_process, run_handler: start containers, and run the handlers of their probes and hooks.
+        instance: the id of the data directory, in the environment of every process.
+        allocatable: the node's resources, as quantities.
+        cgroups: enforces limits, None where no cgroup is delegated to `up`.
+        issue_token: issues tokens of service accounts, None where the API server has none.
+        port_translator: translates low ports in system calls of pods, None where not needed or not possible.
+    """
+
+    registry: Registry
+    settings: KubeletSettings
+    clock: Clock
+    events: EventRecorder
+    addresses: AddressBlock
+    threads: ThreadPool
+    background: BackgroundTasks
+    logs: ContainerLogManager
+    orphans: OrphanKiller
+    paths: NodePaths
+    capabilities: Capabilities
+    resolve_image: Callable[[str], ImageCommand | None]
+    start_process: StartProcess
+    run_handler: RunHandler
+    instance: str
+    node_name: str
+    allocatable: Mapping[str, str] = field(default_factory=dict)
+    cgroups: Cgroups | None = None
+    issue_token: IssueToken | None = None
+    port_translator: PortTranslator | None = None

@@ -1,0 +1,131 @@
+"""The configuration of a container's process, and how the process is started: directly or by the launcher.
+
+`container_setup` makes a `ContainerConfig`, as the CRI's message of that name; `container_process` starts it, and
+`container_run` starts further commands beside it (exec probes, hooks, `kubectl exec`). The launcher (`launcher.py`) is
+needed for mounts, a cgroup, a limit of processes, a terminal or the translation of low ports. Pure.
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from podscaler.controlplane.kubelet.launching import seccomp
+from podscaler.controlplane.kubelet.launching.port_translation import PortTrap
+from podscaler.controlplane.kubelet.processes import process_identity, streams
+from podscaler.controlplane.kubelet.processes.processes import ProcessSpec
+
+LAUNCHER: Final = Path(__file__).with_name("launcher.py")
+LAUNCHER_ENV: Final[Mapping[str, str]] = {"PATH": "/usr/bin:/bin"}
+"""The launcher's environment, besides the marks. The launcher has the rights of `up`, and a container's environment
+(LD_PRELOAD, PYTHONPATH) must not act with these: that environment is a part of the plan."""
+MARKS: Final = (process_identity.INSTANCE_VARIABLE, process_identity.CONTAINER_VARIABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerUser:
+    """The numeric ids that a container runs with; `groups` are the supplementary groups."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A bind mount: a file or directory of this machine, and the path at which the container sees it.
+
+    Attributes:
+        sub_path: the path within a `source` that is a directory, empty for all of it. Containers can change what is
+            there at any time, so the launcher resolves it once, without leaving the source.
+    """
+
+    source: str
+    target: str
+    read_only: bool
+    sub_path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerConfig:
+    """The configuration of a container's process.
+
+    Attributes:
+        user: None for the user of `up`.
+        mounts: parents before children.
+        scratch: an existing empty directory, needed with mounts.
+        cgroup: the directory of the cgroup to join, empty for none.
+        tty: whether its standard streams are a terminal.
+        stdin: whether it has a standard input that clients can attach to.
+        max_processes: RLIMIT_NPROC, None for that of `up`.
+        port_map: declared port -> the port that is bound in its place, for ports that may not be bound.
+        port_trap: translates the ports in its system calls, None where that is not needed or not possible.
+    """
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: str
+    user: ContainerUser | None = None
+    mounts: tuple[Mount, ...] = ()
+    scratch: str = ""
+    cgroup: str = ""
+    tty: bool = False
+    stdin: bool = False
+    max_processes: int | None = None
+    port_map: Mapping[int, int] = field(default_factory=dict)
+    port_trap: PortTrap | None = None
+
+    @property
+    def needs_launcher(self) -> bool:
+        """Whether all its processes are started by the launcher."""
+        return bool(self.mounts or self.cgroup or self.max_processes is not None or self.port_trap)
+
+
+def process_spec(config: ContainerConfig) -> ProcessSpec:
+    """How to start the container's main process."""
+    if config.needs_launcher or config.tty:
+        mounts = [asdict(mount) for mount in config.mounts]
+        return _by_launcher(config, config.argv, mounts=mounts, scratch=config.scratch, tty=config.tty)
+    return _directly(config, config.argv)
+
+
+def exec_spec(config: ContainerConfig, argv: tuple[str, ...], *, pid: int, tty: bool = False) -> ProcessSpec:
+    """How to start a command in the container whose main process is `pid`; `tty`: its streams are a terminal."""
+    if config.needs_launcher or tty:
+        return _by_launcher(config, argv, enter=pid if config.mounts else 0, tty=tty)
+    return _directly(config, argv)
+
+
+def _directly(config: ContainerConfig, argv: tuple[str, ...]) -> ProcessSpec:
+    return ProcessSpec(argv=argv, env=config.env, cwd=config.cwd, **_ids(config))
+
+
+def _ids(config: ContainerConfig) -> dict[str, Any]:
+    user = config.user
+    if user is None:
+        return {"user": None, "group": None, "groups": ()}
+    return {"user": user.uid, "group": user.gid, "groups": user.groups}
+
+
+def _by_launcher(config: ContainerConfig, argv: tuple[str, ...], **more: Any) -> ProcessSpec:
+    term = {"TERM": streams.TERMINAL_NAME} if more.get("tty") and "TERM" not in config.env else {}
+    plan: dict[str, Any] = {
+        "argv": argv,
+        "env": {**config.env, **term},
+        "cwd": config.cwd,
+        **_ids(config),
+        "cgroup": config.cgroup,
+        "max_processes": config.max_processes,
+        "mounts": [],
+        "scratch": "",
+        "enter": 0,
+        "tty": False,
+        "trap": seccomp.plan() if config.port_trap else None,
+    }
+    marks = {name: config.env[name] for name in MARKS if name in config.env}
+    command = (sys.executable, "-I", "-S", str(LAUNCHER))
+    adopt = config.port_trap.adopt if config.port_trap else None
+    given = json.dumps(plan | more).encode()
+    return ProcessSpec(argv=command, env={**LAUNCHER_ENV, **marks}, cwd="/", plan=given, adopt=adopt)

@@ -1,0 +1,162 @@
+"""Writes the output of containers to log files of limited size.
+
+`container_process` opens a `ContainerLog` for each start of a container; `log_reader` reads the files. All logs of the
+node share one flusher: output is collected for COLLECT_S seconds and then written in a thread.
+
+Invariants:
+
+1. A log has at most two files of `max_bytes` (`rotated_files`).
+2. All output of a container is in the files once `ContainerLogManager.close` has returned.
+3. A container that prints faster than the disk writes must wait: `is_full` pauses the reader of its pipe.
+4. A write that fails (a full disk) is logged once and its bytes are dropped; the container goes on.
+"""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Literal
+
+from podscaler.base.clock import Clock
+from podscaler.controlplane.kubelet.logs.log_format import LineSplitter
+from podscaler.controlplane.kubelet.logs.rotated_files import RotatingFile
+from podscaler.controlplane.kubelet.processes.background import ThreadPool
+
+COLLECT_S: Final = 0.02
+PENDING_MAX_BYTES: Final = 1 << 20
+RECENT_BYTES: Final = 4096
+
+Stream = Literal["stdout", "stderr"]
+
+
+class ContainerLog:
+    """The log of one start of a container, opened by `ContainerLogManager.open`. Only `write` is called in a thread.
+
+    Attributes:
+        recent: the last RECENT_BYTES of the output, without timestamps.
+        version: the number of writes to the files so far.
+        is_finished: whether the container has exited.
+        is_complete: whether, after that, all its output is in the files.
+        on_room: called after a write if the log is not full.
+    """
+
+    def __init__(self, path: Path, max_bytes: int, clock: Clock, on_pending: Callable[["ContainerLog"], None]) -> None:
+        self.path = path
+        self.recent = b""
+        self.version = 0
+        self.is_finished = False
+        self.is_complete = False
+        self.on_room: Callable[[], None] | None = None
+        self._file = RotatingFile(path, max_bytes)
+        self._clock = clock
+        self._on_pending = on_pending
+        self._splitters = {"stdout": LineSplitter("stdout"), "stderr": LineSplitter("stderr")}
+        self._pending = bytearray()
+        self._changed = asyncio.Event()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the reader of the pipe should pause until `on_room` is called."""
+        return len(self._pending) >= PENDING_MAX_BYTES
+
+    def feed(self, stream: Stream, data: bytes) -> None:
+        """Append output of the container."""
+        self.recent = (self.recent + data)[-RECENT_BYTES:]
+        self._append(self._splitters[stream].feed(data, self._clock.now_ns()))
+
+    def finish(self) -> None:
+        """Append the last lines, which may lack a newline, and set `is_finished`."""
+        for splitter in self._splitters.values():
+            self._append(splitter.finish(self._clock.now_ns()))
+        self.is_finished = True
+        self._on_pending(self)
+
+    async def changed(self, version: int) -> None:
+        """Return when `self.version` is no longer `version`, or the log is complete."""
+        while self.version == version and not self.is_complete:
+            self._changed.clear()
+            await self._changed.wait()
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether the flusher has to write or close the files."""
+        return bool(self._pending) or (self.is_finished and not self.is_complete)
+
+    def take(self) -> bytes:
+        """Remove and return the data that is not written yet."""
+        data = bytes(self._pending)
+        self._pending.clear()
+        return data
+
+    def write(self, data: bytes, *, is_last: bool) -> None:
+        """Write to the files, and close them if this is the last write; called in a thread."""
+        self._file.write(data)
+        if is_last:
+            self._file.close()
+
+    def written(self, *, is_last: bool) -> None:
+        """Wake the readers that wait in `changed`, and the reader of the pipe; called after `write`."""
+        self.version += 1
+        self.is_complete = is_last
+        self._changed.set()
+        if self.on_room is not None and not self.is_full:
+            self.on_room()
+
+    def _append(self, stored: bytes) -> None:
+        if stored:
+            self._pending += stored
+            self._on_pending(self)
+
+
+class ContainerLogManager:
+    """The logs of running containers, and the flusher that writes them.
+
+    Args:
+        clock: of the timestamps and of COLLECT_S.
+        max_bytes: the size of a file at which it is rotated.
+    """
+
+    def __init__(self, threads: ThreadPool, clock: Clock, *, max_bytes: int) -> None:
+        self._threads = threads
+        self._clock = clock
+        self._max_bytes = max_bytes
+        self._live: dict[Path, ContainerLog] = {}
+        self._dirty: dict[ContainerLog, None] = {}
+        self._flusher: asyncio.Task[None] | None = None
+
+    def open(self, path: Path) -> ContainerLog:
+        """Open a log that is written to `path` (and `path`.1)."""
+        log = ContainerLog(path, self._max_bytes, self._clock, self._note)
+        self._live[path] = log
+        return log
+
+    def find_live(self, path: Path) -> ContainerLog | None:
+        """The log that is being written to `path`, None if there is none."""
+        return self._live.get(path)
+
+    async def close(self, log: ContainerLog) -> None:
+        """Finish `log`; returns once all its output is in the files."""
+        log.finish()
+        while not log.is_complete:
+            await log.changed(log.version)
+        if self._live.get(log.path) is log:
+            del self._live[log.path]
+
+    def _note(self, log: ContainerLog) -> None:
+        self._dirty[log] = None
+        if self._flusher is None or self._flusher.done():
+            self._flusher = asyncio.get_running_loop().create_task(self._flush())
+
+    async def _flush(self) -> None:
+        while self._dirty:
+            if not any(log.is_finished for log in self._dirty):
+                await self._clock.sleep(COLLECT_S)
+            batch = [(log, log.take(), log.is_finished) for log in self._dirty]
+            await self._threads.run(_write_all, batch)
+            for log, _, is_last in batch:
+                log.written(is_last=is_last)
+            self._dirty = {log: None for log in self._dirty if log.is_pending}
+
+
+def _write_all(batch: list[tuple[ContainerLog, bytes, bool]]) -> None:
+    for log, data, is_last in batch:
+        log.write(data, is_last=is_last)

@@ -1,0 +1,114 @@
+"""Computes the next actions for a pod: the containers to start and to stop, and the outcome of the pod.
+
+`pod_worker` calls `compute_pod_actions` after every change and carries out the result. Pure. Rules:
+
+1. Init containers run one after the other; the next one is started when the one before has exited with 0 (init
+   container) or has started (sidecar: its process runs, and its startup probe has succeeded).
+2. Regular containers are started together after all init containers.
+3. A container that has exited is restarted by its policy, from `retry_at_ns` on. Sidecars are restarted as long as
+   other containers of the pod run or are to run.
+4. The pod is terminated when an init container has failed finally, when all regular containers have terminated
+   finally, or when the caller says so (deleted, past its deadline, the node stops). All containers but sidecars are
+   stopped at once, then the sidecars one by one, the last first. The pod has an outcome when no container runs.
+
+Source: Pod Lifecycle, Init Containers, Sidecar Containers (Kubernetes documentation); computePodActions (kubelet).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from podscaler.controlplane.kubelet.containers.container_state import ContainerState, Role
+
+Outcome = Literal["Succeeded", "Failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class PodActions:
+    """The next actions.
+
+    Attributes:
+        start, stop: names of containers. `stop` has those that are being stopped already, too.
+        wake_at_ns: when the next restart is due; None if none is.
+        initialized: whether regular containers may run.
+        outcome: the phase in which the pod has ended; None while a container runs or is to run.
+    """
+
+    start: tuple[str, ...] = ()
+    stop: tuple[str, ...] = ()
+    wake_at_ns: int | None = None
+    initialized: bool = False
+    outcome: Outcome | None = None
+
+
+def compute_pod_actions(
+    containers: Sequence[ContainerState], *, initialized: bool, terminating: bool, now_ns: int
+) -> PodActions:
+    """The next actions for the pod.
+
+    Args:
+        containers: all containers, init containers and sidecars first, in the manifest's order.
+        initialized: that of the previous result: once true, init containers are no longer considered.
+        terminating: whether no container may be started any more.
+    """
+    through, eligible = (True, list(containers)) if initialized else _eligible(containers)
+    if terminating or _is_over(containers):
+        return _terminate(containers, initialized=initialized)
+    startable = [c for c in eligible if _is_startable(c)]
+    due = [c for c in startable if (c.retry_at_ns or 0) <= now_ns]
+    later = [c.retry_at_ns for c in startable if c.retry_at_ns is not None and c.retry_at_ns > now_ns]
+    return PodActions(
+        start=tuple(c.name for c in due),
+        wake_at_ns=min(later, default=None),
+        initialized=through,
+    )
+
+
+def _eligible(containers: Sequence[ContainerState]) -> tuple[bool, list[ContainerState]]:
+    """Whether all init containers are done, and the containers that may run now (rules 1 and 2)."""
+    eligible: list[ContainerState] = []
+    for container in containers:
+        if container.role is Role.INIT:
+            if _has_succeeded(container):
+                continue
+            return False, [*eligible, container]
+        if container.role is Role.SIDECAR:
+            eligible.append(container)
+            if not container.started:
+                return False, eligible
+        else:
+            eligible.append(container)
+    return True, eligible
+
+
+def _is_startable(container: ContainerState) -> bool:
+    return not container.is_running and container.retry_at_ns is not None
+
+
+def _has_succeeded(container: ContainerState) -> bool:
+    return container.is_final and container.exit_code == 0
+
+
+def _has_failed(container: ContainerState) -> bool:
+    return container.is_final and container.exit_code != 0
+
+
+def _is_over(containers: Iterable[ContainerState]) -> bool:
+    """Rule 4: whether an init container has failed, or all regular containers have terminated, finally."""
+    own = [c for c in containers if c.role is not Role.SIDECAR]
+    if any(_has_failed(c) for c in own if c.role is Role.INIT):
+        return True
+    return all(c.is_final for c in own if c.role is Role.MAIN)
+
+
+def _terminate(containers: Sequence[ContainerState], *, initialized: bool) -> PodActions:
+    running = [c for c in containers if c.is_running]
+    own = [c.name for c in running if c.role is not Role.SIDECAR]
+    sidecars = [c.name for c in running if c.role is Role.SIDECAR]
+    stop = tuple(own) if own else tuple(sidecars[-1:])
+    return PodActions(stop=stop, initialized=initialized, outcome=None if running else _outcome(containers))
+
+
+def _outcome(containers: Iterable[ContainerState]) -> Outcome:
+    own = [c for c in containers if c.role is not Role.SIDECAR]
+    return "Succeeded" if all(c.exit_code == 0 for c in own) else "Failed"

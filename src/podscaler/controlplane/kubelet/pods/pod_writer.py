@@ -1,0 +1,83 @@
+"""Writes the status and the port map of one pod to the registry, if they have changed, and deletes the pod.
+
+`pod_worker`, `simulated_pod` and `container_setup` use it. Changes are compared with the stored object. Another pod of
+the same name (with another uid) is never changed.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from podscaler.api import port_map
+from podscaler.base.clock import Clock
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.kubelet.containers.container_state import ContainerState
+from podscaler.controlplane.kubelet.pods import pod_status
+from podscaler.controlplane.kubelet.pods.pod_status import PodStatusFacts
+from podscaler.controlplane.registry.registry import Object, Registry
+
+
+class PodWriter:
+    """The writer of one pod's object; `pod` is any version of the object, as only its names and uid are used."""
+
+    def __init__(self, registry: Registry, clock: Clock, pod: Object) -> None:
+        self._registry = registry
+        self._clock = clock
+        meta = pod["metadata"]
+        self._namespace, self._name, self._uid = meta["namespace"], meta["name"], meta["uid"]
+
+    def find(self) -> Object | None:
+        """The pod as it is stored now, None if it is gone."""
+        found = self._registry.find("pods", self._namespace, self._name)
+        return found if found and found["metadata"]["uid"] == self._uid else None
+
+    async def write_status(self, containers: Sequence[ContainerState], facts: PodStatusFacts) -> None:
+        """Store the status if it has changed; does nothing for a pod that is gone. Raises StatusError."""
+        found = self.find()
+        if found is None:
+            return
+        now_ns = self._clock.now_ns()
+        if pod_status.pod_status(found, containers, facts, now_ns=now_ns) == found.get("status"):
+            return
+
+        def change(pod: Object) -> None:
+            pod["status"] = pod_status.pod_status(pod, containers, facts, now_ns=now_ns)
+
+        await self._change(change, subresource="status")
+
+    async def annotate_port_map(self, mapped: Mapping[int, int]) -> None:
+        """Replace the port map by `mapped` (declared port -> bound port). Raises StatusError."""
+        await self._change_port_map(lambda _: mapped)
+
+    async def extend_port_map(self, mapped: Mapping[int, int]) -> None:
+        """Add `mapped` (declared port -> bound port) to the port map. Raises StatusError."""
+        await self._change_port_map(lambda former: {**former, **mapped})
+
+    async def remove(self) -> None:
+        """Delete the object without a grace period; finalizers may keep it. Raises StatusError."""
+        try:
+            await self._registry.delete("pods", self._namespace, self._name, uid=self._uid, grace_period_s=0)
+        except StatusError as error:
+            if error.code not in (404, 409):
+                raise
+
+    async def _change_port_map(self, changed: Callable[[Mapping[int, int]], Mapping[int, int]]) -> None:
+        def change(pod: Object) -> None:
+            annotations = pod["metadata"].setdefault("annotations", {})
+            if wanted := changed(port_map.of(pod)):
+                annotations[port_map.ANNOTATION] = port_map.text(wanted)
+            else:
+                annotations.pop(port_map.ANNOTATION, None)
+
+        found = self.find()
+        if found is not None and changed(port_map.of(found)) != port_map.of(found):
+            await self._change(change, subresource="")
+
+    async def _change(self, change: Callable[[Object], None], *, subresource: str) -> None:
+        def change_own(pod: Object) -> None:
+            if pod["metadata"]["uid"] == self._uid:
+                change(pod)
+
+        try:
+            await self._registry.mutate("pods", self._namespace, self._name, change_own, subresource=subresource)
+        except StatusError as error:
+            if error.code != 404:
+                raise

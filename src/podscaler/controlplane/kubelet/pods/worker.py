@@ -1,0 +1,47 @@
+"""The interface of pod workers, which `node_agent` uses: `PodWorker` and `SimulatedPod` implement it."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from podscaler.controlplane.registry.registry import Object
+
+
+@dataclass(frozen=True, slots=True)
+class RunningProcess:
+    """A container's main process, and the commands that clients run in the container.
+
+    Attributes:
+        name: the container's name.
+        pid: also the id of its session and process group.
+        started_ns: nanoseconds since the epoch.
+        commands: the pids of the commands; each is the leader of a session.
+    """
+
+    name: str
+    pid: int
+    started_ns: int
+    commands: frozenset[int] = frozenset()
+
+
+class Worker(Protocol):
+    """Runs one pod."""
+
+    def update(self, pod: Object) -> None:
+        """Take over a new version of the object."""
+        ...
+
+    def forget(self) -> None:
+        """The object is gone: stop the containers at once."""
+        ...
+
+    def shut_down(self) -> None:
+        """The node stops: stop the containers, and keep the object and its status."""
+        ...
+
+    def running(self) -> list[RunningProcess]:
+        """The containers that have a process now."""
+        ...
+
+    async def run(self) -> None:
+        """Run the pod; returns when nothing is left to do for it."""
+        ...

@@ -1,0 +1,111 @@
+"""Interfaces of the parts that provide what the API server serves besides stored objects: logs and metrics.
+
+The kubelet implements `PodLogs`, `controlplane.metrics` the others; `cli.up` passes them to the API server.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from podscaler.controlplane.registry.registry import Object
+
+
+class VirtualObjects(Protocol):
+    """Objects that are computed on demand instead of stored (PodMetrics, NodeMetrics); read-only over the API."""
+
+    def list(self, namespace: str) -> Sequence[Object]:
+        """Objects of the namespace (`""`: all), without apiVersion and kind, which the server adds."""
+        ...
+
+    def get(self, namespace: str, name: str) -> Object | None:
+        """One object, None if it does not exist."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """The options of `GET .../pods/NAME/log`; names as in core/v1 PodLogOptions."""
+
+    container: str
+    follow: bool = False
+    previous: bool = False
+    timestamps: bool = False
+    tail_lines: int | None = None
+    since_ns: int | None = None
+    limit_bytes: int | None = None
+
+
+class PodLogs(Protocol):
+    """The logs of containers."""
+
+    def stream(self, pod: Object, options: LogOptions) -> AsyncIterator[bytes]:
+        """The log's bytes in chunks; with `follow`, until the container's log ends.
+
+        Raises StatusError 400 if there is no such container or no log.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MetricResource:
+    """One metric in the discovery of a metrics API.
+
+    Attributes:
+        subject: the `Resource.key` of the described kind (`pods`, `deployments.apps`); empty for external metrics.
+        metric: the metric's name.
+        namespaced: whether the described kind is namespaced.
+    """
+
+    subject: str
+    metric: str
+    namespaced: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MetricQuery:
+    """A GET of a metrics API: the parts of its path and its selectors as sent.
+
+    Attributes:
+        resource: the described kind (`pods`, `services`), or `metrics` for the namespace itself; for external metrics
+            the metric's name.
+        name: the object's name, or `*` for all; for metrics of a namespace the metric's name.
+        subresource: the metric's name if it describes objects.
+        label_selector: `labelSelector`: selects objects; for external metrics it selects series.
+        metric_label_selector: `metricLabelSelector`: selects series of custom metrics.
+    """
+
+    group: str
+    version: str
+    namespace: str
+    resource: str
+    name: str = ""
+    subresource: str = ""
+    label_selector: str = ""
+    metric_label_selector: str = ""
+
+
+class MetricApis(Protocol):
+    """The metrics APIs custom.metrics.k8s.io and external.metrics.k8s.io."""
+
+    @property
+    def generation(self) -> int:
+        """A number that increases whenever the result of `resources` changes."""
+        ...
+
+    @property
+    def versions(self) -> Mapping[str, Sequence[str]]:
+        """The versions of each group, preferred first; constant."""
+        ...
+
+    @property
+    def list_kinds(self) -> Mapping[str, str]:
+        """The kind of the lists of each group."""
+        ...
+
+    def resources(self, group: str) -> Sequence[MetricResource]:
+        """The metrics of a group, sorted by subject and name."""
+        ...
+
+    def answer(self, query: MetricQuery) -> Object:
+        """The list of values. Raises StatusError 400 for an invalid selector, 404 for an unknown metric or object."""
+        ...

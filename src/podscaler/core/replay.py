@@ -1,0 +1,297 @@
+"""Decides about the syncs of a recording again, and converts histories from and to their recorded form.
+
+Called by `podscaler replay`, `podscaler explain` and tests; the controller's recorder calls `write_history`. Histories
+and selectors are kept from line to line for each autoscaler, as in a controller, unless a line has them.
+
+Invariants: lines of one autoscaler are in time order. Pods and specs repeat from line to line, so each distinct text is
+decoded once, in bounded caches.
+
+Source: the format of the decision vectors (docs/recordings.md).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from podscaler.api.machinery import instants, meta
+from podscaler.api.typed import autoscaling, metrics, pods, recording
+from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerStatus
+from podscaler.api.typed.recording import RecordingError, RecordingLine
+from podscaler.core import decide, settle
+from podscaler.core.calculation import samples
+from podscaler.core.decision import Decision, Draft
+from podscaler.core.model import history, intake, model, settings
+from podscaler.core.model import spec as specs
+from podscaler.core.model.history import History, Recommendation, ScaleEvent
+from podscaler.core.model.metric_spec import Metric, PodsMetric, ResourceMetric
+from podscaler.core.model.model import Measurement, Neighbours, Observation, Pod
+from podscaler.core.model.neighbours import RecordedNeighbours, SelectorStore
+from podscaler.core.model.settings import Settings
+from podscaler.core.model.spec import Spec
+from podscaler.core.model.trace import Trace
+
+CACHED_PODS = 20_000
+CACHED_SPECS = 5_000
+NO_FLAGS: Mapping[str, Any] = {}
+
+_POD = msgspec.json.Decoder(pods.Pod)
+_SPEC = msgspec.json.Decoder(autoscaling.HorizontalPodAutoscalerSpec)
+
+
+class EventLine(msgspec.Struct, frozen=True, gc=False):
+    """One event of a decision line."""
+
+    type: str
+    reason: str
+    message: str
+
+
+class DecisionLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One decision in the decisions format, version 1; `trace` is an extension."""
+
+    time: str
+    hpa: str
+    replicas: int | None
+    status: HorizontalPodAutoscalerStatus
+    events: tuple[EventLine, ...]
+    error: str
+    trace: Trace | msgspec.UnsetType = msgspec.UNSET
+
+
+class RecordedSync(NamedTuple):
+    """The inputs of the decision about one sync line."""
+
+    line: RecordingLine
+    spec: Spec
+    observation: Observation
+    past: History
+    now: int
+
+
+def decisions(
+    lines: Iterable[bytes], *, with_trace: bool = False, version: str = "", flags: Mapping[str, Any] = NO_FLAGS
+) -> Iterator[DecisionLine]:
+    """The decision for each sync line of a recording, in order.
+
+    Args:
+        lines: the recording.
+        with_trace: whether each decision has its trace.
+        version, flags: override the header's; empty: the header's.
+
+    Blank lines are skipped. Raises RecordingError naming the first line (from 1) that cannot be used, after yielding
+    the decisions of the lines before it.
+    """
+    replay: Replay | None = None
+    number = 0
+    try:
+        for line in lines:
+            number += 1
+            if not line or line.isspace():
+                continue
+            if replay is None:
+                replay = Replay(_with(recording.read_header(line), version, flags))
+            elif decided := replay.read(line):
+                yield _decision_line(*decided, with_trace=with_trace)
+    except RecordingError as error:
+        raise RecordingError(f"line {number}: {error}") from None
+    except (OSError, EOFError) as error:
+        raise RecordingError(f"after line {number}: {error}") from None
+    if replay is None:
+        raise RecordingError("line 1: the recording is empty; its first line must be a header")
+
+
+def _with(header: recording.RecordingHeader, version: str, flags: Mapping[str, Any]) -> recording.RecordingHeader:
+    kubernetes = version or header.kubernetes
+    return msgspec.structs.replace(header, kubernetes=kubernetes, flags=header.flags | dict(flags))
+
+
+class Replay:
+    """The state of the replay of one recording.
+
+    Args:
+        header: its first line.
+    """
+
+    def __init__(self, header: recording.RecordingHeader) -> None:
+        try:
+            self.settings: Settings = settings.from_flags(header.flags, header.kubernetes)
+        except ValueError as error:
+            raise RecordingError(str(error)) from None
+        self._histories: dict[str, History] = {}
+        self._seen_at: dict[str, int] = {}
+        self._selectors = SelectorStore()
+        self._pods: dict[bytes, Pod] = {}
+        self._specs: dict[tuple[str, str, bytes], Spec] = {}
+
+    def read(self, text: bytes) -> tuple[RecordingLine, Spec, Decision] | None:
+        """A sync line with its spec and decision; None for a line that ends an autoscaler. Raises RecordingError."""
+        sync = self.parse(text)
+        return None if sync is None else (sync.line, sync.spec, self.decide(sync))
+
+    def parse(self, text: bytes) -> RecordedSync | None:
+        """The inputs of a sync line, for `decide`; None for a line that ends an autoscaler. Raises RecordingError."""
+        line = recording.read_line(text)
+        try:
+            now = instants.parse(line.time)
+            if line.hpa is None:
+                self._forget(line.deleted)
+                return None
+            spec = self._spec(line.hpa)
+            self._advance(spec.key, now)
+            return RecordedSync(line, spec, self._observation(line, line.hpa, spec), self._past(line, spec), now)
+        except (ValueError, msgspec.DecodeError) as error:
+            raise RecordingError(str(error)) from None
+
+    def decide(self, sync: RecordedSync) -> Decision:
+        """The decision about the sync that `parse` returned last. Raises RecordingError."""
+        try:
+            decision = decide.decide(sync.spec, sync.observation, sync.past, sync.now, self.settings)
+            decision = _settled(decision, sync)
+        except ValueError as error:
+            raise RecordingError(str(error)) from None
+        self._histories[sync.spec.key] = decision.history
+        if decision.selector is not None:
+            self._selectors.store(sync.spec.key, decision.selector)
+        return decision
+
+    def _forget(self, key: str) -> None:
+        self._histories.pop(key, None)
+        self._seen_at.pop(key, None)
+        self._selectors.forget(key)
+
+    def _advance(self, key: str, now: int) -> None:
+        if now < self._seen_at.get(key, now):
+            raise RecordingError(f"time goes backwards for {key}: lines of one autoscaler must be in time order")
+        self._seen_at[key] = now
+
+    def _past(self, line: RecordingLine, spec: Spec) -> History:
+        if line.history is not None:
+            return read_history(line.history)
+        return self._histories.get(spec.key, history.EMPTY)
+
+    def _observation(self, line: RecordingLine, hpa: recording.RecordedAutoscaler, spec: Spec) -> Observation:
+        return Observation(
+            scale=self._scale(line, spec),
+            status=hpa.status,
+            generation=hpa.metadata.generation,
+            pods=[self._pod(bytes(raw)) for raw in line.pods or ()],
+            metrics=self._measurements(line, spec),
+            neighbours=self._neighbours(line, spec),
+            is_registered=not line.gone,
+        )
+
+    def _neighbours(self, line: RecordingLine, spec: Spec) -> Neighbours:
+        if line.neighbours is not None:
+            return RecordedNeighbours(line.neighbours)
+        return self._selectors.namespace(spec.namespace)
+
+    def _scale(self, line: RecordingLine, spec: Spec) -> model.Scale | model.Failure:
+        if line.scale is not None:
+            return intake.scale(line.scale)
+        if spec.target_fault:
+            return model.Failure("")
+        raise RecordingError("`scale` is missing")
+
+    def _spec(self, hpa: recording.RecordedAutoscaler) -> Spec:
+        name, namespace, text = hpa.metadata.name, hpa.metadata.namespace, bytes(hpa.spec)
+        spec = self._specs.get((namespace, name, text))
+        if spec is None:
+            spec = specs.read(namespace, name, _SPEC.decode(text), self.settings.emulation)
+            if len(self._specs) >= CACHED_SPECS:
+                self._specs.clear()
+            self._specs[namespace, name, text] = spec
+        return spec
+
+    def _pod(self, text: bytes) -> Pod:
+        pod = self._pods.get(text)
+        if pod is None:
+            pod = intake.pod(_POD.decode(text), self.settings.emulation)
+            if len(self._pods) >= CACHED_PODS:
+                self._pods.clear()
+            self._pods[text] = pod
+        return pod
+
+    def _measurements(self, line: RecordingLine, spec: Spec) -> list[Measurement | None]:
+        """The measurements of the recorded responses; those beyond the metrics of the spec are ignored."""
+        answers = zip(spec.metrics, line.metrics or (), strict=False)
+        return [None if answer is None else self._measurement(metric, answer) for metric, answer in answers]
+
+    def _measurement(self, metric: Metric, answer: recording.Answer) -> Measurement:
+        rules = self.settings.emulation
+        if isinstance(answer, meta.Status):
+            return intake.failure(answer)
+        if isinstance(metric, ResourceMetric) and isinstance(answer, metrics.PodMetricsList):
+            return samples.of_resource(answer, metric.resource, metric.container, rules)
+        if isinstance(metric, PodsMetric) and isinstance(answer, metrics.MetricValueList):
+            return samples.of_pods(answer, rules)
+        if isinstance(answer, metrics.PodMetricsList):
+            raise RecordingError(f"a metric of type {metric.type} cannot have a PodMetricsList for an answer")
+        return samples.of_values(answer, rules)
+
+
+def _settled(decision: Decision, sync: RecordedSync) -> Decision:
+    """The decision after the recorded writes. Raises ValueError for a time that cannot be read."""
+    line = sync.line
+    if decision.draft is not None and (line.scale_update or line.scaled_at):
+        scaled_at = instants.parse(line.scaled_at) if line.scaled_at else None
+        decision = _scaled(decision.draft, line.scale_update or (), sync.now, scaled_at)
+    if line.status_update is not None:
+        decision = settle.unreported(decision, sync.observation.status, sync.spec.name, line.status_update.message)
+    return decision
+
+
+def _scaled(draft: Draft, answers: Sequence[object], now: int, scaled_at: int | None) -> Decision:
+    """The decision after the responses to its attempts to update the scale; further attempts succeed."""
+    at = now
+    for attempt in range(settle.MAX_WRITE_ATTEMPTS):
+        answer = answers[attempt] if attempt < len(answers) else None
+        if not isinstance(answer, meta.Status):
+            break
+        if attempt == settle.MAX_WRITE_ATTEMPTS - 1 or not settle.is_conflict(intake.failure(answer)):
+            return settle.refused(draft, at if scaled_at is None else scaled_at, answer.message)
+        at += settle.WRITE_RETRY_DELAY_NS
+    return settle.written(draft, at if scaled_at is None else scaled_at)
+
+
+def _decision_line(line: RecordingLine, spec: Spec, decision: Decision, *, with_trace: bool) -> DecisionLine:
+    return DecisionLine(
+        time=line.time,
+        hpa=spec.key,
+        replicas=decision.replicas,
+        status=decision.status,
+        events=tuple([EventLine(event.type, event.reason, event.message) for event in decision.events]),
+        error=decision.error,
+        trace=decision.trace if with_trace else msgspec.UNSET,
+    )
+
+
+def write_history(history: History) -> recording.RecordedHistory:
+    """The history, for a line of a recording."""
+    return recording.RecordedHistory(
+        tuple(
+            [
+                recording.RecordedRecommendation(each.replicas, instants.exact(each.at))
+                for each in history.recommendations
+            ]
+        ),
+        tuple([_written_event(each) for each in history.scale_ups]),
+        tuple([_written_event(each) for each in history.scale_downs]),
+    )
+
+
+def read_history(wire: recording.RecordedHistory) -> History:
+    """The history in a line of a recording. Raises ValueError for a time that cannot be read."""
+    return History(
+        tuple([Recommendation(each.replicas, instants.parse(each.time)) for each in wire.recommendations]),
+        tuple([_read_event(each) for each in wire.scale_ups]),
+        tuple([_read_event(each) for each in wire.scale_downs]),
+    )
+
+
+def _written_event(event: ScaleEvent) -> recording.RecordedScaleEvent:
+    return recording.RecordedScaleEvent(event.change, instants.exact(event.at), event.is_outdated)
+
+
+def _read_event(wire: recording.RecordedScaleEvent) -> ScaleEvent:
+    return ScaleEvent(wire.change, instants.parse(wire.time), wire.outdated)
