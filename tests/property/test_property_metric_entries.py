@@ -31,7 +31,7 @@ ENTRIES = st.text(max_size=60) | VALUES.map(json.dumps)
 def test_no_entry_fails(text: str, api: Any, now_s: int) -> None:
     """An entry has series or faults, and every series has a value or none at every instant."""
     outcome = parse_entry("key", text, EntryContext(api, "default", 0, KINDS))
-    assert all(fault.text and fault.path.startswith("data[key]") for fault in outcome.faults)
+    assert all(fault.text and fault.path.startswith("data[key]") for fault in outcome.problems)
     for series in outcome.series:
         value = series.schedule.value_at(now_s * NANOSECONDS)
         assert value is None or str(value)

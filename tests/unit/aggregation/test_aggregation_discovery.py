@@ -11,7 +11,7 @@ from aggregation_world import APISERVICES, GROUP, NAME, RESOURCE, ROOT, World, o
 from aiohttp import web
 
 from podscaler.controlplane.apiserver.http.resource_request import ServerParts
-from podscaler.controlplane.registry.providers import MetricQuery, MetricResource
+from podscaler.controlplane.registry.providers import MetricResource, MetricsRequest
 
 AGGREGATED = {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
 CUSTOM = "custom.metrics.k8s.io"
@@ -35,7 +35,7 @@ class Metrics:
         """None."""
         return []
 
-    def answer(self, query: MetricQuery) -> dict[str, Any]:
+    def answer(self, query: MetricsRequest) -> dict[str, Any]:
         """A list without items."""
         return {"kind": "MetricValueList", "items": []}
 

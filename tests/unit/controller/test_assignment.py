@@ -9,7 +9,7 @@ from podscaler.controller.reconcile.state import AutoscalerStates
 KEYS = [("a", "one"), ("a", "two"), ("b", "one"), ("c", "one")]
 
 
-class Turns:
+class Slots:
     """The keys that got a turn, with their delays in seconds."""
 
     period_s = 15.0
@@ -24,7 +24,7 @@ class Turns:
         """A sync has ended."""
 
 
-def assignment(turns: Turns) -> WorkAssignment:
+def assignment(turns: Slots) -> WorkAssignment:
     """With four autoscalers."""
     states = AutoscalerStates()
     for key in reversed(KEYS):
@@ -45,14 +45,14 @@ async def _nothing() -> None:
 
 def test_the_first_round() -> None:
     """All have a turn, in the order of their names, spread over the round."""
-    turns = Turns()
+    turns = Slots()
     assignment(turns).begin(lambda _key: True)
     assert turns.added == [(key, index * 0.02) for index, key in enumerate(KEYS)]
 
 
 async def test_a_round_goes_on_where_the_last_one_stopped() -> None:
     """Who lost the lease in the middle of a round begins the next one with those that had no turn."""
-    turns, syncs = Turns(), turns_of_syncs.Turns(2)
+    turns, syncs = Slots(), turns_of_syncs.Slots(2)
     made = assignment(turns)
     for key in KEYS[:2]:
         made.syncs.run(key, _nothing(), await syncs.take())

@@ -32,7 +32,7 @@ class TracedWorld(AutoscalerWorld):
         """As AutoscalerWorld, traced."""
         client = Client(self.cluster, self.clock)
         made = assembly.new_controller(client, self.settings, self.clock, recording=self.recording, rng=NoRandomness())
-        Traces(self.provider).wrap_transport(client, made)
+        Traces(self.provider).attach(client, made)
         return made
 
     @property

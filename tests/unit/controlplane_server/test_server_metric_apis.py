@@ -8,7 +8,7 @@ from server_under_test import VIEWER_TOKEN, Object, Running, running_server
 
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.apiserver.http.resource_request import ServerParts
-from podscaler.controlplane.registry.providers import MetricQuery, MetricResource
+from podscaler.controlplane.registry.providers import MetricResource, MetricsRequest
 
 CUSTOM = "custom.metrics.k8s.io"
 EXTERNAL = "external.metrics.k8s.io"
@@ -30,13 +30,13 @@ class Metrics:
             MetricResource("pods", "hits"),
             MetricResource("pods", "misses"),
         ]
-        self.asked: list[MetricQuery] = []
+        self.asked: list[MetricsRequest] = []
 
     def resources(self, group: str) -> Sequence[MetricResource]:
         """Those that a test has put there, and one external metric."""
         return self.listed if group == CUSTOM else [MetricResource("", "depth")]
 
-    def answer(self, query: MetricQuery) -> Object:
+    def answer(self, query: MetricsRequest) -> Object:
         """A list without items."""
         self.asked.append(query)
         if query.subresource == "misses":
@@ -135,27 +135,27 @@ async def test_discovery_follows_the_metrics(server: Running, metrics: Metrics) 
     [
         pytest.param(
             f"{CUSTOM_PATH}/namespaces/shop/pods/%2A/hits?labelSelector=app%3Dweb&metricLabelSelector=verb%3DGET",
-            MetricQuery(CUSTOM, "v1beta2", "shop", "pods", "*", "hits", "app=web", "verb=GET"),
+            MetricsRequest(CUSTOM, "v1beta2", "shop", "pods", "*", "hits", "app=web", "verb=GET"),
             id="pods",
         ),
         pytest.param(
             f"{CUSTOM_PATH}/namespaces/shop/deployments.apps/web/hits",
-            MetricQuery(CUSTOM, "v1beta2", "shop", "deployments.apps", "web", "hits"),
+            MetricsRequest(CUSTOM, "v1beta2", "shop", "deployments.apps", "web", "hits"),
             id="an object",
         ),
         pytest.param(
             f"{CUSTOM_PATH}/namespaces/shop/metrics/load",
-            MetricQuery(CUSTOM, "v1beta2", "shop", "metrics", "load"),
+            MetricsRequest(CUSTOM, "v1beta2", "shop", "metrics", "load"),
             id="the namespace",
         ),
         pytest.param(
             f"/apis/{EXTERNAL}/v1beta1/namespaces/shop/depth?labelSelector=a",
-            MetricQuery(EXTERNAL, "v1beta1", "shop", "depth", label_selector="a"),
+            MetricsRequest(EXTERNAL, "v1beta1", "shop", "depth", label_selector="a"),
             id="an external metric",
         ),
     ],
 )
-async def test_paths(server: Running, metrics: Metrics, path: str, expected: MetricQuery) -> None:
+async def test_paths(server: Running, metrics: Metrics, path: str, expected: MetricsRequest) -> None:
     """What upstream's controller asks for arrives in its parts."""
     reply = await server.get(path, headers={"Accept": "application/vnd.kubernetes.protobuf, */*"})
     assert (reply.status, reply.body) == (200, {"kind": "MetricValueList", "items": []})

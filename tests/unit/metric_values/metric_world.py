@@ -13,7 +13,7 @@ from typing import Any
 from podscaler.api.kinds import catalog
 from podscaler.controlplane.metrics.custom.apis import MetricValues
 from podscaler.controlplane.metrics.resource.pods import PodFact
-from podscaler.controlplane.registry.providers import MetricQuery
+from podscaler.controlplane.registry.providers import MetricsRequest
 from podscaler.controlplane.registry.registry import Registry
 from podscaler.testing import VirtualClock
 from podscaler.testing.registry import open_registry
@@ -60,11 +60,11 @@ class MetricWorld:
 
     def custom(self, resource: str, name: str, metric: str = "", **selectors: str) -> Object:
         """The v1beta2 answer for objects of the namespace default."""
-        return self.apis.answer(MetricQuery(CUSTOM, "v1beta2", "default", resource, name, metric, **selectors))
+        return self.apis.answer(MetricsRequest(CUSTOM, "v1beta2", "default", resource, name, metric, **selectors))
 
     def external(self, metric: str, selector: str = "") -> Object:
         """The answer for an external metric of the namespace default."""
-        return self.apis.answer(MetricQuery(EXTERNAL, "v1beta1", "default", metric, label_selector=selector))
+        return self.apis.answer(MetricsRequest(EXTERNAL, "v1beta1", "default", metric, label_selector=selector))
 
     def values(self, resource: str, name: str, metric: str = "", **selectors: str) -> dict[str, str]:
         """The values of a custom metric by object."""

@@ -7,7 +7,7 @@ import pytest
 from metric_world import CUSTOM, EXTERNAL, MetricWorld, metric_world, pod
 
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.registry.providers import MetricQuery, MetricResource
+from podscaler.controlplane.registry.providers import MetricResource, MetricsRequest
 
 NOW = "2026-01-01T00:00:00Z"
 WEB = "{pods: app=web, value: 1500m}"
@@ -42,7 +42,7 @@ async def test_pods_in_v1beta1(world: MetricWorld) -> None:
     """The same in the older form, which names the metric in another place."""
     world.run_pods(pod("web-1", app="web"))
     await world.state("custom", http_requests="{pods: app=web, value: 5, window: 30s}")
-    answer = world.apis.answer(MetricQuery(CUSTOM, "v1beta1", "default", "pods", "web-1", "http_requests"))
+    answer = world.apis.answer(MetricsRequest(CUSTOM, "v1beta1", "default", "pods", "web-1", "http_requests"))
     item = {
         "describedObject": described("Pod", "web-1"),
         "metricName": "http_requests",
@@ -206,68 +206,68 @@ async def test_values_change_with_time(world: MetricWorld) -> None:
     ("query", "text"),
     [
         pytest.param(
-            MetricQuery(CUSTOM, "v1beta2", "default", "pods", "*", "misses"),
+            MetricsRequest(CUSTOM, "v1beta2", "default", "pods", "*", "misses"),
             "the server could not find the metric misses for pods",
             id="a metric that no pod has",
         ),
         pytest.param(
-            MetricQuery(CUSTOM, "v1beta2", "other", "pods", "*", "hits"),
+            MetricsRequest(CUSTOM, "v1beta2", "other", "pods", "*", "hits"),
             "the server could not find the metric hits for pods",
             id="a metric of another namespace",
         ),
         pytest.param(
-            MetricQuery(CUSTOM, "v1beta2", "default", "pods", "gone", "hits"),
+            MetricsRequest(CUSTOM, "v1beta2", "default", "pods", "gone", "hits"),
             "the server could not find the metric hits for pods gone",
             id="a pod that does not run",
         ),
         pytest.param(
-            MetricQuery(CUSTOM, "v1beta2", "default", "deployments.apps", "web", "hits"),
+            MetricsRequest(CUSTOM, "v1beta2", "default", "deployments.apps", "web", "hits"),
             "the server could not find the metric hits for deployments.apps",
             id="a metric of another kind",
         ),
         pytest.param(
-            MetricQuery(CUSTOM, "v1beta2", "default", "services", "api", "load"),
+            MetricsRequest(CUSTOM, "v1beta2", "default", "services", "api", "load"),
             "the server could not find the metric load for services api",
             id="an object without the metric",
         ),
         pytest.param(
-            MetricQuery(CUSTOM, "v1beta2", "default", "services", "web", "later"),
+            MetricsRequest(CUSTOM, "v1beta2", "default", "services", "web", "later"),
             "the server could not find the metric later for services web",
             id="a value that is still to come",
         ),
         pytest.param(
-            MetricQuery(CUSTOM, "v1beta2", "default", "metrics", "hits"),
+            MetricsRequest(CUSTOM, "v1beta2", "default", "metrics", "hits"),
             "the server could not find the metric hits for namespaces",
             id="a namespace without the metric",
         ),
         pytest.param(
-            MetricQuery(CUSTOM, "v1beta2", "", "pods", "*", "hits"),
+            MetricsRequest(CUSTOM, "v1beta2", "", "pods", "*", "hits"),
             "the server could not find the metric hits for pods",
             id="all namespaces",
         ),
         pytest.param(
-            MetricQuery(EXTERNAL, "v1beta1", "default", "hits"),
+            MetricsRequest(EXTERNAL, "v1beta1", "default", "hits"),
             "the server could not find the metric hits for namespaces",
             id="an external metric that is not known",
         ),
         pytest.param(
-            MetricQuery(CUSTOM, "v1beta2", "default", "pods", "web-1"),
+            MetricsRequest(CUSTOM, "v1beta2", "default", "pods", "web-1"),
             "the server could not find the requested resource",
             id="a path without a metric",
         ),
         pytest.param(
-            MetricQuery(EXTERNAL, "v1beta1", "default", "depth", "more"),
+            MetricsRequest(EXTERNAL, "v1beta1", "default", "depth", "more"),
             "the server could not find the requested resource",
             id="a path behind an external metric",
         ),
         pytest.param(
-            MetricQuery(EXTERNAL, "v1beta1", "", "depth"),
+            MetricsRequest(EXTERNAL, "v1beta1", "", "depth"),
             "the server could not find the requested resource",
             id="an external metric without a namespace",
         ),
     ],
 )
-async def test_not_found(world: MetricWorld, query: MetricQuery, text: str) -> None:
+async def test_not_found(world: MetricWorld, query: MetricsRequest, text: str) -> None:
     """What is not known is 404, in the adapters' words."""
     world.run_pods(pod("web-1", app="web"))
     await world.state(

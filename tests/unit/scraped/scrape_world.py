@@ -20,7 +20,8 @@ from podscaler.controlplane.metrics.resource.pods import RunningPods
 from podscaler.controlplane.metrics.scraped.association import PodAssociation
 from podscaler.controlplane.metrics.scraped.scrape_client import ScrapeError
 from podscaler.controlplane.metrics.scraped.scraper import Scraper
-from podscaler.controlplane.registry.registry import MetricQuery, Registry
+from podscaler.controlplane.registry.providers import MetricsRequest
+from podscaler.controlplane.registry.registry import Registry
 from podscaler.testing import VirtualClock
 from podscaler.testing.registry import open_registry
 
@@ -74,7 +75,7 @@ class ScrapeWorld:
 
     def values(self, kind: str, name: str, metric: str = "", **selectors: str) -> dict[str, str]:
         """The values of a custom metric by object."""
-        query = MetricQuery("custom.metrics.k8s.io", "v1beta2", "default", kind, name, metric, **selectors)
+        query = MetricsRequest("custom.metrics.k8s.io", "v1beta2", "default", kind, name, metric, **selectors)
         return {each["describedObject"]["name"]: each["value"] for each in self.apis.answer(query)["items"]}
 
     def events(self) -> list[tuple[str, str]]:

@@ -13,7 +13,10 @@ import pytest
 
 SOURCES = Path(__file__).parents[3] / "src" / "podscaler"
 CONTROL_PLANE = SOURCES / "controlplane"
-PACKAGES = ("aggregator", "apiserver", "auth", "controllers/endpoints", "credentials", "kubelet", "network")
+PACKAGES = (
+    *("aggregator", "apiserver", "auth", "controllers/endpoints"),
+    *("credentials", "kubelet", "metrics/scraped", "network"),
+)
 CLIENTS = ("controller", "kube", "metrics")
 
 _OURS = "made of nothing that a client wrote"
@@ -21,6 +24,9 @@ _UID = "uids are made by the server (writing), names of containers and volumes a
 _PROCESS = "numbers of processes, from the kernel"
 
 CHECKED = {
+    "metrics/scraped/counters.py:_advance": "a division of numbers",
+    "metrics/scraped/scrape_client.py:ScrapeClient._open_session": "constants",
+    "metrics/scraped/targets.py:ScrapeTarget.url": "an address of the node's; checked annotations, escaped by yarl",
     "aggregator/availability.py:Availability._check_endpoint": "Service addresses; groups and versions are DNS names",
     "aggregator/connections.py:_url": "built of parts; a path that begins with two slashes is refused",
     "aggregator/identity.py:_kept": "headers as aiohttp read them, without line breaks",

@@ -62,7 +62,7 @@ class MetricResource:
 
 
 @dataclass(frozen=True, slots=True)
-class MetricQuery:
+class MetricsRequest:
     """A GET of a metrics API: the parts of its path and its selectors as sent.
 
     Attributes:
@@ -106,6 +106,6 @@ class MetricApis(Protocol):
         """The metrics of a group, sorted by subject and name."""
         ...
 
-    def answer(self, query: MetricQuery) -> Object:
+    def answer(self, query: MetricsRequest) -> Object:
         """The list of values. Raises StatusError 400 for an invalid selector, 404 for an unknown metric or object."""
         ...

@@ -17,7 +17,7 @@ from podscaler.controlplane.apiserver.http.paths import ResourcePath
 from podscaler.controlplane.apiserver.http.queries import Query
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.apiserver.http.routes import READ, Subresource
-from podscaler.controlplane.registry.providers import MetricApis, MetricQuery
+from podscaler.controlplane.registry.providers import MetricApis, MetricsRequest
 
 
 def serves(apis: MetricApis | None, group: str, version: str) -> bool:
@@ -37,7 +37,7 @@ async def get(apis: MetricApis, request: web.BaseRequest, path: ResourcePath, qu
         raise http_errors.no_such_path()
     form = negotiation.resource_form(request.headers.get("Accept", ""), can_stream=False)
     found = apis.answer(
-        MetricQuery(
+        MetricsRequest(
             path.group,
             path.version,
             namespace=path.namespace,

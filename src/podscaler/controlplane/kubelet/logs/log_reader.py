@@ -1,6 +1,6 @@
 """Reads the logs of containers for `kubectl logs`.
 
-The API server calls `NodeLogs.stream`, which implements `podscaler.controlplane.registry.registry.PodLogs`. Files are
+The API server calls `NodeLogs.stream`, which implements `podscaler.controlplane.registry.providers.PodLogs`. Files are
 read in threads, in chunks.
 
 Source: PodLogOptions (API reference); the messages are those of kubelet.

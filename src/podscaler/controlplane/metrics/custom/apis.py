@@ -20,7 +20,7 @@ from podscaler.controlplane.metrics.custom.kinds import NAMESPACES, DescribableK
 from podscaler.controlplane.metrics.custom.lookup import Lookup, RunningPods, ScrapedMetrics, Value
 from podscaler.controlplane.metrics.custom.metric_lists import CUSTOM, EXTERNAL
 from podscaler.controlplane.metrics.custom.series import PODS
-from podscaler.controlplane.registry.providers import MetricQuery, MetricResource
+from podscaler.controlplane.registry.providers import MetricResource, MetricsRequest
 from podscaler.controlplane.registry.registry import Object, Registry
 
 VERSIONS: Mapping[str, Sequence[str]] = {CUSTOM: ("v1beta2", "v1beta1"), EXTERNAL: ("v1beta1",)}
@@ -91,7 +91,7 @@ class MetricValues:
                 if subject == PODS:
                     yield from ((kind, metric) for kind in self._scraped.association.kinds)
 
-    def answer(self, query: MetricQuery) -> Object:
+    def answer(self, query: MetricsRequest) -> Object:
         """See MetricApis."""
         if query.group == EXTERNAL:
             return self._external(query)
@@ -102,18 +102,18 @@ class MetricValues:
             raise metrics_errors.no_such_path()
         return self._of_objects(query, selector)
 
-    def _external(self, query: MetricQuery) -> Object:
+    def _external(self, query: MetricsRequest) -> Object:
         if query.name or not query.namespace:
             raise metrics_errors.no_such_path()
         values = self._lookup.external(query.namespace, query.resource, _selector(query.label_selector))
         return metric_lists.external_list(query.version, query.resource, values, self._clock.now_ns())
 
-    def _of_namespace(self, query: MetricQuery, selector: Selector) -> Object:
+    def _of_namespace(self, query: MetricsRequest, selector: Selector) -> Object:
         name = query.namespace
         value = self._lookup.of_object(name, NAMESPACES, name, metric=query.name, selector=selector)
         return self._custom(query, query.name, selector, subject=NAMESPACES, values=[value])
 
-    def _of_objects(self, query: MetricQuery, selector: Selector) -> Object:
+    def _of_objects(self, query: MetricsRequest, selector: Selector) -> Object:
         namespace, subject, metric = query.namespace, query.resource, query.subresource
         objects = _selector(query.label_selector)
         if all(each.key != subject for each in self._resources):  # unknown, or a custom kind that was removed
@@ -126,7 +126,7 @@ class MetricValues:
         return self._custom(query, metric, selector, subject=subject, values=values)
 
     def _custom(
-        self, query: MetricQuery, metric: str, selector: Selector, *, subject: str, values: Sequence[Value]
+        self, query: MetricsRequest, metric: str, selector: Selector, *, subject: str, values: Sequence[Value]
     ) -> Object:
         resource = next(each for each in self._resources if each.stored and each.key == subject)
         described = [(metric_lists.reference(resource, query.namespace, value.name), value) for value in values]

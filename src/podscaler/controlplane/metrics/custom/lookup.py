@@ -27,7 +27,7 @@ RunningPods = Callable[[str], Mapping[str, PodFact]]
 NAMESPACES = "namespaces"
 
 
-class PodAssociation(Protocol):
+class ObjectPods(Protocol):
     """Finds the pods that stand behind an object."""
 
     @property
@@ -50,7 +50,7 @@ class ScrapedMetrics:
     """
 
     index: MetricIndex
-    association: PodAssociation
+    association: ObjectPods
 
 
 @dataclass(frozen=True, slots=True)

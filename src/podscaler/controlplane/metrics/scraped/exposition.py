@@ -39,7 +39,7 @@ class ExpositionError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class ExposedSample:
     """One value.
 
     Attributes:
@@ -53,7 +53,7 @@ class Sample:
     is_counter: bool
 
 
-def parse(body: str, content_type: str, now_s: float) -> list[Sample]:
+def parse(body: str, content_type: str, now_s: float) -> list[ExposedSample]:
     """The samples of a body.
 
     Args:
@@ -66,7 +66,7 @@ def parse(body: str, content_type: str, now_s: float) -> list[Sample]:
     """
     is_openmetrics = content_type.strip().lower().startswith(OPENMETRICS)
     families = openmetrics_families if is_openmetrics else text_families
-    found: list[Sample] = []
+    found: list[ExposedSample] = []
     try:
         for count, (family, sample) in enumerate(_samples(families(body)), 1):
             if count > SAMPLES_MAX:
@@ -83,7 +83,7 @@ def _samples(families: Iterable[Metric]) -> Iterator[tuple[str, ParsedSample]]:
     return ((family.type, sample) for family in families for sample in family.samples)
 
 
-def _read(family: str, sample: ParsedSample, now_s: float) -> Iterator[Sample]:
+def _read(family: str, sample: ParsedSample, now_s: float) -> Iterator[ExposedSample]:
     """The sample as it is served; nothing where it is left out."""
     if family in _LEFT_OUT or not _NAME.fullmatch(sample.name) or not abs(sample.value) < VALUE_MAX:
         return
@@ -91,9 +91,9 @@ def _read(family: str, sample: ParsedSample, now_s: float) -> Iterator[Sample]:
         return
     labels = tuple(sorted(sample.labels.items()))
     if sample.name.endswith(_TOTAL) and len(sample.name) > len(_TOTAL):
-        yield Sample(sample.name.removesuffix(_TOTAL), labels, float(sample.value), True)
+        yield ExposedSample(sample.name.removesuffix(_TOTAL), labels, float(sample.value), True)
     elif family in _CUMULATIVE:
         if sample.name.endswith(_CUMULATIVE[family]):
-            yield Sample(sample.name, labels, float(sample.value), True)
+            yield ExposedSample(sample.name, labels, float(sample.value), True)
     elif family != "counter":  # what a counter has besides its total is the time of its creation
-        yield Sample(sample.name, labels, float(sample.value), False)
+        yield ExposedSample(sample.name, labels, float(sample.value), False)

@@ -26,7 +26,7 @@ from podscaler.controlplane.metrics.custom.schedule import Constant
 from podscaler.controlplane.metrics.custom.series import Series
 from podscaler.controlplane.metrics.scraped import exposition, service_discovery
 from podscaler.controlplane.metrics.scraped.counters import CounterRates
-from podscaler.controlplane.metrics.scraped.exposition import ExpositionError, Labels, Sample
+from podscaler.controlplane.metrics.scraped.exposition import ExposedSample, ExpositionError, Labels
 from podscaler.controlplane.metrics.scraped.scrape_client import ScrapeError
 from podscaler.controlplane.metrics.scraped.targets import ScrapeTarget, TargetError, target_of
 from podscaler.controlplane.registry.events import EventRecorder
@@ -180,7 +180,7 @@ class Scraper:
         pod.reported = ""
         self.index.put(key, list(self._series(key, pod, samples)))
 
-    async def _parsed(self, body: str, content_type: str) -> list[Sample]:
+    async def _parsed(self, body: str, content_type: str) -> list[ExposedSample]:
         now_s = self._clock.now_ns() / NANOSECONDS
         if len(body) <= INLINE_CHARACTERS:
             return exposition.parse(body, content_type, now_s)
@@ -195,7 +195,7 @@ class Scraper:
         reference = {"apiVersion": "v1", "kind": "Pod", "metadata": pod.pod["metadata"]}
         self._events.event(reference, "Warning", REASON, f"metrics cannot be scraped: {text}")
 
-    def _series(self, key: PodKey, pod: _ScrapedPod, samples: Iterable[Sample]) -> Iterable[Series]:
+    def _series(self, key: PodKey, pod: _ScrapedPod, samples: Iterable[ExposedSample]) -> Iterable[Series]:
         namespace, name = key
         itself = self._kinds.described(f"pod/{name}", namespace)
         for metric, labels, value, window_s in _values(pod, samples, self._clock.monotonic_s()):
@@ -208,7 +208,7 @@ class Scraper:
 
 
 def _values(
-    pod: _ScrapedPod, samples: Iterable[Sample], at_s: float
+    pod: _ScrapedPod, samples: Iterable[ExposedSample], at_s: float
 ) -> Iterable[tuple[str, Mapping[str, str], float, int | None]]:
     """Metric, labels, value and window in seconds; rates in place of counters."""
     counters = []
