@@ -104,7 +104,7 @@ async def scrape_world(folder: Path) -> AsyncIterator[ScrapeWorld]:
         scraped = ScrapedMetrics(scraper.index, PodAssociation(registry, pods.running_in))
         apis = MetricValues(registry, catalog.RESOURCES, pods.running_in, clock, scraped=scraped)
         world = ScrapeWorld(registry, clock, apis)
-        tasks = [asyncio.create_task(each) for each in (pods.follow(), scraper.run(), apis.run())]
+        tasks = [asyncio.create_task(each) for each in (pods.run(), scraper.run(), apis.run())]
         await clock.advance(0)
         yield world
         for task in tasks:
