@@ -79,7 +79,7 @@ def all_operations() -> list[Operation]:
 
 
 def _all() -> Iterator[Operation]:
-    for make in openapi.documents(RESOURCES, [review.offer for review in REVIEWS]).values():
+    for make in openapi.documents(RESOURCES, [review.endpoint for review in REVIEWS]).values():
         for path, item in make()["paths"].items():
             for method in METHODS:
                 if method in item and item[method].get("x-kubernetes-action") != "connect":  # _SESSIONS has those

@@ -29,7 +29,7 @@ from podscaler.api.openapi import openapi
 from podscaler.controlplane.apiserver.handlers.reviews import REVIEWS
 
 BASE_URL = "http://fuzz"
-DOCUMENTS = openapi.documents(RESOURCES, [review.offer for review in REVIEWS])
+DOCUMENTS = openapi.documents(RESOURCES, [review.endpoint for review in REVIEWS])
 FEW = ("apis/autoscaling/v2", "apis/coordination.k8s.io/v1", "apis/policy/v1", "api", "version")
 CUSTOM = "apis/fuzz.example.com/v1"
 SMALL_GROUPS = DOCUMENTS if budget.IS_LONG else FEW
