@@ -292,3 +292,22 @@ def test_nothing_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(UsageError, match="no API server is known: give --kubeconfig"):
         locate.find_config()
+
+
+@pytest.mark.parametrize(("content", "problem"), [(b" \n", "it is empty"), (b"\xff\xfe", "it is no text")])
+async def test_a_token_file_without_a_token(tmp_path: Path, content: bytes, problem: str) -> None:
+    """It is an error at first, and later the last token stays in use."""
+    file, clock = tmp_path / "token", VirtualClock()
+    file.write_bytes(content)
+    with pytest.raises(UsageError) as raised:
+        await TokenFile(file, clock).authorization()
+    file.write_text("first")
+    tokens = TokenFile(file, clock)
+    before = await tokens.authorization()
+    file.write_bytes(content)
+    await clock.advance(61)
+    assert (str(raised.value), before, await tokens.authorization()) == (
+        f"token file {file}: {problem}",
+        "Bearer first",
+        "Bearer first",
+    )

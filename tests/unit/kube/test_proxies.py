@@ -66,3 +66,19 @@ def test_an_unusable_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(caught.value) == (
         'the environment\'s HTTPS_PROXY: "gopher://ann:xxxxx@p" is not an http://, https:// or socks5:// address'
     )
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://u:pa//ss@h:1", "http://u:xxxxx@h:1"),
+        ("http://u:p//q:r@h", "http://u:xxxxx@h"),
+        ("http://u:p@q@h", "http://u:xxxxx@h"),
+        ("u:p@h:1", "u:xxxxx@h:1"),
+        ("http://u@h", "http://u@h"),
+        ("http://h:1/a", "http://h:1/a"),
+    ],
+)
+def test_no_password_is_shown(url: str, shown: str) -> None:
+    """Whatever stands in the password, messages have none of it."""
+    assert proxies.redacted(url) == shown

@@ -5,7 +5,7 @@ targets, quotas, limit ranges, and PodAutoscalers, VerticalPodAutoscalers and Sc
 them.
 
 Invariant: a collection that may not be read is reported in `ClusterSnapshot.notes` and is unknown to the rules; it is
-never taken for empty.
+never taken for empty. HorizontalPodAutoscalers are the exception: without them `read_cluster` fails.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,7 +30,7 @@ from podscaler.lint.model.lint_context import AUTOSCALER, POD_AUTOSCALER, LintCo
 from podscaler.lint.rules import served
 
 Kind = tuple[str, str]
-"""A group, and a kind in its own case."""
+"""A group and a kind; the kind is in lower case in the fields of `ClusterSnapshot`."""
 
 _ALWAYS_LISTED: Sequence[Kind] = (("", "ResourceQuota"), ("", "LimitRange"))
 _OPTIONAL: Sequence[Kind] = (
@@ -56,7 +56,15 @@ _RESOURCES = msgspec.json.Decoder(_Resources)
 
 @dataclass(slots=True)
 class ClusterSnapshot:
-    """The objects and the discovery of a cluster; `notes` are sentences about what could not be read."""
+    """The objects and the discovery of a cluster.
+
+    Attributes:
+        listed: the kinds whose objects were listed.
+        scalable: whether a kind has a scale subresource.
+        unserved: the kinds that the cluster does not serve.
+        metrics: the metrics of each metrics API, by group; None: the group is not served.
+        notes: sentences about what could not be read.
+    """
 
     items: list[Item] = field(default_factory=list)
     listed: set[Kind] = field(default_factory=set)
@@ -74,7 +82,7 @@ class ClusterSnapshot:
 async def read_cluster(
     config: Config, namespaces: Sequence[str], files: Sequence[Item], clock: Clock
 ) -> ClusterSnapshot:
-    """The objects of these namespaces; of all where none is named.
+    """Reads the objects of these namespaces; no namespace means all.
 
     Args:
         config: the cluster.
@@ -83,7 +91,7 @@ async def read_cluster(
         clock: for the client.
 
     Raises:
-        UsageError: the cluster cannot be reached, or does not show its autoscalers.
+        UsageError: the cluster cannot be reached, or refuses to list HorizontalPodAutoscalers.
     """
     transport = await http_transport.connect(config, user_agent=f"podscaler/{__version__} lint")
     client = Client(transport, clock)

@@ -1,4 +1,4 @@
-"""The interface of history stores, in which histories outlive the process, and the one that keeps nothing.
+"""The interface for storing histories of autoscalers across restarts, and its implementation that stores nothing.
 
 The reconciler calls `find` before its first decision about an autoscaler, `keep` after each sync, and `store` before a
 rescale is written; the controller runs it in the background. `podscaler.controller.history.config_map_store` keeps
@@ -17,11 +17,11 @@ class HistorySnapshot(NamedTuple):
     """The history after a sync.
 
     Attributes:
-        uid: of the autoscaler.
+        uid: the uid of the autoscaler.
         history: all of it.
-        replicas: of the target; None: not known.
-        at_ns: the instant of the decision.
-        rescaled_from: of the target before a rescale that is not written yet; None: there is none.
+        replicas: spec.replicas of the target's scale after the sync; None: not known.
+        at_ns: when the decision was made, in nanoseconds since the epoch.
+        rescaled_from: the replicas before a rescale that is decided and not written yet; None: there is none.
     """
 
     uid: str

@@ -51,7 +51,7 @@ class NodePortAllocation:
         held: the reserved node ports.
         key: namespace and name of the Service.
         old: its stored spec, empty for a new Service.
-        is_dry: whether it is a dry run, which accepts numbers out of the range.
+        is_dry: whether it is a dry run, for which `health_check` accepts numbers out of the range.
     """
 
     def __init__(self, held: NodePorts, key: Key, old: Object, *, is_dry: bool = False) -> None:
@@ -79,7 +79,7 @@ class NodePortAllocation:
     def health_check(self, spec: Object) -> int:
         """The healthCheckNodePort: the one in the spec, or a free one.
 
-        Raises StatusError 500 for a node port of another Service, PodscalerError if none is free.
+        Raises StatusError 500 for a port of another Service or out of the range, PodscalerError if none is free.
         """
         number: int = spec.get("healthCheckNodePort", 0)
         why = "" if not number or self._is_free(number) else "provided port is already allocated"

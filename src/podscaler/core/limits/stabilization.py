@@ -3,7 +3,8 @@
 Called by `podscaler.core.limits.normalisation`. Proposals are recorded as recommendations before they are limited.
 
 Worked example (KEP-853): with a down window of 600 s, one sync a minute, and 10 replicas, recommendations
-[10,9,8,9,9,8,9,8,9] and now 8 keep 10; a minute later the 10 is out of the window, 7 arrives, and 9 is applied.
+[10,9,8,9,9,8,9,8,9] and now 8 keep 10; a minute later `by_behavior` has the 10 out of the window, 7 arrives, and 9 is
+applied. The window of `by_flag` includes the instant at which it begins, that of `by_behavior` does not, as upstream.
 
 Source: docs/spec/decision.md 8 (Normalisation without behavior, points 1 and 2), 9.1 (Scale-down window), 9.2
 (Stabilisation).

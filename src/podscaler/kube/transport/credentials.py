@@ -94,13 +94,19 @@ class TokenFile:
         self._read_at_s = float("-inf")
 
     async def authorization(self) -> str | None:
-        """The header, at most a minute old. Raises UsageError where the file cannot be read and never could."""
+        """The header; the file is read again once it is a minute old.
+
+        If that fails, the last token stays in use. Raises UsageError if no token has been read yet.
+        """
         if self._clock.monotonic_s() >= self._fresh_until_s:
             await self._read()
         return self._value
 
     def refused(self, authorization: str | None) -> bool:
-        """Read the file again before the next request, at most once a second: it may hold a newer token."""
+        """Have the file read before the next request, as it may hold a newer token.
+
+        Returns False if it was read within the last second: a repeated request would have the same token.
+        """
         if authorization != self._value:
             return True
         if self._clock.monotonic_s() - self._read_at_s < REFUSAL_PERIOD_S:
@@ -111,11 +117,14 @@ class TokenFile:
     async def _read(self) -> None:
         self._read_at_s = self._clock.monotonic_s()
         try:
-            token = (await asyncio.to_thread(self.path.read_text)).strip()
-        except OSError as error:
-            if self._value is None:
-                raise UsageError(f"token file {self.path}: {error.strerror}") from error
-            log.warning("token file %s: %s; the last token stays in use", self.path, error.strerror)
+            token = (await asyncio.to_thread(self.path.read_text, "utf-8")).strip()
+            problem = "" if token else "it is empty"
+        except (OSError, UnicodeDecodeError) as error:
+            problem = (error.strerror or str(error)) if isinstance(error, OSError) else "it is no text"
+        if problem and self._value is None:
+            raise UsageError(f"token file {self.path}: {problem}")
+        if problem:
+            log.warning("token file %s: %s; the last token stays in use", self.path, problem)
             return
         self._value = f"Bearer {token}"
         self._fresh_until_s = self._clock.monotonic_s() + TOKEN_FILE_PERIOD_S

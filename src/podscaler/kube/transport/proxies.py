@@ -29,13 +29,16 @@ def parse(text: str) -> str:
 
 def redacted(url: str) -> str:
     """The URL without its password, for messages."""
-    head, at, tail = url.rpartition("@")
-    scheme, mark, user = head.rpartition("//")
-    return f"{scheme}{mark}{user.partition(':')[0]}:xxxxx@{tail}" if at and ":" in user else url
+    scheme, mark, rest = url.partition("://") if "://" in url else ("", "", url)
+    user, at, host = rest.rpartition("@")
+    return f"{scheme}{mark}{user.partition(':')[0]}:xxxxx@{host}" if at and ":" in user else url
 
 
 def from_environment(server: str) -> str | None:
-    """The proxy for `server` by HTTPS_PROXY, HTTP_PROXY and NO_PROXY; None: none. Raises UsageError for a bad URL."""
+    """The proxy for the URL `server` by HTTPS_PROXY, HTTP_PROXY and NO_PROXY; None: the server is reached directly.
+
+    Loopback addresses and localhost never have a proxy. Raises UsageError for a bad URL.
+    """
     parts = urlsplit(server)
     name = "HTTPS_PROXY" if parts.scheme == "https" else "HTTP_PROXY"
     text = _variable(name)

@@ -13,7 +13,7 @@ _SWITCHED = ", but did find a private key; PEM inputs may have been switched"
 
 
 def fault(certificate: bytes, key: bytes) -> str:
-    """The message about an invalid pair, empty for a valid one or for data that cannot be parsed."""
+    """The message about an invalid pair, empty for a valid one and for PEM blocks that cannot be parsed."""
     found = _certificate_fault(certificate) or _key_fault(key)
     return found or _mismatch(certificate, key)
 

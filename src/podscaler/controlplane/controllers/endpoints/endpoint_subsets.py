@@ -2,11 +2,12 @@
 
 The API server stores subsets as they are sent. Rules:
 
-1. Addresses that offer the same ports and are ready on the same ones share a subset.
+1. Ports that the same addresses serve, with the same readiness of each, share a subset; an address may be in several.
 2. An address that is both ready and not ready on a port is not ready there.
 3. Subsets and ports are sorted by hash, as upstream does; addresses by their text.
 
-Source: core/v1 Endpoints; upstream's order, which hashes Go's debugging output of a value.
+Source: core/v1 Endpoints; RepackSubsets of upstream's endpoints package, which sorts by a hash of Go's debugging output
+of a value.
 """
 
 import hashlib
