@@ -273,3 +273,11 @@ def test_a_deployment_that_is_being_deleted_only_gets_its_status():
     plan = planned(deployment, [old_set("old1", 3, 9, available=3)])
     assert (plan.create, plan.update, plan.events) == (None, [], [])
     assert plan.status["replicas"] == 3
+
+
+def test_a_status_from_before_a_scale_down_lets_no_available_pod_go():
+    """An old set of 4 whose status still counts 9 available pods has 4 that stay: 3 of them must."""
+    deployment = build.deployment(replicas=4, strategy=bounds(2, 1))
+    old = old_set("old1", 4, 4, pods=9, ready=9, available=9)
+    new = new_set(deployment, 2, ready=0, available=0)
+    assert sizes(planned(deployment, [old, new])).get("old1", 4) >= 3

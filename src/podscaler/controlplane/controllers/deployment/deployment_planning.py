@@ -84,7 +84,9 @@ def _scale_down_old(rollout: Rollout) -> bool:
     unhealthy = _remove_pods(
         rollout, may_go, lambda one: replica_sets.size(one) - replica_sets.count(one, "availableReplicas")
     )
-    spare = replica_sets.total(rollout.sets, "availableReplicas") - least_available
+    # a status that is older than a scale-down counts pods that are on their way out
+    available = sum(min(replica_sets.size(one), replica_sets.count(one, "availableReplicas")) for one in rollout.sets)
+    spare = available - least_available
     return _remove_pods(rollout, spare, replica_sets.size) or unhealthy
 
 
