@@ -19,7 +19,7 @@ import prerequisites
 from patience import WITHIN_S
 
 PROGRAM = shutil.which("prometheus")
-pytestmark = [pytest.mark.e2e, prerequisites.PROMETHEUS.mark(is_there=PROGRAM is not None)]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, prerequisites.PROMETHEUS.mark(is_there=PROGRAM is not None)]
 
 
 def configuration(up: Up, folder: Path) -> Path:
