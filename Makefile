@@ -72,7 +72,7 @@ assets: ## build etcd, the real control plane, kubectl and client-go's informers
 
 lock: ## renew requirements.lock and those of the image from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --group dev $(LOCKED) -o requirements.lock
-	uv pip compile pyproject.toml --extra tracing $(LOCKED) -c requirements.lock -o deploy/requirements.lock
+	uv pip compile pyproject.toml --extra tracing --extra sources $(LOCKED) -c requirements.lock -o deploy/requirements.lock
 	echo hatchling | uv pip compile - $(LOCKED) -c requirements.lock -o deploy/build.lock
 
 wheel: $(READY) ## build the wheel and its bill of materials (CycloneDX) into dist/
