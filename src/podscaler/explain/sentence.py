@@ -164,7 +164,9 @@ def _partial_failure(trace: Trace, verdict: Verdict) -> str:
         return ""
     if not any(step.failure for step in trace.metrics):
         return ""
-    ignored = ", and do not prevent a scale-down" if failure_words.ignores_failed(trace) else ""
+    if len(trace.metrics) == 1:
+        return f"; the error is: {_first_failure(trace)}"
+    ignored = ", which prevents no scale-down" if failure_words.ignores_failed(trace) else ""
     return f"; {_failed_share(trace)} cannot be evaluated{ignored}: {_first_failure(trace)}"
 
 

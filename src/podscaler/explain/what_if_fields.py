@@ -143,8 +143,10 @@ def _set_failure_policy(spec: Object, match: re.Match[str], value: str) -> None:
         policy["keepLastFor"] = value
     elif match[1] == "fallback.replicas":
         policy.setdefault("fallback", {})["replicas"] = _integer(value)
+    elif "fallback" not in policy:
+        raise ValueError("set onMetricFailure.fallback.replicas first")
     else:
-        policy.setdefault("fallback", {"replicas": 0})["after"] = value
+        policy["fallback"]["after"] = value
     if fault := failure_policy.read(msgspec.convert(policy, OnMetricFailureSpec), {}, ()).fault:
         raise ValueError(fault)
 

@@ -109,6 +109,11 @@ def parse_annotations(annotations: Mapping[str, str]) -> OnMetricFailureSpec | N
     return stated
 
 
+def check(stated: OnMetricFailureSpec) -> None:
+    """Raise PolicyError where `spec.onMetricFailure` is invalid."""
+    _policy(stated, ())
+
+
 def with_annotations(wire: HorizontalPodAutoscalerSpec, annotations: Mapping[str, str]) -> HorizontalPodAutoscalerSpec:
     """The spec with the field that annotations state; unchanged where they are invalid, or the field is set."""
     if wire.on_metric_failure is not None:

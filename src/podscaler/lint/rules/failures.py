@@ -23,28 +23,29 @@ FIELD = "onMetricFailure"
     "PSL026",
     "invalid-failure-policy",
     Severity.ERROR,
-    "The annotations about metrics that cannot be read are invalid, and none of them counts.",
+    "What is stated about metrics that cannot be read is invalid, and nothing of it counts.",
 )
 def invalid_failure_policy(context: LintContext) -> Iterator[RuleFinding]:
     for autoscaler in context.autoscalers:
-        annotations = _annotations(autoscaler)
-        if _stated_in_spec(autoscaler) is not None:
-            if annotations:
-                yield about(
-                    autoscaler,
-                    f"metadata.annotations[{min(annotations)}]",
-                    f"spec.{FIELD} is set, so the annotations about metrics that fail do not count",
-                    "remove the annotations",
-                )
-            continue
+        stated, annotations = _stated_in_spec(autoscaler), _annotations(autoscaler)
+        if stated is not None and annotations:
+            yield about(
+                autoscaler,
+                f"metadata.annotations[{min(annotations)}]",
+                f"spec.{FIELD} is set, so the annotations about metrics that fail do not count",
+                "remove the annotations",
+            )
         try:
-            failure_policy.parse_annotations(annotations)
+            if stated is None:
+                failure_policy.parse_annotations(annotations)
+            else:
+                failure_policy.check(stated)
         except PolicyError as error:
             yield about(
                 autoscaler,
-                f"metadata.annotations[{error.subject}]",
+                error.subject if stated is not None else f"metadata.annotations[{error.subject}]",
                 f"{error}; the autoscaler behaves as without a failure policy",
-                "correct the annotation; docs/metric-failures.md has all of them",
+                "correct it; docs/metric-failures.md describes each value",
             )
 
 
@@ -82,7 +83,8 @@ def _fallback(autoscaler: LintedAutoscaler) -> FallbackReplicasSpec | None:
 def _stated_in_spec(autoscaler: LintedAutoscaler) -> OnMetricFailureSpec | None:
     """The field of a PodAutoscaler; None where it has none, or one that its API server rejects."""
     item = autoscaler.item
-    if (item.group, item.kind) != POD_AUTOSCALER:
+    is_rejected = any(fault.field.startswith(f"spec.{FIELD}") for fault in item.faults)
+    if (item.group, item.kind) != POD_AUTOSCALER or is_rejected:
         return None
     stated = mapping(item.given.get("spec")).get(FIELD)
     try:
