@@ -62,7 +62,7 @@ class Conditions:
         if known is None:
             self.all.append(known := {"type": kind, "status": ""})
         if known["status"] != str(status):
-            known["lastTransitionTime"] = datetime.fromtimestamp(at // 10**9, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            known["lastTransitionTime"] = instant(at)
         known |= {"status": str(status), "reason": reason, "message": message}
 
     def drop(self, kind: str) -> None:
@@ -119,14 +119,19 @@ def by_metrics(trace: Json, conditions: Conditions) -> int | None:
         unselectable(failure, now, conditions)
         return None
     winner, proposal = combined(trace)
-    if winner is None or proposal is None:
+    responses = trace["combination"].get("responses", [])
+    if proposal is None:
         first = next(metric["failure"] for metric in trace["metrics"] if "failure" in metric)
         message = f"the HPA was unable to compute the replica count: {first['message']}"
         conditions.set(now, "ScalingActive", False, first["reason"], message)
         return None
-    name = trace["metrics"][winner]["name"]
-    message = f"the HPA was able to successfully calculate a replica count from {name}"
-    conditions.set(now, "ScalingActive", True, "ValidMetricFound", message)
+    if responses:
+        conditions.set(now, "ScalingActive", True, responses[-1], responded(trace, responses[-1]))
+    else:
+        assert winner is not None
+        name = trace["metrics"][winner]["name"]
+        message = f"the HPA was able to successfully calculate a replica count from {name}"
+        conditions.set(now, "ScalingActive", True, "ValidMetricFound", message)
     wanted = stabilized(trace, max(proposal, 0), conditions)
     desired = limited(trace, wanted, conditions)
     if current == 0 and trace["zero"]["wasScaledToZero"] and desired < trace["minReplicas"]:
@@ -147,22 +152,63 @@ def unselectable(failure: Json, now: int, conditions: Conditions) -> None:
 
 def combined(trace: Json) -> tuple[int | None, int | None]:
     """The winner's index and the proposal; no proposal where nothing may be concluded."""
-    metrics = trace["metrics"]
-    best, winner = 0, None
+    metrics, policy = trace["metrics"], trace.get("failurePolicy", {})
+    best, winner, responses = 0, None, []
     for index, metric in enumerate(metrics):
-        if "failure" in metric:
+        if "kept" in metric:
+            assert "failure" in metric
+            assert 0 <= trace["now"] - metric["kept"]["at"] <= policy["keepLastNs"]
+            replicas, responses = metric["proposal"], ["LastMetricValueKept"]
+        elif "failure" in metric:
+            assert "proposal" not in metric
             continue
-        replicas = proposal_of(trace, metric)
-        assert replicas == metric["proposal"]
+        else:
+            replicas = proposal_of(trace, metric)
+            assert replicas == metric["proposal"]
         if best == 0 or replicas > best:
             best, winner = replicas, index
     failed = [index for index, metric in enumerate(metrics) if "failure" in metric]
     combination = trace["combination"]
     assert (combination["winner"], combination.get("failed", [])) == (winner, failed)
-    inconclusive = len(failed) == len(metrics) or (failed and best < trace["currentReplicas"])
-    proposal = None if inconclusive else best
+    proposal: int | None = best
+    if winner is None:
+        proposal = fallback(trace, policy)
+        responses.append("FallbackReplicasApplied")
+    elif best < trace["currentReplicas"] and any("proposal" not in metric for metric in metrics):
+        proposal = best if policy.get("ignoresFailed") else None
+        responses.append("FailedMetricIgnored")
     assert combination["proposal"] == proposal
+    assert combination.get("responses", []) == ([] if proposal is None else responses)
     return winner, proposal
+
+
+def fallback(trace: Json, policy: Json) -> int | None:
+    """The fallback replicas, None where there are none or it is too early for them."""
+    if policy.get("fallbackReplicas") is None:
+        return None
+    is_due = trace["now"] - policy["unreadSince"] >= policy.get("fallbackAfterNs", 0)
+    replicas: int = policy["fallbackReplicas"]
+    return replicas if is_due else None
+
+
+def responded(trace: Json, response: str) -> str:
+    """The message of ScalingActive about what a failure policy did."""
+    metrics = trace["metrics"]
+    failure = next(metric["failure"]["message"] for metric in metrics if "failure" in metric)
+    if response == "FallbackReplicasApplied":
+        return f"the HPA applies the fallback replicas ({trace['combination']['proposal']}): {failure}"
+    if response == "FailedMetricIgnored":
+        ignored = " and ".join(metric["name"] for metric in metrics if "proposal" not in metric)
+        return f"the HPA ignores {ignored}: {failure}"
+    kept = " and ".join(
+        f"{metric['name']}, read at {instant(metric['kept']['at'])}" for metric in metrics if "kept" in metric
+    )
+    return f"the HPA uses the last value of {kept}: {failure}"
+
+
+def instant(at: int) -> str:
+    """RFC 3339, in whole seconds."""
+    return datetime.fromtimestamp(at // 10**9, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def proposal_of(trace: Json, metric: Json) -> int:

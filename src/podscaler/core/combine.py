@@ -60,11 +60,12 @@ def of_metrics(
         return Combined(target, (), combination, (failure,), is_spec_error=False)
     situation = Situation(now, scale.replicas, scale.status_replicas, target.pods, tolerance, settings)
     results = _results(spec, observation, situation)
-    failed = tuple([index for index, result in enumerate(results) if result.step.failure])
+    conclusion = conclude(results, scale.replicas)
+    failed = conclusion.failed
     return Combined(
         target,
         results,
-        _combination(results, failed, scale.replicas),
+        conclusion,
         tuple([failure for result in results if (failure := result.step.failure)]),
         is_spec_error=bool(failed) and isinstance(spec.metrics[failed[0]], UnknownMetric),
     )
@@ -82,11 +83,19 @@ def _results(spec: Spec, observation: Observation, situation: Situation) -> tupl
     return tuple(results)
 
 
-def _combination(results: Sequence[MetricResult], failed: tuple[int, ...], current: int) -> Combination:
+def conclude(results: Sequence[MetricResult], current: int, *, ignores_failed: bool = False) -> Combination:
+    """The conclusion from the results of all metrics.
+
+    Args:
+        current: the replicas of the target.
+        ignores_failed: whether a metric without a proposal leaves the others free to scale down.
+    """
     winner = _winner(results)
     proposal = 0 if winner is None else results[winner].step.proposal or 0
+    failed = tuple([index for index, result in enumerate(results) if result.step.failure])
+    without = sum([result.step.proposal is None for result in results])
     error = _error(results, failed)
-    if len(failed) == len(results) or (failed and proposal < current):
+    if without == len(results) or (without and proposal < current and not ignores_failed):
         return Combination(None, winner, failed, error)
     return Combination(proposal, winner, failed, error)
 

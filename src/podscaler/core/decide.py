@@ -1,9 +1,10 @@
 """Decides about one autoscaler: from an observation to the replicas, status and events, as a pure function.
 
 Called by the controller, the replay and what-if. The stages in order: the branch
-(`branch`), the pods of the target (`target_pods`), the metrics (`proposals`, `combine`), stabilization, rates and
-bounds (`normalisation`), cooldowns where there are any (`cooldown`), and the write of the scale (`settle`). Where
-algorithms differ, the record of the one that applies is used (`algorithm`).
+(`branch`), the pods of the target (`target_pods`), the metrics (`proposals`, `combine`), the autoscaler's failure
+policy where it states one (`failure_responses`), stabilization, rates and bounds (`normalisation`), cooldowns where
+there are any (`cooldown`), and the write of the scale (`settle`). Where algorithms differ, the record of the one that
+applies is used (`algorithm`).
 
 Invariants: no clock, no randomness, no input is changed; the same arguments give the same decision.
 
@@ -16,7 +17,7 @@ import msgspec
 
 from podscaler.api.machinery import instants
 from podscaler.api.machinery.selectors import Selector
-from podscaler.core import algorithm, branch, combine, settle
+from podscaler.core import algorithm, branch, combine, failure_responses, settle
 from podscaler.core.branch import NoScale
 from podscaler.core.calculation import target_pods
 from podscaler.core.combine import Combined
@@ -30,11 +31,12 @@ from podscaler.core.model.metric_spec import Metric
 from podscaler.core.model.model import Fact, Observation, Scale
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
-from podscaler.core.model.trace import Branch, Cooldown, MetricFailure, Trace
+from podscaler.core.model.trace import Branch, Cooldown, FailureResponse, MetricFailure, Trace
 
 ABOVE_MAXIMUM = "Current number of replicas above Spec.MaxReplicas"
 BELOW_MINIMUM = "Current number of replicas below Spec.MinReplicas"
 BELOW_TARGET = "All metrics below target"
+FALLBACK = "no metric could be read, fallback replicas"
 
 
 def decide(
@@ -162,18 +164,24 @@ def _paused(sync: _Sync, past: History) -> Decision:
     sync.conditions.set(SCALING_ACTIVE, "False", "ScalingDisabled", message)
     if not sync.zero.is_enabled:
         sync.conditions.remove(SCALED_TO_ZERO)
-    return settle.unscaled(sync.draft(past, 0, ""))
+    return settle.unscaled(sync.draft(failure_responses.interrupted(past), 0, ""))
 
 
 def _by_metrics(sync: _Sync, past: History) -> Decision:
     spec, scale = sync.spec, sync.scale
     tolerance = sync.algorithm.tolerance(spec, sync.flags)
     combined = combine.of_metrics(spec, scale, sync.observation, now=sync.now, tolerance=tolerance, settings=sync.flags)
+    response = failure_responses.respond(spec, combined, past, current=scale.replicas, now=sync.now)
+    combined, past = response.combined, response.past
     _set_scaling_active(sync.conditions, combined)
     parts = {
         "combined": combined,
         "tolerance": tolerance,
-        "events": tuple([warning(each.reason, each.message) for each in combined.failures if each.reason]),
+        "events": (
+            *[warning(each.reason, each.message) for each in combined.failures if each.reason],
+            *response.warnings,
+        ),
+        "failure_policy": response.step,
     }
     proposal = combined.combination.proposal
     if proposal is None:
@@ -182,7 +190,7 @@ def _by_metrics(sync: _Sync, past: History) -> Decision:
     normalised = sync.algorithm.normalise(DesiredReplicas(spec, past, wanted, scale.replicas, sync.now, sync.flags))
     _set_normalised(sync.conditions, normalised)
     past = msgspec.structs.replace(past, recommendations=normalised.stabilized.recommendations)
-    reason = _reason(wanted, scale.replicas, combined.winner)
+    reason = _reason(wanted, scale.replicas, combined)
     return _concluded(sync, past, reason, normalised, **parts)
 
 
@@ -228,6 +236,11 @@ def _set_normalised(conditions: Conditions, normalised: Normalised) -> None:
 
 
 def _set_scaling_active(conditions: Conditions, combined: Combined) -> None:
+    responses = combined.combination.responses
+    if responses:
+        latest = responses[-1]
+        conditions.set(SCALING_ACTIVE, "True", latest.value, failure_responses.message(latest, combined))
+        return
     if combined.combination.proposal is not None:
         message = f"the HPA was able to successfully calculate a replica count from {combined.winner}"
         conditions.set(SCALING_ACTIVE, "True", "ValidMetricFound", message)
@@ -249,8 +262,10 @@ def _set_selection_failure(conditions: Conditions, failure: MetricFailure) -> No
         conditions.set(SCALING_ACTIVE, "False", failure.reason, failure.message)
 
 
-def _reason(wanted: int, current: int, winner: str) -> str:
+def _reason(wanted: int, current: int, combined: Combined) -> str:
     """The reason of a rescale, from before stabilization and limits; empty where the metrics want no change."""
+    if wanted != current and FailureResponse.FALLBACK in combined.combination.responses:
+        return FALLBACK
     if wanted > current:
-        return f"{winner} above target"
+        return f"{combined.winner} above target"
     return BELOW_TARGET if wanted < current else ""

@@ -15,7 +15,7 @@ from podscaler.core.model.history import History
 from podscaler.core.model.model import Fact, Observation, Scale
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
-from podscaler.core.model.trace import Branch, Cooldown, Limits, Stabilization, Trace, ZeroRules
+from podscaler.core.model.trace import Branch, Cooldown, FailurePolicyStep, Limits, Stabilization, Trace, ZeroRules
 
 
 class AutoscalerEvent(Fact, frozen=True, gc=False):
@@ -61,6 +61,7 @@ class Draft(msgspec.Struct, frozen=True):
         reason: of the rescale, empty without one.
         conditions, events: so far.
         past: the history, with the new recommendation.
+        failure_policy: for the trace; None where the autoscaler states none, or metrics were not evaluated.
     """
 
     spec: Spec
@@ -81,6 +82,7 @@ class Draft(msgspec.Struct, frozen=True):
     limits: Limits | None = None
     is_lifted: bool = False
     cooldown: Cooldown | None = None
+    failure_policy: FailurePolicyStep | None = None
 
 
 class Decision(msgspec.Struct, frozen=True):

@@ -26,10 +26,17 @@ NO_STATUS = MetricStatus()
 
 
 class MetricResult(Fact, frozen=True, gc=False):
-    """The result of one metric: its entry for `status.currentMetrics` (empty if it failed), its step of the trace."""
+    """The result of one metric.
+
+    Attributes:
+        status: its entry for `status.currentMetrics`; empty if it failed.
+        step: its step of the trace.
+        current: the value in `status`; None if it failed.
+    """
 
     status: MetricStatus
     step: MetricStep
+    current: MetricValueStatus | None = None
 
 
 def of_metric(metric: Metric, measurement: Measurement | None, situation: Situation) -> MetricResult:
@@ -48,7 +55,12 @@ def of_metric(metric: Metric, measurement: Measurement | None, situation: Situat
         return _failed(metric, f"{metric.lead}{error}", metric.inner, error.calculation)
     target, subject = _target_number(metric), metric.subject
     step = MetricStep(metric.type, metric.name, target, proposal.replicas, proposal.calculation, subject=subject)
-    return MetricResult(_STATUS[type(metric)](metric, proposal.current), step)
+    return MetricResult(status_of(metric, proposal.current), step, proposal.current)
+
+
+def status_of(metric: Metric, current: MetricValueStatus) -> MetricStatus:
+    """The entry for `status.currentMetrics` of a metric that has a value."""
+    return _STATUS[type(metric)](metric, current)
 
 
 def _failed(metric: Metric, bare: str, inner: str, calculation: Calculation | None) -> MetricResult:

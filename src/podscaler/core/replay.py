@@ -21,9 +21,9 @@ from podscaler.api.typed.recording import RecordingError, RecordingLine
 from podscaler.core import decide, settle
 from podscaler.core.calculation import samples
 from podscaler.core.decision import Decision, Draft
-from podscaler.core.model import history, intake, model, settings
+from podscaler.core.model import failure_policy, history, intake, model, settings
 from podscaler.core.model import spec as specs
-from podscaler.core.model.history import History, Recommendation, ScaleEvent
+from podscaler.core.model.history import History, LastProposal, Recommendation, ScaleEvent
 from podscaler.core.model.metric_spec import Metric, PodsMetric, ResourceMetric
 from podscaler.core.model.model import Measurement, Neighbours, Observation, Pod
 from podscaler.core.model.neighbours import RecordedNeighbours, SelectorStore
@@ -122,7 +122,7 @@ class Replay:
         self._seen_at: dict[str, int] = {}
         self._selectors = SelectorStore()
         self._pods: dict[bytes, Pod] = {}
-        self._specs: dict[tuple[str, str, bytes], Spec] = {}
+        self._specs: dict[tuple[str, str, bytes, tuple[tuple[str, str], ...]], Spec] = {}
 
     def read(self, text: bytes) -> tuple[RecordingLine, Spec, Decision] | None:
         """A sync line with its spec and decision; None for a line that ends an autoscaler. Raises RecordingError."""
@@ -195,12 +195,15 @@ class Replay:
 
     def _spec(self, hpa: recording.RecordedAutoscaler) -> Spec:
         name, namespace, text = hpa.metadata.name, hpa.metadata.namespace, bytes(hpa.spec)
-        spec = self._specs.get((namespace, name, text))
+        annotations = failure_policy.of_policy(hpa.metadata.annotations or {})
+        key = namespace, name, text, tuple(sorted(annotations.items()))
+        spec = self._specs.get(key)
         if spec is None:
-            spec = specs.read(namespace, name, _SPEC.decode(text), self.settings.emulation)
+            wire, rules = _SPEC.decode(text), self.settings.emulation
+            spec = specs.read(namespace, name, wire, rules, annotations=annotations)
             if len(self._specs) >= CACHED_SPECS:
                 self._specs.clear()
-            self._specs[namespace, name, text] = spec
+            self._specs[key] = spec
         return spec
 
     def _pod(self, text: bytes) -> Pod:
@@ -277,6 +280,13 @@ def write_history(history: History) -> recording.RecordedHistory:
         ),
         tuple([_written_event(each) for each in history.scale_ups]),
         tuple([_written_event(each) for each in history.scale_downs]),
+        tuple(
+            [
+                recording.RecordedProposal(each.metric, each.replicas, instants.exact(each.at), each.current)
+                for each in history.last_proposals
+            ]
+        ),
+        "" if history.unread_since is None else instants.exact(history.unread_since),
     )
 
 
@@ -286,6 +296,13 @@ def read_history(wire: recording.RecordedHistory) -> History:
         tuple([Recommendation(each.replicas, instants.parse(each.time)) for each in wire.recommendations]),
         tuple([_read_event(each) for each in wire.scale_ups]),
         tuple([_read_event(each) for each in wire.scale_downs]),
+        tuple(
+            [
+                LastProposal(each.metric, each.replicas, instants.parse(each.time), each.current)
+                for each in wire.last_proposals
+            ]
+        ),
+        instants.parse(wire.unread_since) if wire.unread_since else None,
     )
 
 

@@ -207,4 +207,5 @@ def _trace(draft: Draft, write: Write | None, error: str, desired: int | None) -
         write=write,
         error=error,
         algorithm=draft.settings.algorithm_shown,
+        failure_policy=draft.failure_policy,
     )

@@ -10,7 +10,7 @@ from itertools import groupby
 
 from podscaler.core.model.history import Recommendation, ScaleEvent
 from podscaler.core.model.trace import Combination, Cooldown, Direction, Limits, PolicyBudget, Stabilization, Trace
-from podscaler.explain import holds, wording
+from podscaler.explain import failure_words, holds, wording
 from podscaler.explain.data import Line, Section, TraceSource
 
 RUNS_SHOWN = 5
@@ -41,7 +41,8 @@ def _lines(trace: Trace, source: TraceSource) -> Iterable[Line]:
 def _combined(trace: Trace, combination: Combination) -> str:
     failed = f"; failed: {', '.join(f'metrics[{index}]' for index in combination.failed)}" if combination.failed else ""
     if combination.winner is None:
-        return f"no proposal{failed}"
+        proposal = failure_words.fallback(trace) if failure_words.has_fallback(trace) else "no proposal"
+        return f"{proposal}{failed}"
     best = trace.metrics[combination.winner].proposal
     proposals = [str(step.proposal) for step in trace.metrics if step.proposal is not None]
     among = f", the largest of {', '.join(proposals)}" if len(proposals) > 1 else ""

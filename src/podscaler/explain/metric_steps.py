@@ -19,7 +19,7 @@ from podscaler.core.model.trace import (
     Reading,
     Trace,
 )
-from podscaler.explain import metric_words, wording
+from podscaler.explain import failure_words, metric_words, wording
 from podscaler.explain.data import Line, Section
 
 
@@ -40,6 +40,9 @@ def _lines(trace: Trace, step: MetricStep) -> Iterable[Line]:
         yield Line("failed", step.failure.message)
         if step.failure.reason:
             yield Line("reason", step.failure.reason)
+        if step.kept is not None:
+            yield Line("last value", failure_words.last_value(trace, step))
+            yield Line("proposal", f"{step.proposal}, as then")
     else:
         yield Line("proposal", _proposal(trace, step))
 

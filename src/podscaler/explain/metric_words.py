@@ -50,6 +50,8 @@ def target(step: MetricStep) -> str:
     if is_utilization(step):
         return f"{step.target} %"
     is_average = step.type in _RESOURCE_TYPES or step.type == "Pods" or isinstance(step.calculation, OfAverage)
+    if step.kept is not None:
+        is_average = step.kept.current.average_value is not None
     return amount(step, step.target) + (" a pod" if is_average else "")
 
 

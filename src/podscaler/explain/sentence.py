@@ -8,7 +8,7 @@ from collections.abc import Callable
 from podscaler.api.typed.autoscaling import Condition
 from podscaler.core.model.conditions import ABLE_TO_SCALE, SCALING_LIMITED
 from podscaler.core.model.trace import Branch, MetricStep, Trace
-from podscaler.explain import holds, metric_words, wording
+from podscaler.explain import failure_words, holds, metric_words, wording
 from podscaler.explain.data import TraceSource
 from podscaler.explain.outlook import Outlook
 from podscaler.explain.verdict import RATE_REASONS, Verdict, VerdictReason
@@ -73,7 +73,7 @@ def _no_metrics(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
 def _no_scale_down(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
     del source
     return (
-        f"{trace.autoscaler} stays at {verdict.current}: {_asked(verdict)}, but nothing is scaled down while "
+        f"{trace.autoscaler} stays at {verdict.current}: {_asked(trace, verdict)}, but nothing is scaled down while "
         f"{_failed_share(trace)} cannot be evaluated: {_first_failure(trace)}"
     )
 
@@ -94,25 +94,31 @@ def _first_failure(trace: Trace) -> str:
 
 def _steady(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
     del source
-    winner = _winner(trace)
+    stays, winner = f"{trace.autoscaler} stays at {verdict.current}", _winner(trace)
     if winner is None:
-        return f"{trace.autoscaler} stays at {verdict.current}"
-    why = metric_words.verdict(winner) or f"which comes to {verdict.current} again"
-    return f"{trace.autoscaler} stays at {verdict.current}: {metric_words.standing(winner)}, {why}{_rivals(trace)}"
+        return f"{stays}: {failure_words.fallback(trace)}" if failure_words.has_fallback(trace) else stays
+    why = "" if winner.kept is not None else metric_words.verdict(winner)
+    why = why or f"which comes to {verdict.current} again"
+    return f"{stays}: {failure_words.standing(trace, winner)}, {why}{_rivals(trace)}"
 
 
 def _scaled(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
     winner = _winner(trace)
-    why = f": {metric_words.standing(winner)}" if winner is not None else ""
+    if winner is not None:
+        why = f": {failure_words.standing(trace, winner)}"
+    else:
+        why = f": {failure_words.fallback(trace)}" if failure_words.has_fallback(trace) else ""
     return f"{trace.autoscaler} {moves(verdict, source)}{why}{_rivals(trace)}"
 
 
 def _held(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
     reason = holds.reason(trace, verdict)
-    return f"{trace.autoscaler} {moves(verdict, source)}: {_asked(verdict)}, but {reason}"
+    return f"{trace.autoscaler} {moves(verdict, source)}: {_asked(trace, verdict)}, but {reason}"
 
 
-def _asked(verdict: Verdict) -> str:
+def _asked(trace: Trace, verdict: Verdict) -> str:
+    if failure_words.has_fallback(trace):
+        return failure_words.fallback(trace)
     return f"its metrics ask for {verdict.wanted}"
 
 
@@ -126,7 +132,7 @@ def moves(verdict: Verdict, source: TraceSource) -> str:
 
 def _without_history(trace: Trace, verdict: Verdict) -> str:
     """The sentence where the history is unknown: what the metrics want, and what the status says about limits."""
-    text = f"{trace.autoscaler} has {verdict.current}, and {_asked(verdict)}"
+    text = f"{trace.autoscaler} has {verdict.current}, and {_asked(trace, verdict)}"
     said = _last_word(trace)
     held = f"; the controller's last word was {said.reason} ({said.message})" if said else ""
     return f"{text}{held}; how long something holds it back is not known, because its history is not"
@@ -158,7 +164,10 @@ def _partial_failure(trace: Trace, verdict: Verdict) -> str:
         return ""
     if not any(step.failure for step in trace.metrics):
         return ""
-    return f"; {_failed_share(trace)} cannot be evaluated: {_first_failure(trace)}"
+    if len(trace.metrics) == 1:
+        return f"; the error is: {_first_failure(trace)}"
+    ignored = ", which prevents no scale-down" if failure_words.ignores_failed(trace) else ""
+    return f"; {_failed_share(trace)} cannot be evaluated{ignored}: {_first_failure(trace)}"
 
 
 def _status_failure(trace: Trace) -> str:

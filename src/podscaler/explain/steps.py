@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from podscaler.api.machinery import instants
 from podscaler.api.typed.autoscaling import Condition
 from podscaler.core.model.trace import Branch, Selection, Trace, ZeroRules
-from podscaler.explain import limit_steps, metric_steps, wording
+from podscaler.explain import failure_words, limit_steps, metric_steps, wording
 from podscaler.explain.data import Line, ReportedEvent, Section, TraceSource
 
 
@@ -52,6 +52,7 @@ def _facts(trace: Trace) -> Iterable[Line]:
         yield Line("metrics", "not looked at")
     if trace.selection is not None:
         yield Line("pods", _pods(trace.selection))
+    yield from failure_words.lines(trace)
 
 
 def _zero(zero: ZeroRules) -> str:

@@ -48,7 +48,8 @@ class Verdict(Step, frozen=True, gc=False):
     """See the module.
 
     Attributes:
-        wanted: the count by the metrics (or by a bound that was exceeded); None: there is no conclusion.
+        wanted: the count by the metrics (or by a bound that was exceeded, or the fallback replicas); None: there is no
+            conclusion.
         current: that of the scale; None: it could not be read.
         desired: the new count; `current` where nothing changes.
         write_error: the error of the write of the scale, else empty.
@@ -109,6 +110,8 @@ def _moved_alike(before: int, after: int, wanted: int, result: int) -> bool:
 def _wanted(trace: Trace) -> int | None:
     if trace.branch in (Branch.ABOVE_MAXIMUM, Branch.BELOW_MINIMUM):
         return trace.desired
-    if trace.combination is None or trace.combination.winner is None:
+    if trace.combination is None:
         return None
+    if trace.combination.winner is None:
+        return trace.combination.proposal
     return max(trace.metrics[trace.combination.winner].proposal or 0, 0)

@@ -9,8 +9,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from podscaler.api.kinds.autoscaling import hpa_defaults
 from podscaler.api.machinery import duration, numbers, quantity
+from podscaler.api.typed.autoscaling import OnMetricFailureSpec
+from podscaler.core.model import failure_policy
 from podscaler.core.model.settings import SECOND_NS
 
 Object = dict[str, Any]
@@ -22,6 +26,11 @@ PATHS = (
     "metrics[0].target.averageUtilization",
     "metrics[0].target.averageValue",
     "metrics[0].target.value",
+    "onMetricFailure",
+    "onMetricFailure.keepLastFor",
+    "onMetricFailure.ignoreFailed",
+    "onMetricFailure.fallback.replicas",
+    "onMetricFailure.fallback.after",
     "behavior",
     *(
         f"behavior.{direction}.{field}"
@@ -116,6 +125,32 @@ def _drop_behavior(spec: Object, match: re.Match[str], value: str) -> None:
     spec.pop("behavior", None)
 
 
+def _drop_failure_policy(spec: Object, match: re.Match[str], value: str) -> None:
+    del match
+    if value != "none":
+        raise ValueError("only none can be assigned to all of it; its fields are onMetricFailure.keepLastFor, ...")
+    spec.pop("onMetricFailure", None)
+
+
+def _set_failure_policy(spec: Object, match: re.Match[str], value: str) -> None:
+    """Set one field of the failure policy, which an autoscaler of either kind can have here."""
+    policy = spec.setdefault("onMetricFailure", {})
+    if match[1] == "ignoreFailed":
+        if value not in ("true", "false"):
+            raise ValueError(f'"{value}" is neither true nor false')
+        policy["ignoreFailed"] = value == "true"
+    elif match[1] == "keepLastFor":
+        policy["keepLastFor"] = value
+    elif match[1] == "fallback.replicas":
+        policy.setdefault("fallback", {})["replicas"] = _integer(value)
+    elif "fallback" not in policy:
+        raise ValueError("set onMetricFailure.fallback.replicas first")
+    else:
+        policy["fallback"]["after"] = value
+    if fault := failure_policy.read(msgspec.convert(policy, OnMetricFailureSpec), {}, ()).fault:
+        raise ValueError(fault)
+
+
 def _rules(spec: Object, direction: str) -> Object:
     """The rules of a direction, with the API's defaults where there were none."""
     spec.setdefault("behavior", {})
@@ -155,6 +190,8 @@ _SETTERS: tuple[tuple[str, Callable[[Object, re.Match[str], str], None]], ...] =
     (r"minReplicas|maxReplicas", _set_count),
     (r"metrics\[(\d+)]\.target", _set_target),
     (r"metrics\[(\d+)]\.target\.(averageUtilization|averageValue|value)", _set_target_field),
+    (r"onMetricFailure", _drop_failure_policy),
+    (r"onMetricFailure\.(keepLastFor|ignoreFailed|fallback\.replicas|fallback\.after)", _set_failure_policy),
     (r"behavior", _drop_behavior),
     (rf"{_RULES}\.stabilizationWindowSeconds", _set_window),
     (rf"{_RULES}\.selectPolicy", _set_select_policy),

@@ -13,6 +13,7 @@ from podscaler.lint.rules import (
     behavior,
     bounds,
     conflicts,
+    failures,
     metrics,
     ownership,
     quotas,
@@ -67,4 +68,6 @@ RULES: tuple[Rule, ...] = (
     quotas.quota_below_maximum,
     behavior.scale_up_window_too_long,
     metrics.unknown_resource,
+    failures.invalid_failure_policy,
+    failures.fallback_outside_bounds,
 )

@@ -92,14 +92,20 @@ def scaler(
     behavior: Json | None = None,
     target_ref: Json | None = None,
     emulation: Emulation = V1_37,
+    on_failure: Json | None = None,
 ) -> Spec:
-    """The parsed spec of the HPA default/web; without metrics it has CPU at 50 %."""
+    """The parsed spec of the HPA default/web; without metrics it has CPU at 50 %.
+
+    Args:
+        on_failure: its `onMetricFailure`.
+    """
     wire = {
         "scaleTargetRef": target_ref or {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"},
         "minReplicas": least,
         "maxReplicas": most,
         "metrics": list(metrics) or [resource(utilization=50)],
         "behavior": behavior,
+        "onMetricFailure": on_failure,
     }
     typed = msgspec.convert(wire, autoscaling.HorizontalPodAutoscalerSpec)
     return spec.read("default", "web", typed, emulation)

@@ -86,3 +86,18 @@ def test_an_edit(changed: dict[str, Any], expected: bool) -> None:
 def test_no_status_yet() -> None:
     """A source that no controller has looked at gives no status."""
     assert counterpart.with_status({"metadata": {}}, source()) is None
+
+
+def test_a_failure_policy_becomes_annotations() -> None:
+    """A HorizontalPodAutoscaler has no field for it."""
+    stated = {"keepLastFor": "5m", "ignoreFailed": True, "fallback": {"replicas": 3, "after": "10m"}}
+    before = source() | {"spec": SPEC | {"onMetricFailure": stated}}
+    made = counterpart.of(before, POD_AUTOSCALER, HPA, history="")
+    assert made["spec"] == SPEC
+    assert made["metadata"]["annotations"] == {
+        "podscaler.dev/on-metric-failure-keep-last-for": "5m",
+        "podscaler.dev/on-metric-failure-ignore-failed": "true",
+        "podscaler.dev/on-metric-failure-fallback-replicas": "3",
+        "podscaler.dev/on-metric-failure-fallback-after": "10m",
+        handover.MIGRATED_FROM: "podautoscaler/web/u1",
+    }

@@ -2,12 +2,14 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from podscaler.api.typed.autoscaling import MetricValueStatus
 from podscaler.base.clock import NANOSECONDS
 from podscaler.controller.history import history_record
 from podscaler.controller.history.history_record import Heartbeat, HistoryRecord, RestoredHistory
-from podscaler.core.model.history import History, Recommendation, ScaleEvent
+from podscaler.core.model.history import History, LastProposal, Recommendation, ScaleEvent
 
 AT = 1_767_225_600 * NANOSECONDS
 
@@ -207,3 +209,40 @@ def test_data_keys() -> None:
     long = "n" * 253
     keys = [history_record.data_key(("shop", name)) for name in ("web.v1", long, long[:-1] + "m")]
     assert (keys[0], [len(key) for key in keys[1:]], keys[1] == keys[2]) == ("shop.web.v1", [69, 69], False)
+
+
+READ = LastProposal("m", 5, at(0), MetricValueStatus(value="5"))
+FAILED = History(PAST.recommendations, PAST.scale_ups, (), (READ,), at(15))
+
+
+def test_last_proposals_are_kept() -> None:
+    """They are as in the history, to the nanosecond."""
+    kept = record(history=FAILED)
+    assert history_record.decode(history_record.encode(kept)) == kept
+
+
+@pytest.mark.parametrize(
+    ("kept", "latest", "expected"),
+    [
+        (PAST, FAILED, True),
+        (FAILED, FAILED, False),
+        (msgspec.structs.replace(FAILED, unread_since=None), FAILED, True),
+        (FAILED, msgspec.structs.replace(FAILED, unread_since=None), False),
+        (PAST, msgspec.structs.replace(PAST, last_proposals=(msgspec.structs.replace(READ, at=at(15)),)), False),
+    ],
+    ids=["begins", "goes on", "no metric any more", "one metric again", "all are read"],
+)
+def test_the_beginning_of_a_failure(kept: History, latest: History, expected: bool) -> None:
+    """It is to be stored soon; values that each sync renews are not."""
+    assert history_record.lacks_failure(record(history=kept), latest, at=at(15)) is expected
+
+
+def test_values_that_are_renewed_cost_no_write() -> None:
+    """While all metrics can be read, a newer instant is no change."""
+
+    def renewed(second: int) -> HistoryRecord:
+        recommendations = (PAST.recommendations[0], Recommendation(5, at(second)))
+        last = (msgspec.structs.replace(READ, at=at(second)),)
+        return record(history=History(recommendations, PAST.scale_ups, (), last))
+
+    assert history_record.is_as_good(renewed(0), renewed(15))

@@ -3,14 +3,17 @@
 import pytest
 
 from podscaler.api.typed import recording
+from podscaler.api.typed.autoscaling import MetricValueStatus
 from podscaler.core import replay
-from podscaler.core.model.history import EMPTY, History, Recommendation, ScaleEvent
+from podscaler.core.model.history import EMPTY, History, LastProposal, Recommendation, ScaleEvent
 from podscaler.testing.decisions import NOW
 
 FULL = History(
     (Recommendation(3, NOW + 1), Recommendation(5, NOW)),
     (ScaleEvent(2, NOW, is_outdated=True), ScaleEvent(4, NOW + 7)),
     (ScaleEvent(1, NOW + 2),),
+    (LastProposal("m", 3, NOW + 4, MetricValueStatus(average_value="7")),),
+    NOW + 9,
 )
 
 

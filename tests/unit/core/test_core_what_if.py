@@ -1,5 +1,6 @@
 """Assignments on a spec and on flags: every form, and one sentence for each that cannot be used."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -208,3 +209,27 @@ def test_faults_from_before_are_not_held_against_the_question() -> None:
     """A spec that the API would refuse today can still be asked about."""
     broken = {"scaleTargetRef": {"kind": "Deployment", "name": "web", "apiVersion": "a/b/c"}}
     assert applied("minReplicas=3", **broken)[0]["minReplicas"] == 3
+
+
+def test_a_failure_policy() -> None:
+    """Each field of `onMetricFailure`, which an autoscaler of either kind can have in a what-if."""
+    text = "onMetricFailure.keepLastFor=5m,onMetricFailure.ignoreFailed=true,onMetricFailure.fallback.replicas=3"
+    stated = {"keepLastFor": "5m", "ignoreFailed": True, "fallback": {"replicas": 3}}
+    assert applied(text)[0]["onMetricFailure"] == stated
+    assert "onMetricFailure" not in applied("onMetricFailure=none", onMetricFailure=stated)[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("onMetricFailure=some", "only none can be assigned to all of it"),
+        ("onMetricFailure.ignoreFailed=yes", '"yes" is neither true nor false'),
+        ("onMetricFailure.keepLastFor=soon", 'keepLastFor: "soon" is not a duration such as 90s or 5m'),
+        ("onMetricFailure.fallback.replicas=-1", "fallback.replicas: must be 0 or more"),
+        ("onMetricFailure.fallback.after=5m", "set onMetricFailure.fallback.replicas first"),
+    ],
+)
+def test_a_failure_policy_that_cannot_be_assigned(text: str, fault: str) -> None:
+    """The sentence names the fault."""
+    with pytest.raises(UsageError, match=re.escape(fault)):
+        applied(text)

@@ -87,3 +87,28 @@ def test_a_list_of_them() -> None:
     whole = {"apiVersion": OURS["apiVersion"], "kind": "PodAutoscalerList", "items": [{"metadata": {"name": "a"}}]}
     (item,) = reading.items(whole, DocumentOrigin("f.yaml"))
     assert (item.shown, [fault.field for fault in item.faults]) == ("PodAutoscaler default/a", ["spec"])
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ({"keepLastFor": "24h", "fallback": {"replicas": 3}}, []),
+        ({"keepLastFor": "25h"}, [("PSL026", "spec.onMetricFailure.keepLastFor")]),
+        ({"keepLastFor": "5"}, [("PSL000", "spec.onMetricFailure.keepLastFor")]),
+        ({"fallback": {"replicas": -1}}, [("PSL000", "spec.onMetricFailure.fallback.replicas")]),
+        ({"fallback": {"replicas": 30}}, [("PSL027", "spec.onMetricFailure.fallback.replicas")]),
+    ],
+    ids=["valid", "too long", "no unit", "negative", "above the maximum"],
+)
+def test_a_failure_policy(policy: Object, expected: list[tuple[str, str]]) -> None:
+    """A field is reported once: by its schema, or else by its own rule."""
+    found = short(hpa(onMetricFailure=policy) | OURS, deployment())
+    assert [(rule, field) for rule, _, field in found] == expected
+
+
+def test_annotations_beside_the_field() -> None:
+    """They do not count."""
+    annotations = {"podscaler.dev/on-metric-failure-ignore-failed": "true"}
+    found = short(hpa(onMetricFailure={"ignoreFailed": True}, annotations=annotations) | OURS, deployment())
+    field = "metadata.annotations[podscaler.dev/on-metric-failure-ignore-failed]"
+    assert found == [("PSL026", "PodAutoscaler shop/web", field)]

@@ -23,6 +23,7 @@ from lint_manifests import (
 
 HPA = "HorizontalPodAutoscaler shop/web"
 WEB = "Deployment shop/web"
+FAILURE = "podscaler.dev/on-metric-failure-"
 METRIC = "spec.metrics[0].resource.target.averageUtilization"
 SIDECAR: Object = {**container("proxy"), "restartPolicy": "Always"}
 EVEN = container("main", requests={"cpu": "100m"}, limits={"cpu": "100m"})
@@ -187,6 +188,22 @@ FAILING: dict[str, tuple[list[Object], list[Short]]] = {
         [hpa(metrics=[resource("cpus")]), deployment()],
         [("PSL025", HPA, "spec.metrics[0].resource.name")],
     ),
+    "a failure policy that cannot be read": (
+        [hpa(annotations={f"{FAILURE}keep-last-for": "5 minutes"})],
+        [("PSL026", HPA, f"metadata.annotations[{FAILURE}keep-last-for]")],
+    ),
+    "an annotation that is none": (
+        [hpa(annotations={f"{FAILURE}keep": "5m"})],
+        [("PSL026", HPA, f"metadata.annotations[{FAILURE}keep]")],
+    ),
+    "fallback replicas above the maximum": (
+        [hpa(annotations={f"{FAILURE}fallback-replicas": "11"})],
+        [("PSL027", HPA, f"metadata.annotations[{FAILURE}fallback-replicas]")],
+    ),
+    "fallback replicas below the minimum": (
+        [hpa(annotations={f"{FAILURE}fallback-replicas": "1"})],
+        [("PSL027", HPA, f"metadata.annotations[{FAILURE}fallback-replicas]")],
+    ),
 }
 
 PASSING: dict[str, list[Object]] = {
@@ -281,6 +298,20 @@ PASSING: dict[str, list[Object]] = {
     ],
     "PSL022 rules that exist": [hpa(annotations={"podscaler.dev/lint-ignore": "PSL014,PSL000"})],
     "PSL024 a quarter of an hour": [behavior("scaleUp", stabilizationWindowSeconds=900)],
+    "PSL026 all of them": [
+        hpa(
+            annotations={
+                f"{FAILURE}keep-last-for": "5m",
+                f"{FAILURE}ignore-failed": "true",
+                f"{FAILURE}fallback-replicas": "3",
+                f"{FAILURE}fallback-after": "10m",
+            }
+        )
+    ],
+    "PSL027 the bounds themselves": [
+        hpa(annotations={f"{FAILURE}fallback-replicas": "2"}),
+        hpa("other", scaleTargetRef=to(name="other"), annotations={f"{FAILURE}fallback-replicas": "10"}),
+    ],
 }
 
 

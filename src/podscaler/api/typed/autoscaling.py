@@ -128,14 +128,34 @@ class HorizontalPodAutoscalerBehavior(Wire, frozen=True):
     scale_down: HPAScalingRules | None = None
 
 
+class FallbackReplicasSpec(Wire, frozen=True):
+    """The replicas of a target whose metrics cannot be read, and for how long that must last (a Go duration)."""
+
+    replicas: int = field(default_factory=int)
+    after: str | None = None
+
+
+class OnMetricFailureSpec(Wire, frozen=True):
+    """The failure policy of a PodAutoscaler (`podscaler.core.model.failure_policy`); spans are Go durations."""
+
+    keep_last_for: str | None = None
+    ignore_failed: bool | None = None
+    fallback: FallbackReplicasSpec | None = None
+
+
 class HorizontalPodAutoscalerSpec(Wire, frozen=True):
-    """What is scaled, between which bounds, by which metrics, how fast."""
+    """What is scaled, between which bounds, by which metrics, how fast.
+
+    Attributes:
+        on_metric_failure: only a PodAutoscaler has it.
+    """
 
     scale_target_ref: CrossVersionObjectReference = field(default_factory=CrossVersionObjectReference)
     min_replicas: int | None = None
     max_replicas: int = field(default_factory=int)
     metrics: tuple[MetricSpec, ...] | None = None
     behavior: HorizontalPodAutoscalerBehavior | None = None
+    on_metric_failure: OnMetricFailureSpec | None = None
 
 
 class MetricValueStatus(Wire, frozen=True):

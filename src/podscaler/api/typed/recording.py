@@ -56,12 +56,28 @@ class RecordedScaleEvent(Wire, frozen=True):
     outdated: bool = False
 
 
+class RecordedProposal(Wire, frozen=True):
+    """What a metric proposed when it was read last, when, and the value that status reported."""
+
+    metric: str
+    replicas: int
+    time: str
+    current: autoscaling.MetricValueStatus = autoscaling.MetricValueStatus()
+
+
 class RecordedHistory(Wire, frozen=True):
-    """What is remembered of an autoscaler, in the order of the slots."""
+    """What is remembered of an autoscaler, in the order of the slots.
+
+    Attributes:
+        last_proposals: of each metric, where a failure policy keeps them.
+        unread_since: when the first of the syncs in a row was that could read no metric; empty: the last one could.
+    """
 
     recommendations: tuple[RecordedRecommendation, ...] = ()
     scale_ups: tuple[RecordedScaleEvent, ...] = ()
     scale_downs: tuple[RecordedScaleEvent, ...] = ()
+    last_proposals: tuple[RecordedProposal, ...] = ()
+    unread_since: str = ""
 
 
 class RecordedAutoscaler(Wire, frozen=True):

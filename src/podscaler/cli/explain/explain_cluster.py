@@ -39,6 +39,7 @@ from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.reconcile.observe import Observer, SyncSources
 from podscaler.controller.reconcile.state import AutoscalerStates
 from podscaler.core import decide
+from podscaler.core.model import failure_policy
 from podscaler.core.model import spec as specs
 from podscaler.core.model.emulation import Emulation
 from podscaler.core.model.history import History, Recommendation
@@ -348,7 +349,8 @@ class AutoscalerExplainer:
         past = await self._controller.history.find(self._client, autoscaler)
         source = TraceSource.CLUSTER if past is not None else TraceSource.CLUSTER_WITHOUT_HISTORY
         now, flags = self._clock.now_ns(), self._flags
-        facts = DecisionFacts(autoscaler.wire.spec, *autoscaler.key, observation, past or FORGOTTEN, now, flags)
+        wire = failure_policy.with_annotations(autoscaler.wire.spec, autoscaler.metadata.annotations or {})
+        facts = DecisionFacts(wire, *autoscaler.key, observation, past or FORGOTTEN, now, flags)
         care = await self._care(autoscaler, now)
         decision = decide.decide(autoscaler.spec, observation, facts.past, now, flags)
         explanation = _left_alone(explained.of_decision(decision, source), care.waits)

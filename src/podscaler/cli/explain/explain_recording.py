@@ -16,7 +16,7 @@ from podscaler.base.errors import UsageError
 from podscaler.cli.explain import explain_request
 from podscaler.cli.explain.explain_request import DecisionFacts, ExplainRequest, ExplainResult
 from podscaler.core.decision import Decision
-from podscaler.core.model import trace
+from podscaler.core.model import failure_policy, trace
 from podscaler.core.replay import RecordedSync, Replay
 from podscaler.explain import comparison, explained, wording
 from podscaler.explain.data import ReportedEvent, TraceSource
@@ -156,7 +156,8 @@ class _Syncs:
     def _again(self, sync: RecordedSync) -> Decision | UsageError:
         """The decision of the what-if with the neighbours of this sync, or its error, for `_answer` to raise."""
         assert sync.line.hpa is not None, "a sync has an autoscaler"
-        wire = _SPEC.decode(sync.line.hpa.spec)
+        annotations = sync.line.hpa.metadata.annotations or {}
+        wire = failure_policy.with_annotations(_SPEC.decode(sync.line.hpa.spec), annotations)
         spec = sync.spec
         facts = DecisionFacts(
             wire, spec.namespace, spec.name, sync.observation, sync.past, sync.now, self._replay.settings

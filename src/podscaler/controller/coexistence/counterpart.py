@@ -6,9 +6,13 @@
 import json
 from typing import Any
 
+import msgspec
+
+from podscaler.api.typed.autoscaling import OnMetricFailureSpec
 from podscaler.controller.informers import custom_autoscaler, handover
 from podscaler.controller.informers.handover import MigrationOrigin
-from podscaler.controller.options.autoscaler_kinds import AutoscalerKind
+from podscaler.controller.options.autoscaler_kinds import HPA, AutoscalerKind
+from podscaler.core.model import failure_policy
 
 Object = dict[str, Any]
 
@@ -38,7 +42,15 @@ def of(source: Object, source_kind: AutoscalerKind, kind: AutoscalerKind, *, his
     metadata = {"name": meta["name"], "namespace": meta["namespace"], "annotations": annotations}
     metadata |= {name: meta[name] for name in ("labels", "ownerReferences") if meta.get(name)}
     spec = custom_autoscaler.with_quantities({"spec": source["spec"]})["spec"]
+    if kind is HPA and "onMetricFailure" in spec:
+        spec = {name: value for name, value in spec.items() if name != "onMetricFailure"}
+        annotations |= _failure_annotations(source["spec"]["onMetricFailure"])
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
+
+
+def _failure_annotations(stated: Object) -> dict[str, str]:
+    """The annotations that state the failure policy of a PodAutoscaler, which the other kind has no field for."""
+    return failure_policy.annotations_of(msgspec.convert(stated, OnMetricFailureSpec))
 
 
 def _last_applied(meta: Object, kind: AutoscalerKind) -> dict[str, str]:

@@ -167,6 +167,19 @@ def prolongs(kept: HistoryRecord, history: History, *, replicas: int, at: int) -
     return max(recent, default=-1) < high or min(recent, default=low + 1) > low
 
 
+def lacks_failure(kept: HistoryRecord, history: History, *, at: int) -> bool:
+    """Whether a failure of metrics began after the kept record, so that a later process would not find last values.
+
+    Args:
+        kept: the record that a later process would read after a kill.
+        history: after the sync.
+        at: the instant of the sync, at which metrics that could be read were renewed.
+    """
+    failing = {each for each in history.last_proposals if each.at < at}
+    begins = history.unread_since is not None and history.unread_since != kept.history.unread_since
+    return begins or not failing <= set(kept.history.last_proposals)
+
+
 def is_from_future(record: HistoryRecord, now: int) -> bool:
     """Whether it was saved more than SKEW_MAX_NS later than now, which makes it invalid."""
     return record.saved_at > now + SKEW_MAX_NS

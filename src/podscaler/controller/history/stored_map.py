@@ -89,7 +89,7 @@ class StoredMap:
     def keep(self, key: Key, latest: HistorySnapshot) -> None:
         """Take the snapshot of a sync."""
         is_new = key not in self.latest
-        is_urgent = is_new or self._prolongs(key, latest)
+        is_urgent = is_new or self._prolongs(key, latest) or self._begins_failure(key, latest)
         self.latest[key] = latest
         self.touched.add(key)
         if self.gone:
@@ -181,6 +181,10 @@ class StoredMap:
         if kept is None or replicas is None:
             return False
         return history_record.prolongs(kept, latest.history, replicas=replicas, at=latest.at_ns)
+
+    def _begins_failure(self, key: Key, latest: HistorySnapshot) -> bool:
+        kept = self.kept.get(key)
+        return kept is not None and history_record.lacks_failure(kept, latest.history, at=latest.at_ns)
 
     def _read(self, data_key: str, text: str, now_ns: int) -> HistoryRecord | None:
         """The record in an entry; None where it is invalid."""

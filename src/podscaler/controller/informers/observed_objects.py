@@ -18,7 +18,7 @@ from podscaler.api.typed.pods import Pod, PodMeta
 from podscaler.controller.informers import custom_autoscaler
 from podscaler.controller.informers.shared_parts import SharedParts
 from podscaler.controller.options.autoscaler_kinds import HPA, AutoscalerKind
-from podscaler.core.model import intake, model, spec
+from podscaler.core.model import failure_policy, intake, model, spec
 from podscaler.core.model.emulation import Emulation
 from podscaler.kube.informers.cache import Key
 from podscaler.kube.informers.watch import WatchSource
@@ -82,7 +82,7 @@ def _autoscaler(
         wire = decode(raw)
         key = kind.key(wire.metadata.namespace, wire.metadata.name)
         before = alive.get(key)
-        if before is not None and before.wire.spec == wire.spec:
+        if before is not None and _states_same(before.wire, wire):
             facts = before.spec  # most events are of a status
         elif kind is HPA:
             facts = spec.of(wire, rules)
@@ -94,6 +94,12 @@ def _autoscaler(
         return autoscaler
 
     return read
+
+
+def _states_same(old: HorizontalPodAutoscaler, new: HorizontalPodAutoscaler) -> bool:
+    """Whether two versions of an autoscaler give the same facts."""
+    before, after = (failure_policy.of_policy(each.metadata.annotations or {}) for each in (old, new))
+    return old.spec == new.spec and before == after
 
 
 def _pod(rules: Emulation, *, with_text: bool) -> Callable[[msgspec.Raw], CachedPod]:

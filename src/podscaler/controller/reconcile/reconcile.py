@@ -151,7 +151,8 @@ class AutoscalerReconciler:
         latest = self._writes.find_latest(autoscaler.key)
         if latest is None or latest is autoscaler:
             return
-        if latest.metadata.uid != autoscaler.metadata.uid or latest.wire.spec != autoscaler.wire.spec:
+        is_same = latest.metadata.uid == autoscaler.metadata.uid and latest.wire.spec == autoscaler.wire.spec
+        if not is_same or latest.spec.failure_policy != autoscaler.spec.failure_policy:
             raise Outdated(f"{autoscaler.described} was edited while it was synced: it is synced again")
 
     async def _restore_history(self, autoscaler: Autoscaler, state: AutoscalerState) -> None:

@@ -93,6 +93,8 @@ class SyncReporter:
         decision = sync.decision
         self._log_error(sync.autoscaler, state, decision.error)
         self._telemetry.reconciled(decision.action.value, decision.error_kind.value, duration_s)
+        for response in decision.trace.combination.responses if decision.trace.combination else ():
+            self._telemetry.failure_response(response)
         before = sync.autoscaler.wire.status.current_replicas
         for index, step in enumerate(decision.trace.metrics):
             query_s = sync.seen.durations_s[index] if index < len(sync.seen.durations_s) else 0.0

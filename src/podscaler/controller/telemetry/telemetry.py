@@ -16,6 +16,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from podscaler.base.clock import Clock
+from podscaler.core.model.trace import FailureResponse
 from podscaler.kube.informers.cache import Key
 
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # upstream exposes no *_created series
@@ -102,6 +103,11 @@ class Telemetry:
         )
 
         self._panics = _panics(self.registry)
+        self._responses = _failure_responses(self.registry)
+
+    def failure_response(self, response: FailureResponse) -> None:
+        """A failure policy applied in a sync (our own metric)."""
+        self._responses.labels(response.value).inc()
 
     def sync_panicked(self, duration_s: float) -> None:
         """A sync failed by a bug; upstream's counters have that as an internal error."""
@@ -270,6 +276,17 @@ def _panics(registry: CollectorRegistry) -> Counter:
     text = "Failures that are bugs, by the part that failed and was started again; the log has the traceback of each."
     counter = Counter("podscaler_panics", text, ["part"], registry=registry)
     counter.labels("sync")
+    return counter
+
+
+def _failure_responses(registry: CollectorRegistry) -> Counter:
+    text = (
+        "Syncs in which the failure policy of an autoscaler applied because metrics could not be read, by what it did: "
+        f"{', '.join(FailureResponse)}."
+    )
+    counter = Counter("podscaler_metric_failure_responses", text, ["response"], registry=registry)
+    for response in FailureResponse:
+        counter.labels(response.value)
     return counter
 
 

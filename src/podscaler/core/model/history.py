@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from podscaler.api.machinery import numbers
+from podscaler.api.typed.autoscaling import MetricValueStatus
 
 
 class Recommendation(msgspec.Struct, frozen=True, gc=False):
@@ -29,12 +30,36 @@ class ScaleEvent(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_def
     is_outdated: bool = False
 
 
+class LastProposal(msgspec.Struct, frozen=True, gc=False):
+    """What a metric proposed when it was read last.
+
+    Attributes:
+        metric: the metric's identity (`podscaler.core.model.failure_policy`).
+        replicas: the proposal, before any limit.
+        at: the instant of that sync.
+        current: the value that status reported.
+    """
+
+    metric: str
+    replicas: int
+    at: int
+    current: MetricValueStatus
+
+
 class History(msgspec.Struct, frozen=True):
-    """The history of one autoscaler; a reused slot keeps its place in the list."""
+    """The history of one autoscaler; a reused slot keeps its place in the list.
+
+    Attributes:
+        last_proposals: of the metrics of the spec that were read; empty unless a failure policy keeps them.
+        unread_since: the first of the syncs in a row that could read no metric; None: the last one could, or there is
+            no policy with fallback replicas.
+    """
 
     recommendations: tuple[Recommendation, ...] = ()
     scale_ups: tuple[ScaleEvent, ...] = ()
     scale_downs: tuple[ScaleEvent, ...] = ()
+    last_proposals: tuple[LastProposal, ...] = ()
+    unread_since: int | None = None
 
 
 EMPTY = History()

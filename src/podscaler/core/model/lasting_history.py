@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from podscaler.core.model.history import History, Recommendation, ScaleEvent
+from podscaler.core.model.history import History, LastProposal, Recommendation, ScaleEvent
 
 ENTRIES_MAX = 64
 """The limit of highs, lows and changes of each direction; above it, neighbours are joined."""
@@ -36,6 +36,8 @@ def compacted(history: History, since: int) -> History:
         tuple(sorted({*highs, *lows}, key=lambda each: (each.at, each.replicas))),
         _events(history.scale_ups, since),
         _events(history.scale_downs, since),
+        history.last_proposals,
+        history.unread_since,
     )
 
 
@@ -84,7 +86,15 @@ def is_equivalent(kept: History, latest: History, *, goes_on: bool) -> bool:
         and before[:-1] == after[:-1]
         and before[-1].replicas == after[-1].replicas
         and (kept.scale_ups, kept.scale_downs) == (latest.scale_ups, latest.scale_downs)
+        and kept.unread_since == latest.unread_since
+        and _failing(latest) <= set(kept.last_proposals)
     )
+
+
+def _failing(history: History) -> set[LastProposal]:
+    """The last proposals that the newest sync did not renew: a process that is killed has to find these."""
+    newest_at = max([each.at for each in history.recommendations])
+    return {each for each in history.last_proposals if each.at < newest_at}
 
 
 def renewed(kept: History, until: int) -> History:
@@ -108,10 +118,13 @@ def not_after(kept: History, now: int) -> History:
 
 
 def _with_instants(kept: History, change: Callable[[int], int]) -> History:
+    since = kept.unread_since
     return History(
         tuple([Recommendation(each.replicas, change(each.at)) for each in kept.recommendations]),
         tuple([msgspec.structs.replace(each, at=change(each.at)) for each in kept.scale_ups]),
         tuple([msgspec.structs.replace(each, at=change(each.at)) for each in kept.scale_downs]),
+        tuple([msgspec.structs.replace(each, at=change(each.at)) for each in kept.last_proposals]),
+        None if since is None else change(since),
     )
 
 
@@ -137,9 +150,12 @@ def moved(kept: History, span: int) -> History:
 
 
 def merged(earlier: History, later: History) -> History:
-    """One history of the entries of both."""
+    """One history of the entries of both; of a metric's last proposals the later one counts."""
+    last_proposals = {each.metric: each for each in (*earlier.last_proposals, *later.last_proposals)}
     return History(
         (*earlier.recommendations, *later.recommendations),
         (*earlier.scale_ups, *later.scale_ups),
         (*earlier.scale_downs, *later.scale_downs),
+        tuple(last_proposals.values()),
+        earlier.unread_since if later.unread_since is None else later.unread_since,
     )

@@ -6,10 +6,13 @@ Source: autoscaling/v2 (docs/spec/api.md 1.1 (autoscaling/v2), docs/spec/decisio
 (Tolerance), 9 (Normalisation with behavior)).
 """
 
+from collections.abc import Mapping
+
 from podscaler.api.machinery import quantity
 from podscaler.api.typed import autoscaling
-from podscaler.core.model import emulation, metric_spec
+from podscaler.core.model import emulation, failure_policy, metric_spec
 from podscaler.core.model.emulation import Emulation
+from podscaler.core.model.failure_policy import FailurePolicy
 from podscaler.core.model.metric_spec import Metric
 from podscaler.core.model.model import Fact
 from podscaler.core.model.settings import SECOND_NS
@@ -55,6 +58,7 @@ class Spec(Fact, frozen=True, gc=False):
         reference: its target, as messages name it.
         target_fault: the error of `scaleTargetRef.apiVersion`, empty where there is none.
         scales_on_others: whether a metric is of type Object or External.
+        failure_policy: what happens when metrics cannot be read, beyond upstream.
     """
 
     key: str
@@ -67,8 +71,10 @@ class Spec(Fact, frozen=True, gc=False):
     metrics: tuple[Metric, ...]
     scales_on_others: bool
     behavior: Behavior | None
+    failure_policy: FailurePolicy = failure_policy.NONE
 
 
+NO_ANNOTATIONS: Mapping[str, str] = {}
 DEFAULT_METRIC = autoscaling.MetricSpec(
     type="Resource",
     resource=autoscaling.ResourceMetricSource(
@@ -82,9 +88,20 @@ _NO_RULES = autoscaling.HPAScalingRules()
 
 
 def read(
-    namespace: str, name: str, wire: autoscaling.HorizontalPodAutoscalerSpec, rules: Emulation = emulation.V1_37
+    namespace: str,
+    name: str,
+    wire: autoscaling.HorizontalPodAutoscalerSpec,
+    rules: Emulation = emulation.V1_37,
+    *,
+    annotations: Mapping[str, str] = NO_ANNOTATIONS,
 ) -> Spec:
-    """The parsed spec, with the API's defaults. Raises ValueError for a quantity that cannot be read."""
+    """The parsed spec, with the API's defaults.
+
+    Args:
+        annotations: of the autoscaler; those of a failure policy count where the spec has none.
+
+    Raises ValueError for a quantity that cannot be read.
+    """
     target = wire.scale_target_ref
     metrics = wire.metrics or (DEFAULT_METRIC,)
     return Spec(
@@ -98,12 +115,14 @@ def read(
         metrics=tuple(metric_spec.read(each, namespace, rules) for each in metrics),
         scales_on_others=any(each.type in {"Object", "External"} for each in metrics),
         behavior=_behavior(wire.behavior) if wire.behavior else None,
+        failure_policy=failure_policy.read(wire.on_metric_failure, annotations, metrics),
     )
 
 
 def of(wire: autoscaling.HorizontalPodAutoscaler, rules: Emulation = emulation.V1_37) -> Spec:
     """As `read`, for a whole object."""
-    return read(wire.metadata.namespace, wire.metadata.name, wire.spec, rules)
+    meta = wire.metadata
+    return read(meta.namespace, meta.name, wire.spec, rules, annotations=meta.annotations or NO_ANNOTATIONS)
 
 
 def api_version_fault(text: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from podscaler.api.machinery import numbers
-from podscaler.api.typed.autoscaling import Condition
+from podscaler.api.typed.autoscaling import Condition, MetricValueStatus
 from podscaler.core.model.history import Recommendation, ScaleEvent
 from podscaler.core.model.spec import Behavior
 
@@ -187,12 +187,20 @@ class MetricFailure(Step, frozen=True, gc=False):
     error: str
 
 
+class KeptProposal(Step, frozen=True, gc=False):
+    """The instant of the sync whose proposal still counts, and the value that status reported then."""
+
+    at: int
+    current: MetricValueStatus
+
+
 class MetricStep(Step, frozen=True, gc=False):
-    """One metric: its proposal, or its failure.
+    """One metric: its proposal, or its failure; both where a failure policy keeps its last proposal.
 
     Attributes:
         target: percent or thousandths, as its calculation says; None where none is set.
         subject: the container, or the object (`Kind/name`), that is measured; empty for other types.
+        kept: the origin of a proposal that is kept; None: the proposal, if there is one, is of this sync.
     """
 
     type: str
@@ -202,6 +210,7 @@ class MetricStep(Step, frozen=True, gc=False):
     calculation: PerPod | OfTotal | OfAverage | None = None
     failure: MetricFailure | None = None
     subject: str = ""
+    kept: KeptProposal | None = None
 
 
 class Selection(Step, frozen=True, gc=False):
@@ -220,20 +229,53 @@ class Selection(Step, frozen=True, gc=False):
     failure: MetricFailure | None = None
 
 
+class FailureResponse(StrEnum):
+    """What a failure policy did; the reason of the event, and of ScalingActive."""
+
+    KEPT = "LastMetricValueKept"
+    """The last proposal of a metric that cannot be read counted."""
+    IGNORED = "FailedMetricIgnored"
+    """The target may be scaled down although a metric cannot be read."""
+    FALLBACK = "FallbackReplicasApplied"
+    """No metric could be read for the stated time, and the fallback replicas are the proposal."""
+
+
 class Combination(Step, frozen=True, gc=False):
     """All metrics taken together (docs/spec/decision.md 3.2 (Loop)).
 
     Attributes:
         proposal: the largest, None where there is no conclusion.
-        winner: index of the metric that proposed it.
-        failed: indexes of those that failed.
+        winner: index of the metric that proposed it; None: no metric has a proposal.
+        failed: indexes of those that failed, those whose last proposal counts included.
         error: the sync's error for those, else empty.
+        responses: what a failure policy did; empty where it did nothing.
     """
 
     proposal: int | None
     winner: int | None
     failed: tuple[int, ...] = ()
     error: str = ""
+    responses: tuple[FailureResponse, ...] = ()
+
+
+class FailurePolicyStep(Step, frozen=True, gc=False):
+    """The failure policy of the autoscaler (docs/metric-failures.md).
+
+    Attributes:
+        keep_last_ns: for how long the last proposal of a metric counts; 0: not at all.
+        ignores_failed: whether metrics that cannot be read do not prevent a scale-down.
+        fallback_replicas: None: there are none.
+        fallback_after_ns: how long no metric can be read before they apply.
+        unread_since: the first of the syncs in a row that could read no metric; None: this one could.
+        fault: why the stated policy is invalid and does not count; else empty.
+    """
+
+    keep_last_ns: int = 0
+    ignores_failed: bool = False
+    fallback_replicas: int | None = None
+    fallback_after_ns: int = 0
+    unread_since: int | None = None
+    fault: str = ""
 
 
 class Stabilization(Step, frozen=True, gc=False):
@@ -371,6 +413,7 @@ class Trace(Step, frozen=True, gc=False):
         desired: the resulting count; None where the sync ended before it.
         reason: of the rescale.
         cooldown: None where there are no delays.
+        failure_policy: None where the autoscaler states none, or metrics were not evaluated.
         algorithm: its name where it is not the current one.
         write: None where the scale stays as it is.
         status_failure: the error of the write of the status, else empty.
@@ -403,6 +446,7 @@ class Trace(Step, frozen=True, gc=False):
     status_failure: str = ""
     error: str = ""
     algorithm: str = ""
+    failure_policy: FailurePolicyStep | None = None
 
 
 def read(value: Any) -> Trace:

@@ -9,6 +9,8 @@ Source: docs/spec/api.md 1 (Types).
 from podscaler.api.resource.resources import Object
 
 DEFAULT_UTILIZATION_PCT = 80
+FALLBACK_AFTER = "5m"
+"""How long no metric can be read before the fallback replicas of a failure policy apply."""
 
 
 def fill_v2(hpa: Object) -> None:

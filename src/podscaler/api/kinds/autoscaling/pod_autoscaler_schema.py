@@ -5,8 +5,8 @@ server of a HorizontalPodAutoscaler checks and defaults in code stands here as s
 say it. Only CEL of Kubernetes 1.28 and older is used.
 
 Source: docs/spec/api.md 1 (Types) and 2 (Validation).
-Differs: names of metrics and resources are only checked for being there; a list of metrics has 100 entries at most, one
-of policies 20, so that the rules' cost has a bound.
+Differs: `spec.onMetricFailure` is ours (docs/metric-failures.md). Names of metrics and resources are only checked for
+being there; a list of metrics has 100 entries at most, one of policies 20, so that the rules' cost has a bound.
 """
 
 import copy
@@ -114,6 +114,48 @@ _RULES: Mapping[str, list[Json]] = {
         ),
     ],
 }
+_SPAN: Json = {"type": "string", "maxLength": 32, "pattern": r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"}
+_ON_METRIC_FAILURE: Json = {
+    "type": "object",
+    "description": "What happens when metrics cannot be read; without it, the same as for a HorizontalPodAutoscaler.",
+    "properties": {
+        "keepLastFor": {
+            "description": "For how long a metric that cannot be read counts with its last value, such as 5m; at most "
+            "24h.",
+            **_SPAN,
+            "x-kubernetes-validations": [
+                _rule(
+                    "duration(self) > duration('0s') && duration(self) <= duration('24h')",
+                    "must be longer than 0s, and 24h at most",
+                )
+            ],
+        },
+        "ignoreFailed": {
+            "type": "boolean",
+            "description": "Whether the target may be scaled down by the other metrics while one cannot be read.",
+        },
+        "fallback": {
+            "type": "object",
+            "description": "The replicas of the target while no metric can be read, within minReplicas and maxReplicas "
+            "and as fast as behavior allows.",
+            "required": ["replicas"],
+            "properties": {
+                "replicas": {
+                    "type": "integer",
+                    "format": "int32",
+                    "minimum": 0,
+                    "description": "The number of replicas.",
+                },
+                "after": {
+                    "description": "For how long no metric can be read before they apply, such as 10m; 24h at most.",
+                    **_SPAN,
+                    "default": hpa_defaults.FALLBACK_AFTER,
+                    "x-kubernetes-validations": [_rule("duration(self) <= duration('24h')", "must be 24h at most")],
+                },
+            },
+        },
+    },
+}
 _TARGET_RULES: Mapping[str, Json] = {
     "ResourceMetricSource": _rule(
         _ONE_OF_TWO.format("averageUtilization", "averageValue"),
@@ -137,15 +179,18 @@ _TARGET_RULES: Mapping[str, Json] = {
 
 def root() -> Json:
     """The schema of the whole object; it shares nothing with what the next call returns."""
+    spec = _of_message("HorizontalPodAutoscalerSpec")
+    spec["properties"]["onMetricFailure"] = _ON_METRIC_FAILURE
     properties = {
         "apiVersion": {"type": "string"},
         "kind": {"type": "string"},
         "metadata": {"type": "object"},
-        "spec": _of_message("HorizontalPodAutoscalerSpec"),
+        "spec": spec,
         "status": _of_message("HorizontalPodAutoscalerStatus"),
     }
     text = (
-        "The configuration of an autoscaler, with the spec and the status of an autoscaling/v2 HorizontalPodAutoscaler."
+        "The configuration of an autoscaler, with the spec and the status of an autoscaling/v2 "
+        "HorizontalPodAutoscaler, and what happens when metrics fail."
     )
     return copy.deepcopy({"type": "object", "description": text, "required": ["spec"], "properties": properties})
 

@@ -1,0 +1,162 @@
+"""Applies the failure policy of an autoscaler to the combined result of its metrics.
+
+Called by `podscaler.core.decide` between the metrics and the limits. In this order:
+
+1. A metric that cannot be read counts with its last proposal, if that is not older than the policy says.
+2. Where some metrics have no proposal, the others may scale down without them, if the policy ignores those.
+3. Where no metric has a proposal, the fallback replicas are the proposal, once no metric could be read for long enough.
+
+The proposal then passes stabilization, rates and bounds like any other. What is kept of a metric is its proposal, not
+its samples: 10 pods at half of their target propose 5; with 5 pods left, the same samples would propose 3, then 2, as
+nothing would show that the load is on fewer pods now.
+
+Invariant: without a policy nothing changes, the history included.
+
+Source: docs/metric-failures.md. Differs: Kubernetes has no such policy.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from podscaler.api.machinery import instants
+from podscaler.core import combine, proposals
+from podscaler.core.combine import Combined
+from podscaler.core.decision import AutoscalerEvent, warning
+from podscaler.core.model.failure_policy import FailurePolicy
+from podscaler.core.model.history import History, LastProposal
+from podscaler.core.model.metric_spec import Metric
+from podscaler.core.model.model import Fact
+from podscaler.core.model.spec import Spec
+from podscaler.core.model.trace import Combination, FailurePolicyStep, FailureResponse, KeptProposal
+from podscaler.core.proposals import MetricResult
+
+INVALID = "InvalidMetricFailurePolicy"
+"""The reason of the event about a policy that is invalid, and therefore does not count."""
+
+
+class PolicyResult(Fact, frozen=True, gc=False):
+    """The metrics after the policy.
+
+    Attributes:
+        combined: with the responses of the policy.
+        past: the history, with the last proposals.
+        warnings: the events about the policy.
+        step: for the trace; None where the autoscaler states no policy.
+    """
+
+    combined: Combined
+    past: History
+    warnings: tuple[AutoscalerEvent, ...] = ()
+    step: FailurePolicyStep | None = None
+
+
+def respond(spec: Spec, combined: Combined, past: History, *, current: int, now: int) -> PolicyResult:
+    """The result of the policy of `spec` at the instant `now`.
+
+    Args:
+        combined: of the metrics, as upstream.
+        past: the history before this sync.
+        current: the replicas of the target.
+    """
+    policy = spec.failure_policy
+    if not (policy.keep_last_ns or policy.ignores_failed or policy.fallback):
+        past = _forgotten(past)
+        if not policy.fault:
+            return PolicyResult(combined, past)
+        return PolicyResult(combined, past, (warning(INVALID, policy.fault),), FailurePolicyStep(fault=policy.fault))
+    if combined.results:
+        results = _with_kept(spec, combined.results, past, now)
+        past = _remembered(policy, combined.results, past, now)
+        combined = msgspec.structs.replace(
+            combined, results=results, combination=_combination(policy, results, past, current=current, now=now)
+        )
+    responses = combined.combination.responses
+    warnings = tuple([warning(each.value, message(each, combined)) for each in responses])
+    return PolicyResult(combined, past, warnings, _step(policy, past))
+
+
+def interrupted(past: History) -> History:
+    """The history after a sync of a paused autoscaler: the next one that reads no metric is the first in a row."""
+    return past if past.unread_since is None else msgspec.structs.replace(past, unread_since=None)
+
+
+def message(response: FailureResponse, combined: Combined) -> str:
+    """The message of the event and of ScalingActive; it has instants, not ages, so that it changes seldom."""
+    failure = combined.failures[0].message
+    if response is FailureResponse.KEPT:
+        kept = [
+            f"{each.step.name}, read at {instants.text(each.step.kept.at)}"
+            for each in combined.results
+            if each.step.kept is not None
+        ]
+        return f"the HPA uses the last value of {' and '.join(kept)}: {failure}"
+    if response is FailureResponse.IGNORED:
+        ignored = [each.step.name for each in combined.results if each.step.proposal is None]
+        return f"the HPA ignores {' and '.join(ignored)}: {failure}"
+    return f"the HPA applies the fallback replicas ({combined.combination.proposal}): {failure}"
+
+
+def _forgotten(past: History) -> History:
+    """The history without what only a policy needs."""
+    if not past.last_proposals and past.unread_since is None:
+        return past
+    return msgspec.structs.replace(past, last_proposals=(), unread_since=None)
+
+
+def _with_kept(spec: Spec, results: Sequence[MetricResult], past: History, now: int) -> tuple[MetricResult, ...]:
+    """The results; those without a proposal have the last one, where it still counts."""
+    policy = spec.failure_policy
+    if not policy.keep_last_ns:
+        return tuple(results)
+    known = {each.metric: each for each in past.last_proposals if each.at >= now - policy.keep_last_ns}
+    pairs = zip(results, spec.metrics, policy.identities, strict=True)
+    return tuple([_kept(result, metric, known.get(identity)) for result, metric, identity in pairs])
+
+
+def _kept(result: MetricResult, metric: Metric, last: LastProposal | None) -> MetricResult:
+    if result.step.proposal is not None or last is None:
+        return result
+    step = msgspec.structs.replace(result.step, proposal=last.replicas, kept=KeptProposal(last.at, last.current))
+    return MetricResult(proposals.status_of(metric, last.current), step, last.current)
+
+
+def _remembered(policy: FailurePolicy, results: Sequence[MetricResult], past: History, now: int) -> History:
+    """The history with the proposals of this sync, and with the instant since which no metric can be read."""
+    known = {each.metric: each for each in past.last_proposals if each.at >= now - policy.keep_last_ns}
+    if policy.keep_last_ns:
+        for result, identity in zip(results, policy.identities, strict=True):
+            if result.step.proposal is not None and result.current is not None:
+                known[identity] = LastProposal(identity, result.step.proposal, now, result.current)
+    latest = tuple([known[each] for each in dict.fromkeys(policy.identities) if each in known])
+    is_unread = policy.fallback is not None and all(each.step.proposal is None for each in results)
+    since = (now if past.unread_since is None else past.unread_since) if is_unread else None
+    return msgspec.structs.replace(past, last_proposals=latest, unread_since=since)
+
+
+def _combination(
+    policy: FailurePolicy, results: Sequence[MetricResult], past: History, *, current: int, now: int
+) -> Combination:
+    found = combine.conclude(results, current)
+    responses = [FailureResponse.KEPT] if any(each.step.kept is not None for each in results) else []
+    if found.proposal is None and found.winner is not None and policy.ignores_failed:
+        found = combine.conclude(results, current, ignores_failed=True)
+        responses.append(FailureResponse.IGNORED)
+    fallback, since = policy.fallback, past.unread_since
+    if found.winner is None and fallback is not None and since is not None and now - since >= fallback.after_ns:
+        found = msgspec.structs.replace(found, proposal=fallback.replicas)
+        responses.append(FailureResponse.FALLBACK)
+    if found.proposal is None:
+        return found
+    return msgspec.structs.replace(found, responses=tuple(responses))
+
+
+def _step(policy: FailurePolicy, past: History) -> FailurePolicyStep:
+    fallback = policy.fallback
+    return FailurePolicyStep(
+        keep_last_ns=policy.keep_last_ns,
+        ignores_failed=policy.ignores_failed,
+        fallback_replicas=None if fallback is None else fallback.replicas,
+        fallback_after_ns=0 if fallback is None else fallback.after_ns,
+        unread_since=past.unread_since,
+    )

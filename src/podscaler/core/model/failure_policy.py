@@ -1,0 +1,196 @@
+"""Reads what an autoscaler states about metrics that cannot be read: the failure policy, which upstream does not have.
+
+Called by `podscaler.core.model.spec`; `podscaler.core.failure_responses` applies the policy. A PodAutoscaler states it
+in `spec.onMetricFailure`, an autoscaler of either kind in annotations; the field counts where both are there. An
+autoscaler that states nothing, or something invalid, has the policy that changes nothing.
+
+Source: docs/metric-failures.md. Differs: Kubernetes has no such policy.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from podscaler.api.kinds.autoscaling import hpa_defaults
+from podscaler.api.machinery import duration, numbers
+from podscaler.api.typed.autoscaling import (
+    FallbackReplicasSpec,
+    HorizontalPodAutoscalerSpec,
+    MetricSpec,
+    OnMetricFailureSpec,
+)
+from podscaler.core.model.model import Fact
+
+PREFIX = "podscaler.dev/on-metric-failure-"
+"""The prefix of the annotations."""
+KEEP_LAST_FOR = f"{PREFIX}keep-last-for"
+IGNORE_FAILED = f"{PREFIX}ignore-failed"
+FALLBACK_REPLICAS = f"{PREFIX}fallback-replicas"
+FALLBACK_AFTER = f"{PREFIX}fallback-after"
+ANNOTATIONS = (KEEP_LAST_FOR, IGNORE_FAILED, FALLBACK_REPLICAS, FALLBACK_AFTER)
+
+LONGEST = "24h"
+"""The longest span that can be stated."""
+_LONGEST_NS = duration.parse(LONGEST)
+_BOOLEANS = {"true": True, "false": False}
+_ENCODER = msgspec.json.Encoder(order="sorted")
+
+
+class FallbackReplicas(Fact, frozen=True, gc=False):
+    """The replicas of a target none of whose metrics could be read for `after_ns`."""
+
+    replicas: int
+    after_ns: int
+
+
+class FailurePolicy(Fact, frozen=True, gc=False):
+    """What happens when metrics of one autoscaler cannot be read.
+
+    Attributes:
+        keep_last_ns: for how long the last proposal of such a metric counts; 0: not at all.
+        ignores_failed: whether the other metrics scale down without those that cannot be read.
+        fallback: None: there are no fallback replicas.
+        identities: of the metrics of the spec, in order, for `History.last_proposals`; empty where none are kept.
+        fault: why the stated policy is invalid and does not count; empty: it is valid, or there is none.
+    """
+
+    keep_last_ns: int = 0
+    ignores_failed: bool = False
+    fallback: FallbackReplicas | None = None
+    identities: tuple[str, ...] = ()
+    fault: str = ""
+
+
+NONE = FailurePolicy()
+"""Changes nothing."""
+
+
+class PolicyError(ValueError):
+    """A failure policy is invalid.
+
+    Attributes:
+        subject: the annotation, or the field of `spec.onMetricFailure`.
+    """
+
+    def __init__(self, subject: str, text: str) -> None:
+        super().__init__(f"{subject}: {text}")
+        self.subject = subject
+        self.text = text
+
+
+def read(
+    stated: OnMetricFailureSpec | None, annotations: Mapping[str, str], metrics: Sequence[MetricSpec]
+) -> FailurePolicy:
+    """The policy of an autoscaler with these metrics; an invalid one has no effect but its `fault`."""
+    try:
+        found = stated or parse_annotations(annotations)
+        return NONE if found is None else _policy(found, metrics)
+    except PolicyError as error:
+        return FailurePolicy(fault=str(error))
+
+
+def parse_annotations(annotations: Mapping[str, str]) -> OnMetricFailureSpec | None:
+    """What annotations state, in the form of the field; None where none of them is there. Raises PolicyError."""
+    own = of_policy(annotations)
+    if not own:
+        return None
+    for name in own:
+        if name not in ANNOTATIONS:
+            raise PolicyError(name, f"is none of {', '.join(ANNOTATIONS)}")
+    fallback = None
+    if FALLBACK_REPLICAS in own:
+        fallback = FallbackReplicasSpec(_count(own[FALLBACK_REPLICAS]), own.get(FALLBACK_AFTER))
+    elif FALLBACK_AFTER in own:
+        raise PolicyError(FALLBACK_AFTER, f"has no effect without {FALLBACK_REPLICAS}")
+    stated = OnMetricFailureSpec(own.get(KEEP_LAST_FOR), _boolean(own.get(IGNORE_FAILED)), fallback)
+    _policy(stated, (), names=_ANNOTATION_OF)
+    return stated
+
+
+def check(stated: OnMetricFailureSpec) -> None:
+    """Raise PolicyError where `spec.onMetricFailure` is invalid."""
+    _policy(stated, ())
+
+
+def with_annotations(wire: HorizontalPodAutoscalerSpec, annotations: Mapping[str, str]) -> HorizontalPodAutoscalerSpec:
+    """The spec with the field that annotations state; unchanged where they are invalid, or the field is set."""
+    if wire.on_metric_failure is not None:
+        return wire
+    try:
+        return msgspec.structs.replace(wire, on_metric_failure=parse_annotations(annotations))
+    except PolicyError:
+        return wire
+
+
+def of_policy(annotations: Mapping[str, str]) -> Mapping[str, str]:
+    """Those of the annotations that belong to a failure policy."""
+    return {name: text for name, text in annotations.items() if name.startswith(PREFIX)}
+
+
+def annotations_of(stated: OnMetricFailureSpec) -> dict[str, str]:
+    """The annotations that state the same as the field."""
+    fallback = stated.fallback
+    texts = {
+        KEEP_LAST_FOR: stated.keep_last_for,
+        IGNORE_FAILED: None if stated.ignore_failed is None else str(stated.ignore_failed).lower(),
+        FALLBACK_REPLICAS: None if fallback is None else str(fallback.replicas),
+        FALLBACK_AFTER: None if fallback is None else fallback.after,
+    }
+    return {name: text for name, text in texts.items() if text is not None}
+
+
+_FIELDS = {
+    KEEP_LAST_FOR: "spec.onMetricFailure.keepLastFor",
+    FALLBACK_REPLICAS: "spec.onMetricFailure.fallback.replicas",
+    FALLBACK_AFTER: "spec.onMetricFailure.fallback.after",
+}
+_ANNOTATION_OF = {name: name for name in _FIELDS}
+
+
+def _policy(
+    stated: OnMetricFailureSpec, metrics: Sequence[MetricSpec], *, names: Mapping[str, str] = _FIELDS
+) -> FailurePolicy:
+    """The stated policy; `names` are the subjects of errors, by annotation."""
+    keep_last_ns, fallback = 0, None
+    if stated.keep_last_for is not None:
+        keep_last_ns = _span_ns(names[KEEP_LAST_FOR], stated.keep_last_for)
+        if not keep_last_ns:
+            raise PolicyError(names[KEEP_LAST_FOR], "must be longer than 0s")
+    if stated.fallback is not None:
+        if stated.fallback.replicas < 0:
+            raise PolicyError(names[FALLBACK_REPLICAS], "must be 0 or more")
+        after_ns = _span_ns(names[FALLBACK_AFTER], stated.fallback.after or hpa_defaults.FALLBACK_AFTER)
+        fallback = FallbackReplicas(stated.fallback.replicas, after_ns)
+    identities = tuple([_identity(each) for each in metrics]) if keep_last_ns else ()
+    return FailurePolicy(keep_last_ns, bool(stated.ignore_failed), fallback, identities)
+
+
+def _span_ns(subject: str, text: str) -> int:
+    try:
+        span_ns = duration.parse(text)
+    except ValueError:
+        raise PolicyError(subject, f'"{text}" is not a duration such as 90s or 5m') from None
+    if not 0 <= span_ns <= _LONGEST_NS:
+        raise PolicyError(subject, f'"{text}" is not between 0s and {LONGEST}')
+    return span_ns
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,10}", text) or int(text) > numbers.INT32_MAX:
+        raise PolicyError(FALLBACK_REPLICAS, f'"{text}" is not a number of replicas')
+    return int(text)
+
+
+def _boolean(text: str | None) -> bool | None:
+    if text is None:
+        return None
+    if text not in _BOOLEANS:
+        raise PolicyError(IGNORE_FAILED, f'"{text}" is neither "true" nor "false"')
+    return _BOOLEANS[text]
+
+
+def _identity(metric: MetricSpec) -> str:
+    """The same for equal entries of a spec only, so that the last proposal of an edited metric does not count."""
+    return hashlib.sha256(_ENCODER.encode(metric)).hexdigest()[:16]

@@ -1,0 +1,98 @@
+"""Failure policies that do not count, or whose fallback replicas are outside of the bounds: PSL026, PSL027.
+
+A field of a PodAutoscaler that its API server rejects is reported by PSL000.
+
+Source: docs/metric-failures.md.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from podscaler.api.typed.autoscaling import FallbackReplicasSpec, OnMetricFailureSpec
+from podscaler.core.model import failure_policy
+from podscaler.core.model.failure_policy import FALLBACK_REPLICAS, PolicyError
+from podscaler.lint.model.findings import RuleFinding, Severity, about, rule
+from podscaler.lint.model.items import mapping, text
+from podscaler.lint.model.lint_context import POD_AUTOSCALER, LintContext, LintedAutoscaler
+
+FIELD = "onMetricFailure"
+
+
+@rule(
+    "PSL026",
+    "invalid-failure-policy",
+    Severity.ERROR,
+    "What is stated about metrics that cannot be read is invalid, and nothing of it counts.",
+)
+def invalid_failure_policy(context: LintContext) -> Iterator[RuleFinding]:
+    for autoscaler in context.autoscalers:
+        stated, annotations = _stated_in_spec(autoscaler), _annotations(autoscaler)
+        if stated is not None and annotations:
+            yield about(
+                autoscaler,
+                f"metadata.annotations[{min(annotations)}]",
+                f"spec.{FIELD} is set, so the annotations about metrics that fail do not count",
+                "remove the annotations",
+            )
+        try:
+            if stated is None:
+                failure_policy.parse_annotations(annotations)
+            else:
+                failure_policy.check(stated)
+        except PolicyError as error:
+            yield about(
+                autoscaler,
+                error.subject if stated is not None else f"metadata.annotations[{error.subject}]",
+                f"{error}; the autoscaler behaves as without a failure policy",
+                "correct it; docs/metric-failures.md describes each value",
+            )
+
+
+@rule(
+    "PSL027",
+    "fallback-outside-bounds",
+    Severity.WARNING,
+    "The fallback replicas are below minReplicas or above maxReplicas.",
+)
+def fallback_outside_bounds(context: LintContext) -> Iterator[RuleFinding]:
+    for autoscaler in context.autoscalers:
+        fallback = _fallback(autoscaler)
+        if fallback is None or autoscaler.least <= fallback.replicas <= autoscaler.most:
+            continue
+        is_field = _stated_in_spec(autoscaler) is not None
+        bound = autoscaler.least if fallback.replicas < autoscaler.least else autoscaler.most
+        yield about(
+            autoscaler,
+            f"spec.{FIELD}.fallback.replicas" if is_field else f"metadata.annotations[{FALLBACK_REPLICAS}]",
+            f"the fallback replicas are {fallback.replicas}, and the bounds make {bound} of them",
+            f"set them to {bound}, or change the bound",
+        )
+
+
+def _fallback(autoscaler: LintedAutoscaler) -> FallbackReplicasSpec | None:
+    """What is stated, in the spec or in annotations; None where nothing is, or it is invalid."""
+    stated = _stated_in_spec(autoscaler)
+    try:
+        found = stated or failure_policy.parse_annotations(_annotations(autoscaler))
+    except PolicyError:
+        return None
+    return found.fallback if found is not None else None
+
+
+def _stated_in_spec(autoscaler: LintedAutoscaler) -> OnMetricFailureSpec | None:
+    """The field of a PodAutoscaler; None where it has none, or one that its API server rejects."""
+    item = autoscaler.item
+    is_rejected = any(fault.field.startswith(f"spec.{FIELD}") for fault in item.faults)
+    if (item.group, item.kind) != POD_AUTOSCALER or is_rejected:
+        return None
+    stated = mapping(item.given.get("spec")).get(FIELD)
+    try:
+        return msgspec.convert(stated, OnMetricFailureSpec | None)
+    except msgspec.ValidationError:
+        return None
+
+
+def _annotations(autoscaler: LintedAutoscaler) -> dict[str, str]:
+    written = mapping(mapping(autoscaler.item.given.get("metadata")).get("annotations"))
+    return {name: text(value) for name, value in written.items() if name.startswith(failure_policy.PREFIX)}
