@@ -36,6 +36,7 @@ CHECKED = {
     "aggregator/remote_documents.py:RemoteDocuments._read": "constants of discovery and OpenAPI",
     "network/addresses.py:_claim_file": _OURS,
     "kubelet/launching/capabilities.py:_mount_error": _OURS,
+    "kubelet/server/node_server.py:NodeServer._respond": "content types are constants of the pages",
     "kubelet/processes/cgroups.py:Cgroups.make": "ids of containers are made here (container_run), or constants",
     "kubelet/processes/cgroups.py:Cgroups.remove": "ids of containers are made here (container_run)",
     "kubelet/processes/cgroups.py:find": "/proc/self/cgroup, from the kernel",
