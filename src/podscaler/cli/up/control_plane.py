@@ -18,7 +18,7 @@ from podscaler.api.resource.resources import Resource
 from podscaler.base import supervision
 from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError, UsageError
-from podscaler.cli.options import endpoints, recording
+from podscaler.cli.options import endpoints, heapster, recording
 from podscaler.cli.options.endpoints import Serving
 from podscaler.cli.up.machine import Machine, MachineSettings, NodeAuth
 from podscaler.controller import assembly
@@ -166,10 +166,13 @@ class OwnAutoscaler:
         """Work on a connection of its own until cancelled. Raises UsageError for unusable certificates."""
         client = await connect.open_client(config, self._clock, user_agent=installation.user_agent(installation.UP))
         try:
-            controller = assembly.new_controller(client, self._settings, self._clock, recording=self._recording)
-            request_metrics.count(client, controller.telemetry.registry, self._clock)
-            self._controller, self._telemetry = controller, controller.telemetry
-            await controller.run()
+            async with heapster.open_metrics(client, self._settings, self._clock) as metrics:
+                controller = assembly.new_controller(
+                    client, self._settings, self._clock, metrics=metrics, recording=self._recording
+                )
+                request_metrics.count(client, controller.telemetry.registry, self._clock)
+                self._controller, self._telemetry = controller, controller.telemetry
+                await controller.run()
         finally:
             self._controller = None
             await client.close()
