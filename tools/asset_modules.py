@@ -106,6 +106,7 @@ MODULES = (
         replaceable=True,
     ),
     AssetModule("informers", {"informers": "."}, {}),
+    AssetModule("metrics_server", {"metrics-server": "sigs.k8s.io/metrics-server/cmd/metrics-server"}, {}),
     AssetModule("helm", {"helm": "helm.sh/helm/v3/cmd/helm"}, _helm_stamps()),
 )
 

@@ -45,6 +45,7 @@ from podscaler.kube.client.client import Client
 from podscaler.kube.client.discovery import Discovery
 from podscaler.metrics.api import APIMetricsSource
 from podscaler.metrics.concurrency_limiter import LimitedMetricsSource
+from podscaler.metrics.heapster import HeapsterMetricsSource
 from podscaler.metrics.listed import KnownPods, ListedMetricsSource
 from podscaler.metrics.queries import MetricsSource
 from podscaler.metrics.shared import SharedMetricsSource
@@ -64,7 +65,7 @@ def new_controller(
     Args:
         client: of the API server; the caller closes it.
         settings: the values of the flags.
-        metrics: where metrics come from; None: the metrics APIs of the same API server.
+        metrics: where metrics come from; None: the same API server (`api_metrics`).
         recording: gets every sync, and is closed by the caller; None: no recording.
         rng: for jitter and for the correlation of events; None: a new one.
     """
@@ -72,8 +73,10 @@ def new_controller(
     return _Wiring(cluster, recording or Recording(), metrics).controller()
 
 
-def api_metrics(client: Client, discovery: Discovery, settings: ControllerSettings) -> MetricsSource:
-    """The metrics APIs of an API server."""
+def api_metrics(client: Client, discovery: Discovery, settings: ControllerSettings, clock: Clock) -> MetricsSource:
+    """The metrics APIs of an API server, or Heapster behind its proxy, where the settings name that."""
+    if settings.heapster is not None:
+        return HeapsterMetricsSource(client, settings.heapster, clock)
     return APIMetricsSource(client, discovery, version_period_s=settings.sync_period_s)
 
 
@@ -119,7 +122,7 @@ class _Cluster:
         """Where the facts of syncs come from; `metrics` None: from the metrics APIs."""
         client, settings, clock, away = self.client, self.settings, self.clock, self.slots.away
         discovery = Discovery(client, clock)
-        shared = shared_metrics(metrics or api_metrics(client, discovery, settings), settings, clock, away)
+        shared = shared_metrics(metrics or api_metrics(client, discovery, settings, clock), settings, clock, away)
         pods, pause_s = KnownPods(informers.pods.count, informers.pod_names), settings.sync_period_s
         listed = ListedMetricsSource(shared, pods, clock, tick_s=settings.tick_s, pause_s=pause_s)
         scales = ScaleClient(client, discovery, clock=clock, rng=self.rng, known=targets, away=away)

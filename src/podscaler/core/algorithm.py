@@ -8,12 +8,15 @@ Source: docs/spec/decision.md; the design document of Kubernetes v1.1.
 
 from collections.abc import Callable, Mapping
 
+from podscaler.api.typed.autoscaling import HorizontalPodAutoscaler
 from podscaler.core import algorithm_v1_1
 from podscaler.core.calculation import per_pod, situation, totals
 from podscaler.core.calculation.situation import Proposal, Tolerance
 from podscaler.core.limits import cooldown, normalisation
 from podscaler.core.limits.cooldown import Delays
 from podscaler.core.limits.normalisation import DesiredReplicas, Normalised
+from podscaler.core.model import annotated_metrics
+from podscaler.core.model.annotated_metrics import CompletedAutoscaler
 from podscaler.core.model.metric_spec import (
     ExternalMetric,
     Metric,
@@ -36,6 +39,7 @@ class Algorithm(Fact, frozen=True, gc=False):
         normalise: limits the replicas that the metrics propose.
         delays: of each direction after a rescale, where no flag sets them.
         scales_to_zero: whether a target may be scaled to and from zero.
+        complete: adds the metrics that the algorithm reads from annotations.
     """
 
     propose: Mapping[type[Metric], Callable[..., Proposal]]
@@ -43,6 +47,7 @@ class Algorithm(Fact, frozen=True, gc=False):
     normalise: Callable[[DesiredReplicas], Normalised]
     delays: Delays
     scales_to_zero: bool
+    complete: Callable[[HorizontalPodAutoscaler], CompletedAutoscaler]
 
 
 CURRENT = Algorithm(
@@ -56,6 +61,7 @@ CURRENT = Algorithm(
     normalise=normalisation.by_windows,
     delays=cooldown.NONE,
     scales_to_zero=True,
+    complete=annotated_metrics.as_it_is,
 )
 """That of the current Kubernetes."""
 
@@ -67,6 +73,7 @@ V1_1 = Algorithm(
     normalise=algorithm_v1_1.within_bounds,
     delays=Delays(up_ns=180 * SECOND_NS, down_ns=300 * SECOND_NS),
     scales_to_zero=False,
+    complete=annotated_metrics.complete,
 )
 """That of Kubernetes v1.1."""
 

@@ -6,14 +6,19 @@ Used with `--algorithm=v1.1`, by way of `podscaler.core.algorithm`. After a resc
 scale-up and 5 before a scale-down (`podscaler.core.limits.cooldown`); it has no windows, no policies and no scaling to
 zero.
 
+A metric of pods with a target for their average, as annotations of Kubernetes 1.2 had it, is computed in the same way:
+ceil(sum of the values / target). The highest number of all metrics counts.
+
 Worked example: three pods at 90 %, 60 % and 120 % of their requests on a target of 60 %: the mean is 90 %, the ratio
 1.5, and ceil(270 / 60) = 5.
 
 Differs: the document does not specify pods that start, end or have no sample. Pods that are pending, failed or being
 deleted do not count; with a running pod without a sample the metric fails, as in the releases that implemented the
-document. The mean is exact, not rounded down to a percent.
+document. The mean is exact, not rounded down to a percent. Kubernetes 1.2 multiplied the ratio of custom metrics by the
+replicas; here, as with CPU, pods that do not run do not count.
 
-Source: the design document of the horizontal pod autoscaler, Kubernetes v1.1 ("Autoscaling Algorithm").
+Source: the design document of the horizontal pod autoscaler, Kubernetes v1.1 ("Autoscaling Algorithm"); custom metrics
+in the autoscaler of Kubernetes 1.2.
 """
 
 from collections.abc import Sequence
@@ -27,20 +32,22 @@ from podscaler.core.calculation.situation import MetricError, Proposal, Situatio
 from podscaler.core.limits.normalisation import DesiredReplicas, Normalised
 from podscaler.core.limits.stabilization import READY, Stabilized
 from podscaler.core.model import status_text
-from podscaler.core.model.metric_spec import Metric, ResourceMetric, Utilization
+from podscaler.core.model.metric_spec import Average, Metric, PodsMetric, ResourceMetric, Utilization
 from podscaler.core.model.model import Measurement
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Direction, Limits, Outcome, PerPod, PodSample, Reading, Stabilization
 
 RESOURCE = "cpu"
-UNKNOWN = "the algorithm v1.1 knows no other metric than the utilization of cpu by pods"
+UNKNOWN = "the algorithm v1.1 knows no other metrics than the utilization of cpu by pods and averages of custom metrics"
 LEAST_REPLICAS = 1
 
 
 def propose(metric: Metric, measurement: Measurement, situation: Situation) -> Proposal:
-    """The proposal of a metric. Raises MetricError for other metrics than CPU utilization, and where it fails."""
+    """The proposal of a metric. Raises MetricError where it fails, and for metrics that the algorithm lacks."""
     target = metric.target
+    if isinstance(metric, PodsMetric) and isinstance(target, Average):
+        return _propose_custom(metric, target, measurement, situation)
     if not isinstance(metric, ResourceMetric) or not isinstance(target, Utilization):
         raise MetricError(UNKNOWN)
     if metric.resource != RESOURCE or metric.container:
@@ -48,10 +55,7 @@ def propose(metric: Metric, measurement: Measurement, situation: Situation) -> P
     grouped = per_pod.grouped_samples(metric, measurement, "", situation)
     requests_milli = [pods.request_milli(pod, RESOURCE, "", situation.settings) for pod in situation.pods]
     samples = _samples(grouped, requests_milli, situation)
-    if grouped.missing:
-        running = len(grouped.counted) + len(grouped.missing)
-        text = f"samples of {len(grouped.counted)} of {running} running pods only"
-        raise MetricError(text, PerPod(samples, grouped.unlisted))
+    _check_complete(grouped, samples)
     reading, sum_pct = _reading(grouped, requests_milli, target, situation.tolerance)
     if reading.is_within_tolerance:
         replicas, outcome = situation.replicas, Outcome.WITHIN_TOLERANCE
@@ -62,6 +66,32 @@ def propose(metric: Metric, measurement: Measurement, situation: Situation) -> P
     )
     calculation = PerPod(samples, grouped.unlisted, reading.entries, reading, outcome=outcome)
     return Proposal(replicas, current, calculation)
+
+
+def _propose_custom(metric: PodsMetric, target: Average, measurement: Measurement, situation: Situation) -> Proposal:
+    """The proposal of a custom metric. Raises MetricError."""
+    grouped = per_pod.grouped_samples(metric, measurement, "", situation)
+    samples = _samples(grouped, None, situation)
+    _check_complete(grouped, samples)
+    if not grouped.counted or target.milli <= 0:
+        raise MetricError("no metrics returned matched known pods")
+    sum_milli, entries = sum(grouped.values_milli[index] or 0 for index in grouped.counted), len(grouped.counted)
+    average_milli = numbers.divide_toward_zero(sum_milli, entries)
+    ratio = float(Fraction(sum_milli, entries * target.milli))
+    is_within = situation.tolerance.allows(ratio)
+    reading = Reading(sum_milli, entries, None, average_milli, average_milli, ratio, is_within)
+    replicas = situation.replicas if is_within else min(_ceil(Fraction(sum_milli, target.milli)), numbers.INT32_MAX)
+    outcome = Outcome.WITHIN_TOLERANCE if is_within else Outcome.SCALED
+    calculation = PerPod(samples, grouped.unlisted, entries, reading, outcome=outcome)
+    return Proposal(replicas, MetricValueStatus(average_value=status_text.decimal(average_milli)), calculation)
+
+
+def _check_complete(grouped: Grouped, samples: tuple[PodSample, ...]) -> None:
+    """Raises MetricError where a running pod has no sample."""
+    if grouped.missing:
+        running = len(grouped.counted) + len(grouped.missing)
+        text = f"samples of {len(grouped.counted)} of {running} running pods only"
+        raise MetricError(text, PerPod(samples, grouped.unlisted))
 
 
 def _reading(
@@ -93,8 +123,9 @@ def _ceil(number: Fraction) -> int:
     return -(-number.numerator // number.denominator)
 
 
-def _samples(grouped: Grouped, requests_milli: Sequence[int], situation: Situation) -> tuple[PodSample, ...]:
-    facts = zip(situation.pods, grouped.rules, grouped.values_milli, requests_milli, strict=True)
+def _samples(grouped: Grouped, requests_milli: Sequence[int] | None, situation: Situation) -> tuple[PodSample, ...]:
+    requests = requests_milli if requests_milli is not None else [None] * len(situation.pods)
+    facts = zip(situation.pods, grouped.rules, grouped.values_milli, requests, strict=True)
     return tuple([PodSample(pod.name, rule.group, rule, value, request) for pod, rule, value, request in facts])
 
 

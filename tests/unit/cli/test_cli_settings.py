@@ -12,9 +12,11 @@ from podscaler.cli.options import settings
 from podscaler.controller.options.gates import FeatureGates
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.core.model.emulation import V1_38
+from podscaler.metrics.heapster import HeapsterService
 
 SYNC_PERIOD = "--horizontal-pod-autoscaler-sync-period"
 TOLERANCE = "--horizontal-pod-autoscaler-tolerance"
+REST_CLIENTS = "--horizontal-pod-autoscaler-use-rest-clients"
 WORKERS = "--concurrent-horizontal-pod-autoscaler-syncs"
 
 
@@ -122,10 +124,46 @@ def test_gates_accumulate() -> None:
     assert gates.chosen == {"HPAScaleToZero": False, "HPAGeneration": True, "PodLevelResources": False}
 
 
-def test_heapster_is_gone() -> None:
-    """A flag of older releases that has no meaning any more is unknown."""
-    with pytest.raises(click.NoSuchOption):
-        _parsed("--horizontal-pod-autoscaler-use-rest-clients=true")
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        pytest.param((), None, id="the metrics APIs"),
+        pytest.param((REST_CLIENTS + "=true",), None, id="the default, given"),
+        pytest.param((REST_CLIENTS + "=false",), HeapsterService(), id="Heapster where it usually is"),
+        pytest.param(
+            (
+                REST_CLIENTS + "=false",
+                "--heapster-namespace=monitoring",
+                "--heapster-service=h",
+                "--heapster-scheme=https",
+                "--heapster-port=api",
+                "--heapster-url=http://10.1.2.3:8082/",
+            ),
+            HeapsterService("monitoring", "h", "https", "api", "http://10.1.2.3:8082"),
+            id="Heapster elsewhere",
+        ),
+    ],
+)
+def test_where_metrics_come_from(arguments: tuple[str, ...], expected: HeapsterService | None) -> None:
+    """The flag of releases 1.6 to 1.10 chooses Heapster, the others its place."""
+    assert _parsed(*arguments).heapster == expected
+
+
+@pytest.mark.parametrize(
+    ("argument", "text"),
+    [
+        ("--heapster-url=ftp://h", "must begin with http:// or https:// and a host"),
+        ("--heapster-url=http://me:secret@h", "must have no user, query and fragment"),
+        ("--heapster-url=http://h:99999", "invalid port"),
+        ("--heapster-scheme=gopher", 'must be "http" or "https"'),
+        ("--heapster-service=../x", "a lowercase RFC 1123 label"),
+        ("--heapster-port=a/b", "must be the name or the number of a port"),
+    ],
+)
+def test_wrong_places_of_heapster(argument: str, text: str) -> None:
+    """A place that no request could be sent to is an error at the start."""
+    with pytest.raises(UsageError, match=re.escape(text)):
+        _parsed(argument)
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@
 from typing import Any
 
 import msgspec
+import pytest
 
 from podscaler.controller.informers import observed_objects
 from podscaler.controller.informers.observed_objects import Autoscaler
-from podscaler.core.model import emulation, spec
+from podscaler.core.model import spec
+from podscaler.core.model.settings import Settings
 from podscaler.kube.informers.watch import WatchSource
 
 
@@ -25,7 +27,7 @@ def _raw(*, replicas: int = 0, name: str = "web", maximum: int = 10) -> msgspec.
 
 
 def _source() -> WatchSource[Autoscaler]:
-    return observed_objects.autoscalers(emulation.V1_37)
+    return observed_objects.autoscalers(Settings())
 
 
 def test_a_new_status_has_the_facts_of_the_old() -> None:
@@ -48,3 +50,33 @@ def test_a_deleted_autoscaler_is_forgotten() -> None:
     read = _source().read
     facts = read(_raw()).spec
     assert read(_raw()).spec is not facts
+
+
+TARGETS = "alpha/target.custom-metrics.podautoscaler.kubernetes.io"
+QPS = '{"items": [{"name": "qps", "value": "10"}]}'
+
+
+def _annotated(text: str) -> msgspec.Raw:
+    """An autoscaler without metrics and with this annotation."""
+    document = msgspec.json.decode(_raw())
+    document["metadata"]["annotations"] = {TARGETS: text}
+    del document["spec"]["metrics"]
+    return msgspec.Raw(msgspec.json.encode(document))
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "names"),
+    [("current", ["cpu resource utilization (percentage of request)"]), ("v1.1", ["pods metric qps"])],
+)
+def test_the_annotation_of_custom_metrics(algorithm: str, names: list[str]) -> None:
+    """The algorithm of the first releases reads it; the current one does not."""
+    read = observed_objects.autoscalers(Settings(algorithm=algorithm)).read
+    found = read(_annotated(QPS))
+    assert ([metric.name for metric in found.spec.metrics], found.fault) == (names, "")
+
+
+def test_an_annotation_that_cannot_be_read_is_a_fault() -> None:
+    """The autoscaler then decides nothing, and its conditions have the reason."""
+    read = observed_objects.autoscalers(Settings(algorithm="v1.1")).read
+    text = "items[0].value must be a quantity: quantities must match the regular expression"
+    assert read(_annotated(QPS.replace("10", "ten"))).fault.startswith(f'metadata.annotations["{TARGETS}"] {text}')

@@ -14,7 +14,6 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import UsageError
-from podscaler.controlplane.apiserver import auth_filter
 from podscaler.controlplane.auth import authenticator
 from podscaler.controlplane.credentials import certificates, kubeconfig, secret_files
 from podscaler.controlplane.registry.users import User
@@ -247,4 +246,4 @@ def test_a_secret_that_is_there_is_not_written_again(tmp_path: Path) -> None:
 )
 def test_the_user_of_a_certificate(certificate: Any, user: User | None) -> None:
     """The common name is the user, the organizations are the groups."""
-    assert auth_filter.user_of_certificate(certificate) == user
+    assert authenticator.user_of_certificate(certificate) == user

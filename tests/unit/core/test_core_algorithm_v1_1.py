@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podscaler.api.machinery import instants
+from podscaler.core.algorithm_v1_1 import UNKNOWN
 from podscaler.core.decision import Decision
 from podscaler.core.model.model import Failure
 from podscaler.core.model.settings import Settings
@@ -24,6 +25,7 @@ from podscaler.testing.decisions import (
     messages,
     observed,
     pod,
+    pods_metric,
     resource,
     rules,
     sampled,
@@ -122,6 +124,30 @@ def test_pods_that_start_are_not_special() -> None:
 
 
 @pytest.mark.parametrize(
+    ("values_milli", "replicas"),
+    [
+        pytest.param((15_000, 25_000), 4, id="the sum over the target"),
+        pytest.param((10_999, 11_000), None, id="within tolerance"),
+        pytest.param((11_001, 11_001), 3, id="a little more, rounded up"),
+        pytest.param((4_000, 4_000), 1, id="fewer"),
+        pytest.param((20_000, None), None, id="a pod without a value"),
+    ],
+)
+def test_custom_metrics(values_milli: tuple[int | None, ...], replicas: int | None) -> None:
+    """An average of 10 for each pod is computed as CPU is: with nothing known of a pod, nothing is scaled."""
+    decision = _decided(*values_milli, spec=scaler(pods_metric("10"), most=100))
+    assert decision.replicas == replicas
+
+
+def test_the_highest_of_cpu_and_custom_metrics() -> None:
+    """Every metric proposes, and the highest number counts."""
+    spec = scaler(resource(utilization=60), pods_metric("10"), most=100)
+    listed = [pod(name) for name in NAMES[:2]]
+    observation = observed(sampled(600, 600), sampled(15_000, 25_000), replicas=2, listed=listed)
+    assert decided(spec, observation, settings=V1_1).replicas == 4
+
+
+@pytest.mark.parametrize(
     "metric",
     [
         resource("memory", utilization=60),
@@ -132,11 +158,11 @@ def test_pods_that_start_are_not_special() -> None:
     ids=["memory", "an average", "a container", "external"],
 )
 def test_other_metrics(metric: Any) -> None:
-    """The document knows CPU utilization only; anything else fails, and nothing is scaled."""
+    """The document knows CPU utilization, and 1.2 averages of custom metrics; others fail, and nothing is scaled."""
     answer = values(1000) if metric["type"] == "External" else sampled(900)
     decision = decided(scaler(metric), observed(answer, replicas=1), settings=V1_1)
     assert decision.replicas is None
-    assert decision.error.endswith("the algorithm v1.1 knows no other metric than the utilization of cpu by pods")
+    assert decision.error.endswith(UNKNOWN)
 
 
 def test_a_failing_query() -> None:

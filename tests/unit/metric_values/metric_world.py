@@ -32,7 +32,9 @@ def config_map(name: str, api: str | None, data: Mapping[str, str], **extra: Any
 
 def pod(name: str, *, ready: bool = True, **labels: str) -> PodFact:
     """A running pod."""
-    return PodFact({"name": name, "namespace": "default", "labels": labels}, f"uid-{name}", ("c",), None, None, ready)
+    return PodFact(
+        {"name": name, "namespace": "default", "labels": labels}, f"uid-{name}", ("c",), None, None, ready, ""
+    )
 
 
 @dataclass

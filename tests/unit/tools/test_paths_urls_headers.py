@@ -36,6 +36,7 @@ CHECKED = {
     "aggregator/remote_documents.py:RemoteDocuments._read": "constants of discovery and OpenAPI",
     "network/addresses.py:_claim_file": _OURS,
     "kubelet/launching/capabilities.py:_mount_error": _OURS,
+    "kubelet/server/node_server.py:NodeServer._respond": "content types are constants of the pages",
     "kubelet/processes/cgroups.py:Cgroups.make": "ids of containers are made here (container_run), or constants",
     "kubelet/processes/cgroups.py:Cgroups.remove": "ids of containers are made here (container_run)",
     "kubelet/processes/cgroups.py:find": "/proc/self/cgroup, from the kernel",
@@ -103,6 +104,9 @@ CHECKED_CLIENTS = {
     "metrics/api.py:APIMetricsSource._object_metric": "object_name and subresource; the resource is of discovery",
     "metrics/api.py:APIMetricsSource._pods_metric": "subresource; the namespace is an object's",
     "metrics/api.py:APIMetricsSource._resource_metrics": "the namespace of an object",
+    "metrics/heapster.py:HeapsterMetricsSource._get": "flags that are checked as names and a URL; paths of the callers",
+    "metrics/heapster.py:HeapsterMetricsSource._results": "object_name and subresource",
+    "metrics/heapster.py:collapsed_milli": "a division of numbers",
 }
 """The same for what asks API servers and metrics APIs, below podscaler; `urls.path` escapes, but keeps slashes."""
 

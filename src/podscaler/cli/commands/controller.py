@@ -17,7 +17,7 @@ import click
 
 from podscaler.base.clock import SystemClock
 from podscaler.base.errors import PodscalerError
-from podscaler.cli.options import election, endpoints, log_output, recording, tracing
+from podscaler.cli.options import election, endpoints, heapster, log_output, recording, tracing
 from podscaler.cli.options import settings as flags
 from podscaler.cli.options.cluster_connection import ConnectionOptions, connection_options, parse_connection
 from podscaler.cli.options.election import Elected, NoElection, Working
@@ -133,7 +133,8 @@ async def run(
     async with AsyncExitStack() as stack:
         stack.push_async_callback(client.close)
         kept = await stack.enter_async_context(recording.open_recording(file, clock))
-        controller = assembly.new_controller(client, settings, clock, recording=kept)
+        metrics = await stack.enter_async_context(heapster.open_metrics(client, settings, clock))
+        controller = assembly.new_controller(client, settings, clock, metrics=metrics, recording=kept)
         request_metrics.count(client, controller.telemetry.registry, clock)
         if (traces := await stack.enter_async_context(tracing.open_traces(otlp_endpoint))) is not None:
             traces.attach(client, controller)

@@ -19,7 +19,7 @@ from podscaler.controller.informers import autoscaler_informer, handover, observ
 from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.controller.informers.other_controllers import StatusWrite
 from podscaler.controller.options.autoscaler_kinds import HPA, KINDS, POD_AUTOSCALER, AutoscalerKind
-from podscaler.core.model.emulation import Emulation
+from podscaler.core.model.settings import Settings
 from podscaler.explain import wording
 from podscaler.kube.client.client import Client, is_not_served
 from podscaler.kube.informers.cache import Key
@@ -111,14 +111,14 @@ class _Wanted(NamedTuple):
     is_needed: bool
 
 
-async def read(client: Client, namespace: str, wanted: AutoscalerKind | None, rules: Emulation) -> Autoscalers:
+async def read(client: Client, namespace: str, wanted: AutoscalerKind | None, settings: Settings) -> Autoscalers:
     """The autoscalers of a namespace. Raises StatusError, and UsageError where the kind that is meant is not served.
 
     Args:
         client: of the cluster.
         namespace: empty for all.
         wanted: the kind that is meant; None: either, if HorizontalPodAutoscalers can be listed at all.
-        rules: the Kubernetes version by which quantities are read.
+        settings: how quantities are read, and the algorithm.
     """
     writes: dict[str, StatusWrite] = {}
 
@@ -129,7 +129,7 @@ async def read(client: Client, namespace: str, wanted: AutoscalerKind | None, ru
 
     found: dict[AutoscalerKind, Sequence[Autoscaler]] = {}
     for kind in (HPA, POD_AUTOSCALER):
-        source = replace(observed_objects.autoscalers(rules, kind, note=note), path=kind.path(namespace))
+        source = replace(observed_objects.autoscalers(settings, kind, note=note), path=kind.path(namespace))
         try:
             found[kind] = await all_pages.read(client, source)
         except StatusError as error:

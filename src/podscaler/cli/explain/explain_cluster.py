@@ -139,8 +139,8 @@ async def answer(config: Config, request: ExplainRequest, controller: AssumedCon
     """
     async with _connected(config, clock) as client:
         namespace = request.namespace or config.namespace
-        rules = controller.settings.decision.emulation
-        there = await explain_autoscalers.read(client, namespace, request.kind, rules)
+        decision = controller.settings.decision
+        there = await explain_autoscalers.read(client, namespace, request.kind, decision)
         autoscaler = there.meant_by(request, namespace)
         effective = await SettingsFinder(client, controller).find(there.writes.get(autoscaler.metadata.uid))
         cluster = Cluster.of(client, controller, clock)
@@ -156,8 +156,8 @@ async def all_sentences(
     not be listed. A failure about one autoscaler is its sentence.
     """
     async with _connected(config, clock) as client:
-        rules = controller.settings.decision.emulation
-        everywhere = await explain_autoscalers.read(client, request.namespace or "", request.kind, rules)
+        decision = controller.settings.decision
+        everywhere = await explain_autoscalers.read(client, request.namespace or "", request.kind, decision)
         finder, gate = SettingsFinder(client, controller), asyncio.Semaphore(SCALES_AT_ONCE)
         cluster = Cluster.of(client, controller, clock)
 
@@ -264,7 +264,7 @@ class Cluster:
         """That of a client."""
         discovery, settings = Discovery(client, clock), controller.settings
         scales = ScaleClient(client, discovery, clock=clock, rng=random.Random())
-        metrics = assembly.shared_metrics(assembly.api_metrics(client, discovery, settings), settings, clock)
+        metrics = assembly.shared_metrics(assembly.api_metrics(client, discovery, settings, clock), settings, clock)
         return cls(client, controller, clock, scales, metrics)
 
 

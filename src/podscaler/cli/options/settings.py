@@ -8,18 +8,22 @@ Source: docs/spec/controller.md 7 (Flags); the flags of kube-controller-manager 
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
-from podscaler.api.machinery import duration
+from podscaler.api.machinery import duration, names
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import UsageError
 from podscaler.cli.options.flags import DURATION, FLOAT64, INT32, NAMESPACE, Flag, Option, flag_group
 from podscaler.controller.options import autoscaler_kinds, gates
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.core.model import settings as core_settings
+from podscaler.kube.client import urls
+from podscaler.metrics.heapster import HeapsterService
 
 PREFIX = "horizontal-pod-autoscaler-"
+REST_CLIENTS = f"{PREFIX}use-rest-clients"
 SYNC_PERIOD = f"{PREFIX}sync-period"
 SYNC_PERIODS_NS = {"current": 15 * NANOSECONDS, "v1.1": 30 * NANOSECONDS}
 """The sync period of each algorithm, where the flag is not given."""
@@ -35,11 +39,61 @@ def parse_history(text: str) -> str:
     return text
 
 
+def parse_service(text: str) -> str:
+    """The name of a Service. Raises ValueError."""
+    if faults := names.dns_label_faults(text):
+        raise ValueError(faults[0])
+    return text
+
+
+def parse_scheme(text: str) -> str:
+    """`http` or `https`. Raises ValueError."""
+    if text not in ("http", "https"):
+        raise ValueError('must be "http" or "https"')
+    return text
+
+
+def parse_port_name(text: str) -> str:
+    """The name or the number of a port. Raises ValueError."""
+    if not names.dns_label_faults(text) or text.isdigit():
+        return text
+    raise ValueError("must be the name or the number of a port")
+
+
+def parse_url(text: str) -> str:
+    """An HTTP URL without credentials, query and fragment, and without a slash at its end. Raises ValueError."""
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("must begin with http:// or https:// and a host")
+    if parts.username is not None or parts.query or parts.fragment:
+        raise ValueError("must have no user, query and fragment")
+    if fault := urls.address_fault(text):
+        raise ValueError(fault)
+    return text.rstrip("/")
+
+
 TEXT = Flag("text", str)
+SERVICE = Flag("name", parse_service)
+SCHEME = Flag("scheme", parse_scheme)
+PORT_NAME = Flag("port", parse_port_name)
+URL = Flag("url", parse_url)
 VERSION = Flag("version", lambda text: core_settings.parse_version(text).version)
 KINDS = Flag("kinds", autoscaler_kinds.parse)
 ALGORITHM = Flag("name", core_settings.parse_algorithm)
 HISTORY = Flag("place", parse_history)
+
+
+HEAPSTER_OPTIONS = (
+    Option(
+        REST_CLIENTS, click.BOOL, "true", "read metrics from the metrics APIs; false: from Heapster (docs/heapster.md)"
+    ),
+    Option("heapster-namespace", NAMESPACE, "kube-system", "of Heapster's Service"),
+    Option("heapster-service", SERVICE, "heapster", "the name of Heapster's Service"),
+    Option("heapster-scheme", SCHEME, "http", 'of Heapster\'s Service: "http" or "https"'),
+    Option("heapster-port", PORT_NAME, None, "name or number of a port of Heapster's Service [default: its first]"),
+    Option("heapster-url", URL, None, "Heapster's own address, in place of its Service"),
+)
+"""Where metrics are read. Releases 1.6 to 1.10 had the first; the others were constants there."""
 
 
 OPTIONS = (
@@ -89,7 +143,12 @@ OPTIONS = (
         "which autoscalers are managed: hpa, podautoscaler (podscaler.dev/v1alpha1), or both with a comma",
     ),
     Option("emulate", VERSION, "1.37", "the Kubernetes version whose arithmetic applies: 1.37 or 1.38"),
-    Option("algorithm", ALGORITHM, "current", '"v1.1" decides as Kubernetes v1.1 did: CPU only, cooldowns, no windows'),
+    Option(
+        "algorithm",
+        ALGORITHM,
+        "current",
+        '"v1.1" decides as Kubernetes v1.1 did: CPU and annotated metrics, cooldowns, no windows',
+    ),
     Option(
         f"{PREFIX}upscale-delay", DURATION, None, "how long after a rescale nothing is scaled up [default: 0; v1.1 3m]"
     ),
@@ -99,6 +158,7 @@ OPTIONS = (
         None,
         "how long after a rescale nothing is scaled down [default: 0; v1.1 5m]",
     ),
+    *HEAPSTER_OPTIONS,
 )
 """All flags of the controller, in the order of the help."""
 
@@ -106,7 +166,8 @@ OPTIONS = (
 DECISION_OPTIONS = tuple(
     each
     for each in OPTIONS
-    if each.name not in (CONCURRENT, SYNC_PERIOD, "history", "status-period", "react-to-changes")
+    if each not in HEAPSTER_OPTIONS
+    and each.name not in (CONCURRENT, SYNC_PERIOD, "history", "status-period", "react-to-changes")
 )
 """The flags that change decisions, not their times."""
 
@@ -152,4 +213,15 @@ def parse_settings(options: Mapping[str, Any]) -> ControllerSettings:
         status_period_ns=value["status-period"],
         reacts=bool(value["react-to-changes"]),
         kinds=value["autoscaler-kinds"],
+        heapster=None if value[REST_CLIENTS] else _heapster(value),
+    )
+
+
+def _heapster(value: Mapping[str, Any]) -> HeapsterService:
+    return HeapsterService(
+        namespace=value["heapster-namespace"],
+        name=value["heapster-service"],
+        scheme=value["heapster-scheme"],
+        port=value["heapster-port"] or "",
+        url=value["heapster-url"] or "",
     )

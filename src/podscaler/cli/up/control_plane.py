@@ -18,9 +18,9 @@ from podscaler.api.resource.resources import Resource
 from podscaler.base import supervision
 from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError, UsageError
-from podscaler.cli.options import endpoints, recording
+from podscaler.cli.options import endpoints, heapster, recording
 from podscaler.cli.options.endpoints import Serving
-from podscaler.cli.up.machine import Machine
+from podscaler.cli.up.machine import Machine, MachineSettings, NodeAuth
 from podscaler.controller import assembly
 from podscaler.controller.controller import Controller
 from podscaler.controller.options import installation
@@ -35,9 +35,10 @@ from podscaler.controlplane.admission import account_admission, limit_ranges, po
 from podscaler.controlplane.aggregator.layer import Aggregation
 from podscaler.controlplane.apiserver.app import ApiServer
 from podscaler.controlplane.apiserver.http.resource_request import NO_PARTS, ServerParts
-from podscaler.controlplane.auth import audit_log, authenticator, token_file
+from podscaler.controlplane.auth import audit_log, authenticator, policy_index, token_file
 from podscaler.controlplane.auth.account_tokens import AccountTokens
 from podscaler.controlplane.auth.audit_log import AuditLog
+from podscaler.controlplane.auth.authorizer import Authorizer
 from podscaler.controlplane.controller_manager import ClusterFacts, Controllers
 from podscaler.controlplane.controllers.cluster import bootstrap
 from podscaler.controlplane.controllers.cluster.namespace_defaults import make_system_namespaces
@@ -45,11 +46,11 @@ from podscaler.controlplane.credentials import certificates, front_proxy, kubeco
 from podscaler.controlplane.credentials.certificates import Certificates, ClientPair
 from podscaler.controlplane.credentials.front_proxy import FrontProxy
 from podscaler.controlplane.credentials.signing_key import SigningKey
-from podscaler.controlplane.kubelet.node_agent import NodeAgent
 from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
+from podscaler.controlplane.kubelet.server.node_access import NodeAccess
+from podscaler.controlplane.metrics.heapster import service as heapster_service
 from podscaler.controlplane.network import addresses, kubernetes_service
 from podscaler.controlplane.network.cluster_ips import ClusterIPs
-from podscaler.controlplane.network.cluster_names import ClusterNames
 from podscaler.controlplane.registry.known_kinds import KnownKinds
 from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.registry.registry import CONTROLLERS, Registry
@@ -84,6 +85,7 @@ class UpSettings:
         token_file: further users and their tokens, if any.
         anonymous_health: whether /healthz, /livez and /readyz need no credentials.
         audit_log: the file of the audit log, `-` for standard output; None for none.
+        serve_heapster: whether the node serves Heapster's API.
         is_new_cluster: whether an empty cluster may take the place of one whose database is lost.
     """
 
@@ -101,6 +103,7 @@ class UpSettings:
     token_file: Path | None = None
     anonymous_health: bool = False
     audit_log: Path | None = None
+    serve_heapster: bool = False
     is_new_cluster: bool = False
 
     @property
@@ -166,10 +169,13 @@ class OwnAutoscaler:
         """Work on a connection of its own until cancelled. Raises UsageError for unusable certificates."""
         client = await connect.open_client(config, self._clock, user_agent=installation.user_agent(installation.UP))
         try:
-            controller = assembly.new_controller(client, self._settings, self._clock, recording=self._recording)
-            request_metrics.count(client, controller.telemetry.registry, self._clock)
-            self._controller, self._telemetry = controller, controller.telemetry
-            await controller.run()
+            async with heapster.open_metrics(client, self._settings, self._clock) as metrics:
+                controller = assembly.new_controller(
+                    client, self._settings, self._clock, metrics=metrics, recording=self._recording
+                )
+                request_metrics.count(client, controller.telemetry.registry, self._clock)
+                self._controller, self._telemetry = controller, controller.telemetry
+                await controller.run()
         finally:
             self._controller = None
             await client.close()
@@ -231,18 +237,17 @@ class ControlPlane:
         access = await asyncio.to_thread(_read_access, self._settings, self._clock.now_ns(), address)
 
         accounts = AccountTokens(access.key, objects.find, self._clock)
-        limit_ranges.admit_pods(objects)
-        pod_classes.admit_pods(objects)
-        if not self._settings.api_only:
-            account_admission.admit_pods(objects, Random())
+        _admit_pods(objects, has_accounts=not self._settings.api_only)
         kubelet = registry.acting_as("kubelet")
-        machine = None if self._settings.api_only else self._make_machine(kubelet, block, accounts, kinds)
+        authenticated, authorizer = self._make_auth(objects, access, accounts)
+        node_auth = NodeAuth(accounts, NodeAccess(authenticated, authorizer))
+        machine = None if self._settings.api_only else self._make_machine(kubelet, block, kinds, node_auth)
         found = machine.neighbours if machine is not None else NO_PARTS
         audit = await self._open_audit()
         aggregation = Aggregation(objects, self._clock, access.front_proxy.identity)
         self._exit.push_async_callback(aggregation.close)
-        neighbours = replace(found, audit_log=audit, aggregation=aggregation)
-        server = self._make_server(objects, access, accounts, neighbours)
+        neighbours = replace(found, accounts=accounts, authorizer=authorizer, audit_log=audit, aggregation=aggregation)
+        server = self._make_server(objects, access, authenticated, neighbours)
         server.custom_kinds.listen(kinds.notify)
         port = await self._listen(server, access.last_port)
         self._exit.push_async_callback(server.stop)
@@ -269,8 +274,16 @@ class ControlPlane:
             self._begin(name, part)
         self._begin("controllers", controllers.run)
         self._begin("aggregation", aggregation.run)
+        heapster_url = await self._serve_heapster(machine, registry)
         if self._settings.autoscaler is not None:
-            self._begin("autoscaler", await self._autoscaler(self._settings.autoscaler, kept))
+            self._begin("autoscaler", await self._autoscaler(self._settings.autoscaler, kept, heapster_url))
+
+    async def _serve_heapster(self, machine: Machine | None, registry: Registry) -> str:
+        """The URL of Heapster's API; empty where it is not served."""
+        if machine is not None and self._settings.serve_heapster:
+            return await machine.start_heapster()
+        await heapster_service.remove(registry)
+        return ""
 
     async def _open_audit(self) -> AuditLog | None:
         """The audit log, None without one; it is written until the server has stopped."""
@@ -295,28 +308,44 @@ class ControlPlane:
         except UsageError:  # another process has the port of the last run: any free one
             return await server.start(HOST, 0)
 
+    def _make_auth(
+        self, objects: Objects, access: _Access, accounts: AccountTokens
+    ) -> tuple[authenticator.Authenticator, Authorizer]:
+        stored = [each.key for each in self._resources if each.stored]
+        authenticated = authenticator.Authenticator({**access.users, access.token: ADMIN}, accounts)
+        return authenticated, Authorizer(policy_index.watch_policy(objects, stored))
+
     def _make_machine(
-        self, registry: Registry, block: addresses.AddressBlock, accounts: AccountTokens, kinds: KnownKinds
+        self,
+        registry: Registry,
+        block: addresses.AddressBlock,
+        kinds: KnownKinds,
+        auth: NodeAuth,
     ) -> Machine:
-        names = ClusterNames(registry, block)
-        settings = KubeletSettings(self._settings.data_dir / "node", nameserver=names.address)
-        node = NodeAgent(registry, settings, self._clock, addresses=block, issue_token=accounts.issue_for_pod)
-        resolution_s = self._settings.metric_resolution_s
-        return Machine(node, registry, kinds, self._clock, names=names, metric_resolution_s=resolution_s)
+        settings = MachineSettings(
+            KubeletSettings(self._settings.data_dir / "node"),
+            certificates=self._settings.data_dir / "certificates",
+            metric_resolution_s=self._settings.metric_resolution_s,
+        )
+        return Machine(settings, registry, kinds, self._clock, block=block, auth=auth)
 
     def _make_server(
-        self, objects: Objects, access: _Access, accounts: AccountTokens, neighbours: ServerParts
+        self, objects: Objects, access: _Access, authenticated: authenticator.Authenticator, neighbours: ServerParts
     ) -> ApiServer:
         return ApiServer(
             objects,
             self._resources,
-            authenticator=authenticator.Authenticator({**access.users, access.token: ADMIN}, accounts),
+            authenticator=authenticated,
             tls=access.certificates.server_context(),
             clock=self._clock,
-            parts=replace(neighbours, accounts=accounts, anonymous_health=self._settings.anonymous_health),
+            parts=replace(neighbours, anonymous_health=self._settings.anonymous_health),
         )
 
-    async def _autoscaler(self, settings: ControllerSettings, kept: Recording) -> Callable[[], Awaitable[None]]:
+    async def _autoscaler(
+        self, settings: ControllerSettings, kept: Recording, heapster_url: str
+    ) -> Callable[[], Awaitable[None]]:
+        if settings.heapster is not None and not settings.heapster.url:
+            settings = replace(settings, heapster=replace(settings.heapster, url=heapster_url))
         own = OwnAutoscaler(settings, self._clock, kept)
         shown = endpoints.serve(self._settings.autoscaler_serving, Endpoints(own, own.unready), self._clock)
         await self._exit.enter_async_context(shown)
@@ -334,6 +363,14 @@ class ControlPlane:
         for part in self._parts:
             part.cancel()
         await asyncio.gather(*self._parts, return_exceptions=True)
+
+
+def _admit_pods(objects: Objects, *, has_accounts: bool) -> None:
+    """Add the admission of pods; `has_accounts`: pods get service accounts."""
+    limit_ranges.admit_pods(objects)
+    pod_classes.admit_pods(objects)
+    if has_accounts:
+        account_admission.admit_pods(objects, Random())
 
 
 def _read_access(settings: UpSettings, now_ns: int, address: str) -> _Access:

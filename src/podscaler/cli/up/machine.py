@@ -1,49 +1,99 @@
-"""The node of `up`: the agent that runs pods, the sampler of their usage, custom metrics, and the name server.
+"""The node of `up`: the agent that runs pods, its endpoints, the sampler of usage, custom metrics, and the name server.
 
 Made by `control_plane`, except with `--api-only`.
 """
 
+import ssl
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from podscaler.api.resource.resources import Resource
 from podscaler.base.clock import Clock
 from podscaler.controlplane.apiserver.http.resource_request import ServerParts
-from podscaler.controlplane.kubelet.node_agent import NodeAgent
+from podscaler.controlplane.auth.account_tokens import AccountTokens
+from podscaler.controlplane.credentials import certificates
+from podscaler.controlplane.kubelet.node_agent import NodeAgent, NodeServices
+from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
+from podscaler.controlplane.kubelet.server import resource_metrics, stats_summary
+from podscaler.controlplane.kubelet.server.node_access import NodeAccess
+from podscaler.controlplane.kubelet.server.node_server import NodePage, NodeServer
 from podscaler.controlplane.metrics.custom.apis import MetricValues
 from podscaler.controlplane.metrics.custom.kinds import DescribableKinds
 from podscaler.controlplane.metrics.custom.lookup import ScrapedMetrics
+from podscaler.controlplane.metrics.heapster import service as heapster_service
+from podscaler.controlplane.metrics.heapster.endpoint import HeapsterEndpoint
+from podscaler.controlplane.metrics.heapster.model import HeapsterModel
 from podscaler.controlplane.metrics.resource.sampler import Sampler
+from podscaler.controlplane.metrics.resource.totals import UsageSnapshot
 from podscaler.controlplane.metrics.scraped.association import PodAssociation
 from podscaler.controlplane.metrics.scraped.scrape_client import ScrapeClient
 from podscaler.controlplane.metrics.scraped.scraper import Scraper
+from podscaler.controlplane.network.addresses import AddressBlock
 from podscaler.controlplane.network.cluster_names import ClusterNames
 from podscaler.controlplane.registry.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class MachineSettings:
+    """The settings of the node.
+
+    Attributes:
+        kubelet: those of the agent; the address of the name server is filled in.
+        certificates: the folder with the authority, for the certificate of the node's endpoints.
+        metric_resolution_s: seconds between readings of CPU and memory, and between scrapes.
+    """
+
+    kubelet: KubeletSettings
+    certificates: Path
+    metric_resolution_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAuth:
+    """Issues the tokens of pods, and decides about requests to the node's endpoints."""
+
+    accounts: AccountTokens
+    endpoints: NodeAccess
 
 
 class Machine:
     """See the module.
 
     Args:
-        node: runs the pods.
+        settings: of the node.
         registry: the objects.
         resources: the kinds that are served.
         clock: for all parts.
-        names: the name server of Services and pods.
-        metric_resolution_s: seconds between readings of CPU and memory, and between scrapes.
+        block: the addresses; the caller closes it after `stop`.
+        auth: tokens and permissions.
     """
 
     def __init__(
         self,
-        node: NodeAgent,
+        settings: MachineSettings,
         registry: Registry,
         resources: Iterable[Resource],
         clock: Clock,
         *,
-        names: ClusterNames,
-        metric_resolution_s: float,
+        block: AddressBlock,
+        auth: NodeAuth,
     ) -> None:
-        self._node = node
-        self._names = names
+        self._clock = clock
+        self._registry = registry
+        self._heapster: HeapsterEndpoint | None = None
+        self._certificates = settings.certificates
+        self._address = block.node_address
+        self._names = ClusterNames(registry, block)
+        self._endpoints = NodeServer(self._address, self._pages(), auth.endpoints, tls=self._tls)
+        self._node = NodeAgent(
+            registry,
+            replace(settings.kubelet, nameserver=self._names.address),
+            clock,
+            addresses=block,
+            services=NodeServices(auth.accounts.issue_for_pod, self._endpoints.start),
+        )
+        metric_resolution_s = settings.metric_resolution_s
         self._sampler = Sampler(
             registry,
             self._node.running_containers,
@@ -55,7 +105,7 @@ class Machine:
         self._scraper = Scraper(
             registry,
             DescribableKinds(resources),
-            node.connections.locate,
+            self._node.connections.locate,
             self._scrape_client.get,
             clock=clock,
             interval_s=metric_resolution_s,
@@ -87,8 +137,36 @@ class Machine:
             "scraper": self._scraper.run,
         }
 
+    async def start_heapster(self) -> str:
+        """Serve Heapster's API on the node's address; returns its URL. Raises OSError, StatusError."""
+        self._heapster = HeapsterEndpoint(
+            HeapsterModel(self._sampler.pod_metrics, self._sampler.node_metrics, self._metrics)
+        )
+        port = await self._heapster.start(self._address)
+        await heapster_service.ensure(self._registry, self._address, port)
+        return f"http://{self._address}:{port}"
+
+    def _pages(self) -> dict[str, NodePage]:
+        """The endpoints of the node by path."""
+
+        def snapshot() -> UsageSnapshot | None:
+            return self._sampler.snapshot()
+
+        return {
+            resource_metrics.PATH: resource_metrics.resource_metrics_page(snapshot),
+            stats_summary.PATH: stats_summary.stats_summary_page(snapshot),
+        }
+
+    def _tls(self, node_name: str) -> ssl.SSLContext:
+        """The TLS settings of the endpoints. Blocks. Raises UsageError."""
+        now_ns = self._clock.now_ns()
+        return certificates.node_context(self._certificates, node_name, self._address, now_ns=now_ns)
+
     async def stop(self) -> None:
         """End every process that was started; after the parts have ended."""
+        await self._endpoints.stop()
+        if self._heapster is not None:
+            await self._heapster.stop()
         await self._node.stop()
         await self._scrape_client.close()
         self._names.close()

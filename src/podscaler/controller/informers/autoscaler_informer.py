@@ -58,7 +58,7 @@ class AutoscalerInformer:
         for kind in (HPA, POD_AUTOSCALER):
             if kind in self._own or (kind is HPA and POD_AUTOSCALER in self._own):
                 note = others.note if others is not None and kind is HPA else None
-                source = observed_objects.autoscalers(settings.decision.emulation, kind, note=note)
+                source = observed_objects.autoscalers(settings.decision, kind, note=note)
                 self._caches[kind] = Cache()
                 self._watches[kind] = Reflector(client, source, cache=self._caches[kind], clock=clock, rng=rng)
         if HPA in self._caches and HPA not in self._own:

@@ -18,8 +18,10 @@ from podscaler.api.typed.pods import Pod, PodMeta
 from podscaler.controller.informers import custom_autoscaler
 from podscaler.controller.informers.shared_parts import SharedParts
 from podscaler.controller.options.autoscaler_kinds import HPA, AutoscalerKind
+from podscaler.core import algorithm
 from podscaler.core.model import failure_policy, intake, model, spec
 from podscaler.core.model.emulation import Emulation
+from podscaler.core.model.settings import Settings
 from podscaler.kube.informers.cache import Key
 from podscaler.kube.informers.watch import WatchSource
 
@@ -59,10 +61,14 @@ class CachedPod:
 
 
 def autoscalers(
-    rules: Emulation, kind: AutoscalerKind = HPA, *, note: Callable[[msgspec.Raw], None] | None = None
+    settings: Settings, kind: AutoscalerKind = HPA, *, note: Callable[[msgspec.Raw], None] | None = None
 ) -> WatchSource[Autoscaler]:
-    """The source of all autoscalers of a kind; `note` is called with each object in JSON."""
-    return WatchSource(kind.path(), kind.resource, _autoscaler(rules, kind, note))
+    """The source of all autoscalers of a kind; `note` is called with each object in JSON.
+
+    Args:
+        settings: how quantities are read, and the algorithm, whose metrics from annotations are added.
+    """
+    return WatchSource(kind.path(), kind.resource, _autoscaler(settings, kind, note))
 
 
 def pods(rules: Emulation, *, with_text: bool = False) -> WatchSource[CachedPod]:
@@ -71,15 +77,17 @@ def pods(rules: Emulation, *, with_text: bool = False) -> WatchSource[CachedPod]
 
 
 def _autoscaler(
-    rules: Emulation, kind: AutoscalerKind, note: Callable[[msgspec.Raw], None] | None
+    settings: Settings, kind: AutoscalerKind, note: Callable[[msgspec.Raw], None] | None
 ) -> Callable[[msgspec.Raw], Autoscaler]:
     decode = _AUTOSCALER.decode if kind is HPA else custom_autoscaler.decode
+    rules, complete = settings.emulation, algorithm.of(settings).complete
     alive: WeakValueDictionary[Key, Autoscaler] = WeakValueDictionary()
 
     def read(raw: msgspec.Raw) -> Autoscaler:
         if note is not None:
             note(raw)
-        wire = decode(raw)
+        completed = complete(decode(raw))
+        wire = completed.wire
         key = kind.key(wire.metadata.namespace, wire.metadata.name)
         before = alive.get(key)
         if before is not None and _states_same(before.wire, wire):
@@ -88,7 +96,7 @@ def _autoscaler(
             facts = spec.of(wire, rules)
         else:
             facts = msgspec.structs.replace(spec.of(wire, rules), key="/".join(key))
-        fault = "" if kind is HPA else custom_autoscaler.fault(raw)
+        fault = completed.fault or ("" if kind is HPA else custom_autoscaler.fault(raw))
         autoscaler = Autoscaler(wire.metadata, wire, facts, kind, fault)
         alive[key] = autoscaler
         return autoscaler

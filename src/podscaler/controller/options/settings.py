@@ -15,6 +15,7 @@ from podscaler.controller.options.autoscaler_kinds import AutoscalerKind
 from podscaler.controller.options.gates import FeatureGates
 from podscaler.core.model import emulation
 from podscaler.core.model import settings as core_settings
+from podscaler.metrics.heapster import HeapsterService
 
 TURNS_PER_WORKER = 20
 """A sync mostly waits for the response to a write; five at once would be too few with a slow API server."""
@@ -44,6 +45,8 @@ class ControllerSettings:
             most; 0: at every change, as upstream.
         reacts: `--react-to-changes`, whether a change of usage brings a sync before its turn.
         kinds: `--autoscaler-kinds`, which kinds of autoscalers are managed.
+        heapster: where metrics are read with `--horizontal-pod-autoscaler-use-rest-clients=false`; None: from the
+            metrics APIs.
         dry_run: `--dry-run`, whether nothing at all is written.
         compares: `--compare`, whether decisions are compared with what another controller wrote; only with `dry_run`.
         other_controller: `--other-controller`, one of `podscaler.controller.coexistence.standby.POLICIES`.
@@ -66,6 +69,7 @@ class ControllerSettings:
     status_period_ns: int = 0
     reacts: bool = False
     kinds: tuple[AutoscalerKind, ...] = (autoscaler_kinds.HPA,)
+    heapster: HeapsterService | None = None
     dry_run: bool = False
     compares: bool = False
     other_controller: str = "ignore"
@@ -116,7 +120,23 @@ class ControllerSettings:
         """The flags that no Kubernetes release has, where they are set."""
         period = {"status-period": duration.text(self.status_period_ns)} if self.status_period_ns else {}
         kinds = {} if self.kinds == (autoscaler_kinds.HPA,) else {"autoscaler-kinds": self._kinds_text}
-        return period | ({"react-to-changes": True} if self.reacts else {}) | kinds
+        return period | ({"react-to-changes": True} if self.reacts else {}) | kinds | self._heapster_flags
+
+    @property
+    def _heapster_flags(self) -> dict[str, Any]:
+        """The flags of metrics from Heapster, where they are set."""
+        if self.heapster is None:
+            return {}
+        given, usual = self.heapster, HeapsterService()
+        flags = {
+            "heapster-namespace": (given.namespace, usual.namespace),
+            "heapster-service": (given.name, usual.name),
+            "heapster-scheme": (given.scheme, usual.scheme),
+            "heapster-port": (given.port, usual.port),
+            "heapster-url": (given.url, usual.url),
+        }
+        changed = {name: value for name, (value, default) in flags.items() if value != default}
+        return {"horizontal-pod-autoscaler-use-rest-clients": False} | changed
 
     @property
     def _kinds_text(self) -> str:

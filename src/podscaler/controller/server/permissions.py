@@ -19,6 +19,7 @@ from podscaler.controller.history import history_maps
 from podscaler.controller.options import autoscaler_kinds
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.kube.client.client import Client
+from podscaler.metrics.heapster import HeapsterService
 
 log = logging.getLogger(__name__)
 
@@ -122,9 +123,22 @@ def of_leases(namespace: str, name: str, *, is_sharded: bool) -> tuple[Permissio
     )
 
 
+METRICS_APIS = frozenset({"metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"})
+
+
+def of_heapster(service: HeapsterService) -> tuple[Permission, ...]:
+    """The permission to read metrics through the API server's proxy of Heapster's Service."""
+    if service.url:
+        return ()
+    purpose = "no metric is known"
+    return (Permission("get", "", "services", "proxy", purpose, namespace=service.namespace, name=service.proxy_name),)
+
+
 def needed(settings: ControllerSettings) -> tuple[Permission, ...]:
     """What a controller with these settings needs."""
     wanted = list(NEEDED)
+    if settings.heapster is not None:
+        wanted = [each for each in wanted if each.group not in METRICS_APIS] + [*of_heapster(settings.heapster)]
     if settings.history_namespace:
         wanted += of_histories(settings.history_namespace)
     if autoscaler_kinds.POD_AUTOSCALER in settings.kinds:

@@ -76,7 +76,8 @@ class ApiServer:
     ) -> None:
         records = tuple(resources)
         routes = Routes(records)
-        authorizer = Authorizer(policy_index.watch_policy(objects, [each.key for each in records if each.stored]))
+        stored = [each.key for each in records if each.stored]
+        authorizer = parts.authorizer or Authorizer(policy_index.watch_policy(objects, stored))
         escalation.guard(objects, authorizer)
         self._discovery = DiscoveryDocuments(routes, REVIEWS, parts.metrics, parts.aggregation)
         self._sessions = OpenSessions(clock)

@@ -8,15 +8,14 @@ Source: X.509 client certificates (Kubernetes documentation, Authenticating); th
 
 import base64
 import binascii
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import web
 
 from podscaler.controlplane.apiserver.http import http_errors, websockets
 from podscaler.controlplane.auth import impersonation
-from podscaler.controlplane.auth.authenticator import Authenticator
+from podscaler.controlplane.auth.authenticator import Authenticator, user_of_certificate
 from podscaler.controlplane.auth.authorizer import Attributes, Authorizer
 from podscaler.controlplane.registry import acting
 from podscaler.controlplane.registry.users import ANONYMOUS, User
@@ -74,20 +73,6 @@ class AuthFilter:
             self.authorizer.authorize(user, replace(attributes, verb="create"))  # a WebSocket's GET needs it as a POST
         acting.begin(user)
         return decision.reason
-
-
-def user_of_certificate(certificate: Mapping[str, Any] | None) -> User | None:
-    """The user of a verified certificate: its common name, with its organizations as groups.
-
-    Args:
-        certificate: as `ssl.SSLSocket.getpeercert` returns it; without one, or without a common name, there is no user.
-    """
-    names: dict[str, list[str]] = {}
-    for part in (certificate or {}).get("subject", ()):
-        for key, value in part:
-            names.setdefault(key, []).append(value)
-    common = names.get("commonName")
-    return User(common[0], tuple(names.get("organizationName", ()))) if common else None
 
 
 def _websocket_authorization(request: web.BaseRequest) -> str:

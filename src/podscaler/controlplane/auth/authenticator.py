@@ -1,6 +1,7 @@
-"""Authenticates bearer tokens: static ones (of `up` and of the token file) and those of service accounts.
+"""Authenticates client certificates and bearer tokens: static ones (of `up` and of the token file), those of accounts.
 
-The wiring of `up` calls `ensure_token`, in a thread; `apiserver.auth_filter` calls `Authenticator` for every request.
+The wiring of `up` calls `ensure_token`, in a thread; `apiserver.auth_filter` and
+`kubelet.server.node_access` call `Authenticator` and `user_of_certificate` for every request.
 """
 
 import hmac
@@ -8,6 +9,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from podscaler.base.errors import UsageError
 from podscaler.controlplane.auth.account_tokens import (
@@ -76,6 +78,20 @@ class Authenticator:
             return AuthenticatedUser(user, common) if common else INVALID_TOKEN
         found = self._accounts.user_of_token(token, audiences) if self._accounts is not None else None
         return found or INVALID_TOKEN
+
+
+def user_of_certificate(certificate: Mapping[str, Any] | None) -> User | None:
+    """The user of a verified certificate: its common name, with its organizations as groups.
+
+    Args:
+        certificate: as `ssl.SSLSocket.getpeercert` returns it; without one, or without a common name, there is no user.
+    """
+    names: dict[str, list[str]] = {}
+    for part in (certificate or {}).get("subject", ()):
+        for key, value in part:
+            names.setdefault(key, []).append(value)
+    common = names.get("commonName")
+    return User(common[0], tuple(names.get("organizationName", ()))) if common else None
 
 
 def _digest(token: str) -> bytes:

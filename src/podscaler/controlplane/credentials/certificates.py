@@ -36,6 +36,9 @@ DNS_NAMES = (
     "kubernetes.default.svc.cluster.local",
 )
 ADDRESSES = ("127.0.0.1", "::1")
+NODE_PREFIX = "system:node:"
+NODES = "system:nodes"
+"""The user name of a node is the prefix with the node's name, its group is this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +108,31 @@ def ensure(folder: Path, *, now_ns: int, addresses: Sequence[str] = ()) -> Certi
     path = folder / "server.pem"
     found = _load(path)
     if found is None or not _is_usable(found, authority, names, now):
-        secret_files.write(path, _new_server(authority, names, now).pem())
+        secret_files.write(path, _new_server(_name("kube-apiserver"), authority, names, now).pem())
     return Certificates(_pem(authority.certificate), path)
+
+
+def node_context(folder: Path, node_name: str, address: str, *, now_ns: int) -> ssl.SSLContext:
+    """The TLS settings of the node's endpoints; their certificate is kept in `folder`/node.pem. Blocks.
+
+    Args:
+        folder: as for `ensure`.
+        node_name: the Node's name, one of the certificate's DNS names.
+        address: the node's IP address.
+        now_ns: the wall clock.
+
+    Raises:
+        UsageError: a file cannot be read or written, or holds no key and certificate.
+    """
+    now = _instant(now_ns)
+    authority = _ensure_authority(folder / "ca.pem", now)
+    names = x509.SubjectAlternativeName([x509.DNSName(node_name), x509.IPAddress(ip_address(address))])
+    path = folder / "node.pem"
+    found = _load(path)
+    if found is None or not _is_usable(found, authority, names, now):
+        subject = _user(f"{NODE_PREFIX}{node_name}", [NODES])
+        secret_files.write(path, _new_server(subject, authority, names, now).pem())
+    return Certificates(_pem(authority.certificate), path).server_context()
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +239,10 @@ def _new_authority(now: datetime) -> _Pair:
     return _Pair(key, builder.sign(key, hashes.SHA256()))
 
 
-def _new_server(authority: _Pair, names: x509.SubjectAlternativeName, now: datetime) -> _Pair:
+def _new_server(subject: x509.Name, authority: _Pair, names: x509.SubjectAlternativeName, now: datetime) -> _Pair:
+    """A new pair for a server of these names, signed by the authority."""
     key = ec.generate_private_key(ec.SECP256R1())
-    builder = _builder(_name("kube-apiserver"), authority.certificate.subject, key, now=now, life=SERVER_LIFE)
+    builder = _builder(subject, authority.certificate.subject, key, now=now, life=SERVER_LIFE)
     builder = _restricted(builder, ExtendedKeyUsageOID.SERVER_AUTH)
     builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
     builder = builder.add_extension(names, critical=False)

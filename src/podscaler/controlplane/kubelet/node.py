@@ -34,6 +34,7 @@ class MachineInfo:
         capacity, info: status.capacity and status.nodeInfo.
         limitations: condition type -> why this machine does not provide it, empty where it does.
         processes: how many processes the machine can have.
+        endpoint_port: the port of the node's endpoints; 0: there are none.
     """
 
     name: str
@@ -43,6 +44,7 @@ class MachineInfo:
     info: Mapping[str, Any]
     limitations: Mapping[str, str]
     processes: ProcessLimits = field(default_factory=ProcessLimits)
+    endpoint_port: int = 0
 
 
 class NodeObject:
@@ -129,6 +131,7 @@ class NodeObject:
                     {"type": "InternalIP", "address": self._machine.address},
                     {"type": "Hostname", "address": self._machine.name},
                 ],
+                "daemonEndpoints": {"kubeletEndpoint": {"Port": self._machine.endpoint_port}},
                 "nodeInfo": dict(self._machine.info),
                 "conditions": [_with_times(entry, former.get(entry["type"]), now) for entry in self._conditions()],
             }

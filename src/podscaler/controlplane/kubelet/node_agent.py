@@ -7,7 +7,7 @@ node gets a worker. A worker that fails is started again; a failure of one pod d
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -68,13 +68,29 @@ class RunningContainer:
     commands: frozenset[int] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class NodeServices:
+    """What other parts of the control plane do for the node; each is optional.
+
+    Attributes:
+        issue_token: issues tokens of service accounts; None where the API server has none.
+        start_endpoints: starts the endpoints of the node with this name, and returns their port; None: there are none.
+    """
+
+    issue_token: IssueToken | None = None
+    start_endpoints: Callable[[str], Awaitable[int]] | None = None
+
+
+NO_SERVICES: Final = NodeServices()
+
+
 class NodeAgent:
     """See the module.
 
     Args:
         addresses: the address block of this `up`; the caller closes it after `stop`.
         resolve_image: the command of an image name, None for an unknown image.
-        issue_token: issues tokens of service accounts, None where the API server has none.
+        services: what other parts of the control plane do for the node.
 
     Attributes:
         connections, logs: what the API server uses for exec, attach, port-forward and logs.
@@ -88,14 +104,15 @@ class NodeAgent:
         *,
         addresses: AddressBlock,
         resolve_image: Callable[[str], ImageCommand | None] = images.resolve,
-        issue_token: IssueToken | None = None,
+        services: NodeServices = NO_SERVICES,
     ) -> None:
         self._registry = registry
         self._settings = settings
         self._clock = clock
         self._addresses = addresses
         self._resolve_image = resolve_image
-        self._issue_token = issue_token
+        self._issue_token = services.issue_token
+        self._start_endpoints = services.start_endpoints
         self._threads = ThreadPool()
         self._paths = NodePaths(settings.data_dir)
         self._live_logs = ContainerLogManager(self._threads, clock, max_bytes=settings.log_max_bytes)
@@ -185,6 +202,7 @@ class NodeAgent:
             _log.warning(ROOT_WARNING)
         if limitation := _low_port_limitation(found.capabilities):
             _log.warning("ports below %d: %s", found.capabilities.first_port, limitation)
+        port = await self._start_endpoints(found.node_name) if self._start_endpoints is not None else 0
         machine = MachineInfo(
             name=found.node_name,
             address=self._addresses.node_address,
@@ -198,6 +216,7 @@ class NodeAgent:
                 "PodAddresses": _address_limitation(self._addresses),
                 "LowPorts": _low_port_limitation(found.capabilities),
             },
+            endpoint_port=port,
             processes=found.capabilities.processes,
         )
         node_object = NodeObject(self._registry, self._clock, self._settings, machine)

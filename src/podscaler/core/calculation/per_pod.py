@@ -49,20 +49,20 @@ def propose_resource(metric: ResourceMetric, measurement: Measurement, situation
 
 
 def grouped_samples(
-    metric: ResourceMetric, measurement: Measurement, readiness_of: str, situation: Situation
+    metric: ResourceMetric | PodsMetric, measurement: Measurement, readiness_of: str, situation: Situation
 ) -> Grouped:
-    """The pods of the target, grouped by their samples of a resource. Raises MetricError.
+    """The pods of the target, grouped by their samples of a metric. Raises MetricError.
 
     Args:
         readiness_of: the resource whose readiness rules apply (only `cpu` has some).
     """
-    return _grouped(_samples(measurement, metric.fetch, "resource metrics API"), readiness_of, situation)
+    api = "custom metrics API" if isinstance(metric, PodsMetric) else "resource metrics API"
+    return _grouped(_samples(measurement, metric.fetch, api), readiness_of, situation)
 
 
 def propose_pods(metric: PodsMetric, measurement: Measurement, situation: Situation) -> Proposal:
     """The proposal of a Pods metric. Raises MetricError."""
-    samples = _samples(measurement, metric.fetch, "custom metrics API")
-    grouped = _grouped(samples, "", situation)
+    grouped = grouped_samples(metric, measurement, "", situation)
     gauge = _AverageGauge(_average_target(metric), situation.tolerance)
     replicas, calculation, first = _calculate(gauge, grouped, situation)
     return Proposal(replicas, MetricValueStatus(average_value=status_text.decimal(first.average_milli)), calculation)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from podscaler.api.kinds.autoscaling import (
+    alpha_custom_metrics,
     hpa,
     hpa_annotations,
     hpa_extensions_v1beta1,
@@ -27,6 +28,7 @@ from podscaler.api.kinds.autoscaling import (
     hpa_v2beta1,
     hpa_v2beta2,
 )
+from podscaler.api.kinds.autoscaling.alpha_custom_metrics import Expanded
 from podscaler.api.resource import semantics
 from podscaler.api.resource.resources import Object, Version
 from podscaler.api.schema import canonical
@@ -52,6 +54,8 @@ _READ_ANNOTATIONS = {
 }
 """Which of the reserved annotations each version reads; it drops the others."""
 
+_WITH_ALPHA_METRICS = frozenset({"autoscaling/v1", hpa_extensions_v1beta1.API_VERSION})
+"""The versions of the releases that had custom metrics in annotations, which become metrics."""
 _STATUS_ANNOTATIONS = frozenset({hpa_annotations.CURRENT_METRICS, hpa_annotations.CONDITIONS})
 _METRIC_LISTS = (("spec", "metrics"), ("status", "currentMetrics"))
 
@@ -87,13 +91,16 @@ def convert(obj: Object, to: str) -> Converted:
         DecodeError: an annotation that must be readable is not (v2beta2's tolerances).
     """
     source = obj["apiVersion"]
+    given = alpha_custom_metrics.expand(obj) if source in _WITH_ALPHA_METRICS else Expanded(obj, {})
+    obj = given.obj
     stored = _stored(obj, source)
     target = VERSIONS[to].from_storage(semantics.copied(stored))
     returned = _stored(target, to)
     if not _has_status(obj):
         for each in (stored, target, returned):
             each.pop("status", None)
-    losses = [*_unread(obj), *_losses_between(stored, returned, to)]
+    unread = [Loss(f'metadata.annotations["{key}"]', f"{text}; it stays") for key, text in given.errors.items()]
+    losses = [*unread, *_unread(obj), *_losses_between(stored, returned, to)]
     return Converted(target, tuple(losses))
 
 

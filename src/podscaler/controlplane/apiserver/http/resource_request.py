@@ -50,6 +50,7 @@ class ServerParts:
         anonymous_health: whether /healthz, /livez and /readyz are served without credentials.
         audit_log: receives an audit event for each stage of each request.
         aggregation: the aggregation layer: groups and versions that other API servers serve.
+        authorizer: decides about requests; None: a new one, by the stored policy.
         documents: make the JSON documents of `/podscaler/NAME`, by name.
     """
 
@@ -62,6 +63,7 @@ class ServerParts:
     anonymous_health: bool = False
     audit_log: AuditLog | None = None
     aggregation: Aggregation | None = None
+    authorizer: Authorizer | None = None
     documents: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
 
 

@@ -33,6 +33,7 @@ class PodFact:
         simulated: the parts of the pod that simulated usage reads; None for a pod with processes.
         controller: resource, name and uid of its controller; None without one.
         ready: whether it is ready and not terminating.
+        start_time: status.startTime (RFC 3339), else the time of its creation.
     """
 
     metadata: Mapping[str, Any]
@@ -41,6 +42,7 @@ class PodFact:
     simulated: Mapping[str, Any] | None
     controller: tuple[str, str, str] | None
     ready: bool
+    start_time: str
 
 
 def pod_fact(pod: Mapping[str, Any]) -> PodFact | None:
@@ -58,6 +60,7 @@ def pod_fact(pod: Mapping[str, Any]) -> PodFact | None:
         simulated=_trimmed(pod) if simulated.is_simulated(pod) else None,
         controller=_controller(metadata),
         ready="deletionTimestamp" not in metadata and _is_ready(conditions),
+        start_time=pod["status"].get("startTime") or metadata.get("creationTimestamp", ""),
     )
 
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import psutil
 
+from podscaler.base.clock import NANOSECONDS
+
 
 @dataclass(frozen=True, slots=True)
 class TreeReading:
@@ -47,6 +49,11 @@ def machine_usage() -> TreeReading:
     guest = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)  # counted in user and nice already
     memory = psutil.virtual_memory()
     return TreeReading(sum(times) - idle - guest, memory.total - memory.available)
+
+
+def machine_started_ns() -> int:
+    """When the machine booted, nanoseconds since the epoch."""
+    return round(psutil.boot_time()) * NANOSECONDS
 
 
 def _parents() -> Mapping[int, int]:

@@ -1,5 +1,7 @@
 """Samples the usage of containers every `--metric-resolution` and provides it as PodMetrics and NodeMetrics.
 
+The node's endpoints report the same readings as counters (`Sampler.snapshot`).
+
 Process trees are read in a thread. A pod has metrics once all its running containers have a rate, with the time of the
 last reading and the window between the last two: values are not repeated, interpolated or smoothed.
 
@@ -18,8 +20,20 @@ from podscaler.api.machinery import duration
 from podscaler.base.clock import NANOSECONDS, Clock, rfc3339
 from podscaler.controlplane.metrics.resource import simulated
 from podscaler.controlplane.metrics.resource.pods import Key, PodFact, RunningPods
-from podscaler.controlplane.metrics.resource.processes import TreeReading, machine_usage, read_trees
+from podscaler.controlplane.metrics.resource.processes import (
+    TreeReading,
+    machine_started_ns,
+    machine_usage,
+    read_trees,
+)
 from podscaler.controlplane.metrics.resource.rates import ContainerStart, Rate, SampleTime, UsageRates
+from podscaler.controlplane.metrics.resource.totals import (
+    ContainerKey,
+    PodTotal,
+    UsageSnapshot,
+    UsageTotal,
+    UsageTotals,
+)
 from podscaler.controlplane.registry.registry import Object, Registry
 
 log = logging.getLogger(__name__)
@@ -152,6 +166,20 @@ class Sampler:
         self._node_rates: UsageRates[str] = UsageRates()
         self._node_since: ContainerStart | None = None
         self._reported: set[tuple[str, str]] = set()
+        self._totals = UsageTotals()
+        self._latest_rates: Mapping[ContainerKey, Rate] = {}
+        self._node_total: UsageTotal | None = None
+
+    def snapshot(self) -> UsageSnapshot | None:
+        """The usage of the node and its running pods as of the latest round; None before the first."""
+        if self._sampled is None or self._node_total is None:
+            return None
+        totals, pods = self._totals.totals(self._latest_rates), []
+        for (namespace, name), fact in sorted(self._facts.running().items()):
+            found = {each: totals[fact.uid, each] for each in fact.containers if (fact.uid, each) in totals}
+            if found:
+                pods.append(PodTotal(namespace, name, fact.uid, fact.start_time, found))
+        return UsageSnapshot(self._node_name(), self._sampled.stamp_ns, self._node_total, tuple(pods))
 
     def running_pods(self, namespace: str) -> Mapping[str, PodFact]:
         """The running pods of a namespace by name."""
@@ -178,7 +206,10 @@ class Sampler:
         readings = self._commands.added(found, commands)
         at = self._sample_time()
         facts = self._facts.running()
-        rates = self._rates.observe(containers, readings, at) | self._simulated_rates(facts, at.stamp_ns)
+        simulated_rates = self._simulated_rates(facts, at.stamp_ns)
+        rates = self._rates.observe(containers, readings, at) | simulated_rates
+        self._totals.observe(containers, readings, simulated_rates, at)
+        self._latest_rates = rates
         await asyncio.sleep(0)  # with thousands of pods, the rest runs in a later loop iteration
         self.pod_metrics.replace(_pod_metrics(facts, rates))
         self._publish_node(machine, at)
@@ -239,10 +270,18 @@ class Sampler:
             self._node_base_s = machine.cpu_s
         reading = TreeReading(machine.cpu_s - self._node_base_s, machine.memory_bytes)
         rates = self._node_rates.observe({"node": self._node_since}, {0: reading}, at)
+        self._node_total = self._machine_total(machine, rates.get("node"))
         name = self._node_name()
         if "node" in rates and name:
             metadata = {"name": name, "labels": {"kubernetes.io/hostname": name}}
             self.node_metrics.replace([_metrics_object(metadata, rates["node"], {"usage": _usage(rates["node"])})])
+
+    def _machine_total(self, machine: TreeReading, rate: Rate | None) -> UsageTotal:
+        """The usage of the machine since it booted; its CPU time does not decrease."""
+        before_ns = self._node_total.cpu_ns if self._node_total is not None else 0
+        cpu_ns = max(round(machine.cpu_s * NANOSECONDS), before_ns)
+        nanocores = None if rate is None else rate.cpu_nanocores
+        return UsageTotal(machine_started_ns(), cpu_ns, nanocores, machine.memory_bytes)
 
 
 def _pod_metrics(facts: Mapping[Key, PodFact], rates: Mapping[tuple[str, str], Rate]) -> Iterable[Object]:

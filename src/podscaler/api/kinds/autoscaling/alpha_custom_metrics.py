@@ -1,0 +1,92 @@
+"""Reads the annotations in which Kubernetes 1.2 to 1.5 kept custom metrics of an autoscaler.
+
+    alpha/target.custom-metrics.podautoscaler.kubernetes.io: '{"items": [{"name": "qps", "value": "10"}]}'
+    alpha/status.custom-metrics.podautoscaler.kubernetes.io: '{"items": [{"name": "qps", "value": "12"}]}'
+
+A target is the average over the pods of the metric `name`: in v2, a Pods metric with `averageValue`. `podscaler
+convert` replaces the annotations by such metrics (`expand`); the algorithm of Kubernetes 1.1 reads the targets in
+addition to the spec (`podscaler.core.model.annotated_metrics`). The API server keeps the annotations as they are, as
+upstream's does since 1.6.
+
+Source: the CustomMetricTargetList and CustomMetricCurrentStatusList of Kubernetes 1.2 (extensions/v1beta1).
+"""
+
+from typing import Any, NamedTuple
+
+from podscaler.api.kinds.autoscaling import hpa_annotations
+from podscaler.api.machinery import names
+from podscaler.api.machinery.quantity import Quantity
+from podscaler.api.resource.resources import Object
+from podscaler.api.text import json_text
+
+TARGETS = "alpha/target.custom-metrics.podautoscaler.kubernetes.io"
+STATUSES = "alpha/status.custom-metrics.podautoscaler.kubernetes.io"
+
+
+class AnnotatedMetric(NamedTuple):
+    """A metric and its target or value, a quantity in its canonical form."""
+
+    name: str
+    value: str
+
+
+def parse_list(text: str) -> tuple[AnnotatedMetric, ...]:
+    """The metrics in one of the annotations. Raises ValueError that names the field."""
+    try:
+        value = json_text.parse(text.encode())
+    except ValueError as error:
+        raise ValueError(f"is no JSON: {error}") from error
+    items = value.get("items") if isinstance(value, dict) else None
+    if not isinstance(items, list):
+        raise ValueError('must be an object with a list "items"')
+    return tuple(_parse_item(item, f"items[{index}]") for index, item in enumerate(items))
+
+
+def _parse_item(item: Any, path: str) -> AnnotatedMetric:
+    if not isinstance(item, dict):
+        raise ValueError(f"{path} must be an object")
+    name, value = item.get("name"), item.get("value")
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"{path}.name must be the name of a metric")
+    if faults := names.path_segment_faults(name):
+        raise ValueError(f"{path}.name {faults[0]}")
+    if isinstance(value, bool) or not isinstance(value, str | int | json_text.Number):
+        raise ValueError(f"{path}.value must be a quantity")
+    try:
+        quantity = Quantity.parse(value.text if isinstance(value, json_text.Number) else str(value))
+    except ValueError as error:
+        raise ValueError(f"{path}.value must be a quantity: {error}") from error
+    return AnnotatedMetric(name, str(quantity))
+
+
+class Expanded(NamedTuple):
+    """An object without the annotations, and what was wrong with them by annotation."""
+
+    obj: Object
+    errors: dict[str, str]
+
+
+def expand(obj: Object) -> Expanded:
+    """An object of autoscaling/v1 or extensions/v1beta1 with v1's own annotations of metrics in place of these.
+
+    An annotation that cannot be read stays. The argument is not changed.
+    """
+    errors: dict[str, str] = {}
+    for key, into, value_field in (
+        (TARGETS, hpa_annotations.METRICS, "targetAverageValue"),
+        (STATUSES, hpa_annotations.CURRENT_METRICS, "currentAverageValue"),
+    ):
+        annotations = hpa_annotations.of(obj)
+        if key not in annotations:
+            continue
+        try:
+            found = parse_list(annotations[key])
+        except ValueError as error:
+            errors[key] = str(error)
+            continue
+        pods = [{"type": "Pods", "pods": {"metricName": each.name, value_field: each.value}} for each in found]
+        rest = {name: text for name, text in annotations.items() if name not in (key, into)}
+        if metrics := [*(hpa_annotations.noted(obj, into) or []), *pods]:
+            rest[into] = hpa_annotations.text(metrics)
+        obj = {**obj, "metadata": {**obj["metadata"], "annotations": rest}}
+    return Expanded(obj, errors)

@@ -1,0 +1,40 @@
+"""Opens the source of metrics for `--heapster-url`: Heapster at an address of its own.
+
+`podscaler controller` and the autoscaler of `podscaler up` wrap their controller in `open_metrics`. The flags are in
+`settings`.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from podscaler.base.clock import Clock
+from podscaler.controller.options import installation
+from podscaler.controller.options.settings import ControllerSettings
+from podscaler.kube.client import connect
+from podscaler.kube.client.client import Client
+from podscaler.kube.transport.config import Config
+from podscaler.metrics.heapster import HeapsterMetricsSource
+from podscaler.metrics.queries import MetricsSource
+
+
+@asynccontextmanager
+async def open_metrics(
+    client: Client, settings: ControllerSettings, clock: Clock
+) -> AsyncIterator[MetricsSource | None]:
+    """The source of metrics where the settings have a URL of Heapster; None: the controller makes its own.
+
+    Credentials of the API server are not sent there.
+
+    Args:
+        client: of the API server, which lists pods; the caller closes it.
+    """
+    service = settings.heapster
+    if service is None or not service.url:
+        yield None
+        return
+    user_agent = installation.user_agent(settings.field_manager)
+    direct = await connect.open_client(Config(service.url, origin="--heapster-url"), clock, user_agent=user_agent)
+    try:
+        yield HeapsterMetricsSource(client, service, clock, direct=direct)
+    finally:
+        await direct.close()

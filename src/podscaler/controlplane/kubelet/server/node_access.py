@@ -1,0 +1,78 @@
+"""Authenticates requests to the node's endpoints, and authorizes them as requests to subresources of the Node.
+
+`node_server` calls `NodeAccess.rejection` for each request. Rules:
+
+1. The user is that of a client certificate of the cluster's authority, else that of a bearer token (static, or of a
+   service account), else system:anonymous.
+2. Below /stats the subresource is nodes/stats, below /metrics nodes/metrics, for every other path nodes/proxy. The
+   verb is that of the method. RBAC decides.
+
+Source: Kubelet authentication/authorization (Kubernetes documentation): `--anonymous-auth`,
+`--authentication-token-webhook`, `--authorization-mode=Webhook`.
+
+Differs: a kubelet sends a TokenReview and a SubjectAccessReview; the authenticator and the authorizer of the API server
+in the same process give the same results. The subresources of paths that are not served are left out.
+"""
+
+from typing import Final, NamedTuple
+
+from aiohttp import web
+
+from podscaler.controlplane.auth.authenticator import Authenticator, user_of_certificate
+from podscaler.controlplane.auth.authorizer import Attributes, Authorizer
+from podscaler.controlplane.registry.users import ANONYMOUS, User
+
+SUBRESOURCES: Final = {"/stats": "stats", "/metrics": "metrics"}
+"""The subresource of nodes by the first part of the path."""
+PROXY: Final = "proxy"
+VERBS: Final = {"POST": "create", "GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+class AccessRejection(NamedTuple):
+    """The status and the text of the response to a request that is not allowed."""
+
+    status: int
+    text: str
+
+
+class NodeAccess:
+    """See the module.
+
+    Args:
+        authenticator: maps bearer tokens to users.
+        authorizer: decides about attributes.
+    """
+
+    def __init__(self, authenticator: Authenticator, authorizer: Authorizer) -> None:
+        self._authenticator = authenticator
+        self._authorizer = authorizer
+
+    def rejection(self, request: web.BaseRequest, node_name: str) -> AccessRejection | None:
+        """Why a request is not allowed; None where it is.
+
+        Args:
+            node_name: the name of the Node whose endpoint it is.
+        """
+        user = self._user(request)
+        if user is None:
+            return AccessRejection(401, "Unauthorized")
+        verb, subresource = VERBS.get(request.method, ""), subresource_of(request.path)
+        attributes = Attributes(verb, request.path, resource="nodes", subresource=subresource, name=node_name)
+        if self._authorizer.decide(user, attributes).allowed:
+            return None
+        text = f"Forbidden (user={user.name}, verb={verb}, resource=nodes, subresource(s)=[{subresource}])\n"
+        return AccessRejection(403, text)
+
+    def _user(self, request: web.BaseRequest) -> User | None:
+        """The user of a request; None for a token that is not accepted."""
+        certificate = request.transport.get_extra_info("peercert") if request.transport is not None else None
+        if (user := user_of_certificate(certificate)) is not None:
+            return user
+        authorization = request.headers.get("Authorization", "")
+        return self._authenticator.user_of(authorization) if authorization else ANONYMOUS
+
+
+def subresource_of(path: str) -> str:
+    """The subresource of nodes that a path belongs to."""
+    first = "/" + path.lstrip("/").partition("/")[0]
+    return SUBRESOURCES.get(first, PROXY) if path.startswith(first) else PROXY

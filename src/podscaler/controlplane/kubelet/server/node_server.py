@@ -1,0 +1,114 @@
+"""Serves the node's endpoints over HTTPS on the node's address, on port 10250 where that is free.
+
+The wiring of `up` makes one `NodeServer` with its pages; `node_agent` starts it before it registers the Node, whose
+`status.daemonEndpoints.kubeletEndpoint.Port` is the port. Another endpoint is
+another entry of `pages`. Requests without permission learn nothing about which pages exist.
+
+Source: the kubelet's server (Kubernetes documentation, Kubelet authentication/authorization).
+"""
+
+import asyncio
+import errno
+import logging
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from aiohttp import web
+
+from podscaler.base import http_server
+from podscaler.controlplane.kubelet.server.node_access import NodeAccess
+
+PORT: Final = 10250
+STOP_TIMEOUT_S: Final = 1.0
+BACKLOG: Final = 128
+_READ_METHODS: Final = ("GET", "HEAD")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class NodePage:
+    """One endpoint.
+
+    Attributes:
+        content_type: of the body.
+        render: makes the body.
+    """
+
+    content_type: str
+    render: Callable[[], Awaitable[bytes]]
+
+
+class NodeServer:
+    """See the module.
+
+    Args:
+        address: the address of the node.
+        pages: the endpoints by path.
+        access: decides about requests.
+        tls: makes the TLS settings for a node of this name; called in a thread.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        pages: Mapping[str, NodePage],
+        access: NodeAccess,
+        *,
+        tls: Callable[[str], ssl.SSLContext],
+    ) -> None:
+        self._address = address
+        self._pages = pages
+        self._access = access
+        self._tls = tls
+        self._node_name = ""
+        self._runner: web.ServerRunner | None = None
+        self._port = 0
+
+    async def start(self, node_name: str) -> int:
+        """Listen, unless it listens already; returns the port. Raises OSError, UsageError.
+
+        Args:
+            node_name: the name of the Node, for certificate and authorization.
+        """
+        if self._runner is None:
+            self._node_name = node_name
+            context = await asyncio.to_thread(self._tls, node_name)
+            listener = _listener(self._address)
+            self._runner = web.ServerRunner(http_server.Server(self._respond), shutdown_timeout=STOP_TIMEOUT_S)
+            await self._runner.setup()
+            await http_server.Site(self._runner, listener, context, backlog=BACKLOG).start()
+            self._port = listener.getsockname()[1]
+        return self._port
+
+    async def stop(self) -> None:
+        """Stop listening; may precede `start`."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    async def _respond(self, request: web.BaseRequest) -> web.Response:
+        rejection = self._access.rejection(request, self._node_name)
+        if rejection is not None:
+            return web.Response(text=rejection.text, status=rejection.status)
+        page = self._pages.get(request.path)
+        if page is None:
+            return web.Response(text="404 page not found\n", status=404)
+        if request.method not in _READ_METHODS:
+            return web.Response(text="405: Method Not Allowed", status=405, headers={"Allow": "GET,HEAD"})
+        return web.Response(body=await page.render(), headers={"Content-Type": page.content_type})
+
+
+def _listener(address: str) -> socket.socket:
+    """A listener on PORT of the address, or on a free port. Raises OSError."""
+    try:
+        return socket.create_server((address, PORT), backlog=BACKLOG)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+    found = socket.create_server((address, 0), backlog=BACKLOG)
+    _log.info("port %d of %s is in use; the node's endpoints have port %d", PORT, address, found.getsockname()[1])
+    return found

@@ -1,0 +1,152 @@
+"""Accumulates the CPU time of containers and of the machine, which the node's endpoints report as counters.
+
+The sampler calls `UsageTotals.observe` in each round and makes a `UsageSnapshot` of the result for each request. Pure.
+
+Invariants: the CPU time of one run of a container never decreases, although the sum over its processes can
+(`processes`); a container that is started again begins at zero with a later start time. The CPU time of simulated
+containers is their rate integrated over the rounds.
+
+Source: cAdvisor's counters, which the kubelet reports in /metrics/resource and /stats/summary.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from podscaler.base.clock import NANOSECONDS
+from podscaler.controlplane.metrics.resource.processes import TreeReading
+from podscaler.controlplane.metrics.resource.rates import ContainerStart, Rate, SampleTime
+
+ContainerKey = tuple[str, str]
+"""The uid of a pod, and the name of a container in it."""
+
+_SIMULATED_PID = 0
+
+
+@dataclass(frozen=True, slots=True)
+class UsageTotal:
+    """The usage of a container, a pod or the machine at an instant.
+
+    Attributes:
+        started_ns: when it started, nanoseconds since the epoch.
+        cpu_ns: CPU time since then, in nanoseconds of one core.
+        cpu_nanocores: the latest rate; None before there are two readings.
+        memory_bytes: resident memory.
+    """
+
+    started_ns: int
+    cpu_ns: int
+    cpu_nanocores: int | None
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PodTotal:
+    """The usage of one running pod.
+
+    Attributes:
+        start_time: status.startTime of the pod (RFC 3339).
+        containers: by name; without those that have no process.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    start_time: str
+    containers: Mapping[str, UsageTotal]
+
+    @property
+    def cpu_ns(self) -> int:
+        """The CPU time of all containers."""
+        return sum(each.cpu_ns for each in self.containers.values())
+
+    @property
+    def cpu_nanocores(self) -> int | None:
+        """The rate of all containers; None while one has none."""
+        rates = [each.cpu_nanocores for each in self.containers.values()]
+        known = [rate for rate in rates if rate is not None]
+        return sum(known) if len(known) == len(rates) else None
+
+    @property
+    def memory_bytes(self) -> int:
+        """The memory of all containers."""
+        return sum(each.memory_bytes for each in self.containers.values())
+
+
+@dataclass(frozen=True, slots=True)
+class UsageSnapshot:
+    """The usage of the node and its pods, as of one round of readings.
+
+    Attributes:
+        node_name: empty while there is no node.
+        at_ns: the time of the readings, nanoseconds since the epoch.
+        node: of the whole machine, since it booted.
+        pods: those with at least one container that was read, by namespace and name.
+    """
+
+    node_name: str
+    at_ns: int
+    node: UsageTotal
+    pods: tuple[PodTotal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Accumulated:
+    run: ContainerStart
+    cpu_ns: int
+    memory_bytes: int
+    read_ns: int
+    """The CPU time of the latest reading, or the monotonic time of the round for a simulated container."""
+
+
+class UsageTotals:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self._accumulated: dict[ContainerKey, _Accumulated] = {}
+
+    def observe(
+        self,
+        containers: Mapping[ContainerKey, ContainerStart],
+        readings: Mapping[int, TreeReading],
+        simulated: Mapping[ContainerKey, Rate],
+        at: SampleTime,
+    ) -> None:
+        """Add a round of readings; containers without one are forgotten.
+
+        Args:
+            containers: the running containers.
+            readings: of their process trees, by root pid.
+            simulated: the rates of simulated containers.
+            at: the time of the round.
+        """
+        accumulated = {}
+        for key, run in containers.items():
+            if (reading := readings.get(run.pid)) is not None:
+                accumulated[key] = self._added(key, run, reading)
+        for key, rate in simulated.items():
+            accumulated[key] = self._integrated(key, rate, at)
+        self._accumulated = accumulated
+
+    def totals(self, rates: Mapping[ContainerKey, Rate]) -> dict[ContainerKey, UsageTotal]:
+        """The totals after the latest round, with these latest rates."""
+        found = {}
+        for key, each in self._accumulated.items():
+            rate = rates.get(key)
+            nanocores = None if rate is None else rate.cpu_nanocores
+            found[key] = UsageTotal(each.run.started_ns, each.cpu_ns, nanocores, each.memory_bytes)
+        return found
+
+    def _added(self, key: ContainerKey, run: ContainerStart, reading: TreeReading) -> _Accumulated:
+        read_ns = round(reading.cpu_s * NANOSECONDS)
+        before = self._accumulated.get(key)
+        if before is None or before.run != run:
+            return _Accumulated(run, read_ns, reading.memory_bytes, read_ns)
+        return _Accumulated(run, before.cpu_ns + max(read_ns - before.read_ns, 0), reading.memory_bytes, read_ns)
+
+    def _integrated(self, key: ContainerKey, rate: Rate, at: SampleTime) -> _Accumulated:
+        round_ns = round(at.monotonic_s * NANOSECONDS)
+        before = self._accumulated.get(key)
+        if before is None or before.run.pid != _SIMULATED_PID:
+            return _Accumulated(ContainerStart(_SIMULATED_PID, at.stamp_ns), 0, rate.memory_bytes, round_ns)
+        used_ns = rate.cpu_nanocores * (round_ns - before.read_ns) // NANOSECONDS
+        return _Accumulated(before.run, before.cpu_ns + used_ns, rate.memory_bytes, round_ns)

@@ -1,0 +1,48 @@
+"""Adds the custom metrics of an autoscaler's annotation to its spec, for the algorithm of Kubernetes 1.1.
+
+`podscaler.core.algorithm` has `complete` as a stage of that algorithm; the informer of autoscalers calls it for each
+object, so that decisions, recordings and replays all have the completed spec.
+
+Source: `podscaler.api.kinds.autoscaling.alpha_custom_metrics`.
+"""
+
+import msgspec
+
+from podscaler.api.kinds.autoscaling import alpha_custom_metrics
+from podscaler.api.kinds.autoscaling.alpha_custom_metrics import TARGETS
+from podscaler.api.typed import autoscaling
+
+
+class CompletedAutoscaler(msgspec.Struct, frozen=True):
+    """An autoscaler with all its metrics, and why an annotation cannot be used; empty where it can."""
+
+    wire: autoscaling.HorizontalPodAutoscaler
+    fault: str = ""
+
+
+def as_it_is(wire: autoscaling.HorizontalPodAutoscaler) -> CompletedAutoscaler:
+    """The autoscaler without a change: the current algorithm reads no annotations."""
+    return CompletedAutoscaler(wire)
+
+
+def complete(wire: autoscaling.HorizontalPodAutoscaler) -> CompletedAutoscaler:
+    """The autoscaler with a Pods metric for each target in the annotation, behind the metrics of the spec."""
+    text = (wire.metadata.annotations or {}).get(TARGETS)
+    if text is None:
+        return CompletedAutoscaler(wire)
+    try:
+        found = alpha_custom_metrics.parse_list(text)
+    except ValueError as error:
+        return CompletedAutoscaler(wire, f'metadata.annotations["{TARGETS}"] {error}')
+    pods = [
+        autoscaling.MetricSpec(
+            type="Pods",
+            pods=autoscaling.PodsMetricSource(
+                metric=autoscaling.MetricIdentifier(name=each.name),
+                target=autoscaling.MetricTarget(type="AverageValue", average_value=each.value),
+            ),
+        )
+        for each in found
+    ]
+    metrics = (*(wire.spec.metrics or ()), *pods)
+    return CompletedAutoscaler(msgspec.structs.replace(wire, spec=msgspec.structs.replace(wire.spec, metrics=metrics)))

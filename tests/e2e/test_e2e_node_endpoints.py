@@ -1,0 +1,169 @@
+"""The real metrics-server and a real Prometheus read the endpoints of the embedded node."""
+
+import base64
+import json
+import shutil
+import socket
+import subprocess
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from up_process import QUICK, Up, eventually
+
+import prerequisites
+from own_ports import own_place
+from patience import WITHIN_S
+from real_programs import real_program
+
+PROMETHEUS = shutil.which("prometheus")
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+Object = dict[str, Any]
+CORE = "/api/v1/namespaces/default"
+USAGE = "/apis/metrics.k8s.io/v1beta1"
+
+
+@pytest.fixture
+def measured_up(tmp_path: Path) -> Iterator[Up]:
+    """An `up` without metrics.k8s.io, with two pods: one that works for the CPU, and one that sleeps."""
+    instance = Up(tmp_path / "data", flags=(*QUICK, "--without-metrics-api")).start()
+    for name, script in (("busy", "while :; do :; done"), ("idle", "sleep 3600")):
+        container = {"name": "main", "image": "busybox", "command": ["sh", "-c", script]}
+        body = {"metadata": {"name": name, "labels": {"app": name}}, "spec": {"containers": [container]}}
+        instance.create(f"{CORE}/pods", body | {"apiVersion": "v1", "kind": "Pod"})
+    yield instance
+    assert instance.stop() == 0, instance.log.read_text()
+
+
+def endpoint_of(node: Object) -> str:
+    """Address and port of a node's endpoints."""
+    (address,) = [each["address"] for each in node["status"]["addresses"] if each["type"] == "InternalIP"]
+    return f"{address}:{node['status']['daemonEndpoints']['kubeletEndpoint']['Port']}"
+
+
+def write_access(up: Up, folder: Path) -> None:
+    """The files `token` and `ca.crt` of the administrator."""
+    config = yaml.safe_load(up.kubeconfig.read_text())
+    (folder / "token").write_text(config["users"][0]["user"]["token"])
+    authority = config["clusters"][0]["cluster"]["certificate-authority-data"]
+    (folder / "ca.crt").write_bytes(base64.b64decode(authority))
+
+
+@pytest.fixture
+def prometheus(measured_up: Up, tmp_path: Path) -> Iterator[str]:
+    """The address of a Prometheus that scrapes the node, and verifies its certificate."""
+    write_access(measured_up, tmp_path)
+    job = {
+        "job_name": "node",
+        "scheme": "https",
+        "metrics_path": "/metrics/resource",
+        "authorization": {"credentials_file": str(tmp_path / "token")},
+        "tls_config": {"ca_file": str(tmp_path / "ca.crt")},
+        "static_configs": [{"targets": [endpoint_of(measured_up.node())]}],
+    }
+    path = tmp_path / "prometheus.yml"
+    path.write_text(json.dumps({"global": {"scrape_interval": "1s"}, "scrape_configs": [job]}))
+    host, port = own_place()
+    command = [str(PROMETHEUS), f"--config.file={path}", f"--web.listen-address={host}:{port}"]
+    with (tmp_path / "prometheus.log").open("w") as log:
+        process = subprocess.Popen(
+            [*command, f"--storage.tsdb.path={tmp_path / 'tsdb'}"], stdout=log, stderr=subprocess.STDOUT
+        )
+    yield f"{host}:{port}"
+    process.terminate()
+    process.wait(timeout=WITHIN_S)
+
+
+def query(address: str, promql: str) -> dict[str, float]:
+    """The values of an instant query by pod; empty as long as Prometheus does not answer."""
+    url = f"http://{address}/api/v1/query?{urllib.parse.urlencode({'query': promql})}"
+    try:
+        with urllib.request.urlopen(url, timeout=WITHIN_S) as response:
+            found: Object = json.load(response)
+    except OSError:
+        return {}
+    return {each["metric"].get("pod", ""): float(each["value"][1]) for each in found["data"]["result"]}
+
+
+@prerequisites.PROMETHEUS.mark(is_there=PROMETHEUS is not None)
+def test_a_real_prometheus_scrapes_the_node(prometheus: str) -> None:
+    """CPU counters become rates: that of the busy pod is above that of the idle one; memory and errors are there."""
+    rate = "rate(container_cpu_usage_seconds_total[20s])"
+    rates = eventually(lambda: query(prometheus, rate), until=lambda found: found.get("busy", 0) > 0.05)
+    assert rates["idle"] < rates["busy"]
+    memory = query(prometheus, 'pod_memory_working_set_bytes{namespace="default"}')
+    assert sorted(memory) == ["busy", "idle"]
+    assert min(memory.values()) > 0
+    assert query(prometheus, "resource_scrape_error") == {"": 0.0}
+
+
+@pytest.fixture
+def metrics_server(measured_up: Up, tmp_path: Path) -> Iterator[Up]:
+    """An `up` whose metrics.k8s.io is served by the real metrics-server."""
+    up, program = measured_up, real_program("metrics-server")
+    write_access(up, tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    kubeconfigs = [f"--{name}kubeconfig={up.kubeconfig}" for name in ("", "authentication-", "authorization-")]
+    flags = [
+        *kubeconfigs,
+        "--bind-address=127.0.0.1",
+        f"--secure-port={port}",
+        f"--cert-dir={tmp_path / 'certificates'}",
+        "--metric-resolution=10s",
+        "--kubelet-request-timeout=5s",
+        "--kubelet-preferred-address-types=InternalIP",
+        "--kubelet-use-node-status-port",
+        f"--kubelet-certificate-authority={tmp_path / 'ca.crt'}",
+    ]
+    with (tmp_path / "metrics-server.log").open("w") as log:
+        process = subprocess.Popen([str(program), *flags], stdout=log, stderr=subprocess.STDOUT)
+    register(up, port)
+    yield up
+    process.terminate()
+    process.wait(timeout=WITHIN_S)
+
+
+def register(up: Up, port: int) -> None:
+    """The APIService of metrics.k8s.io, at a port of this machine."""
+    services = "/api/v1/namespaces/kube-system/services"
+    spec: Object = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}
+    up.create(services, {"metadata": {"name": "metrics-server"}, "spec": spec})
+    spec = {
+        "group": "metrics.k8s.io",
+        "version": "v1beta1",
+        "service": {"namespace": "kube-system", "name": "metrics-server", "port": port},
+        "insecureSkipTLSVerify": True,
+        "groupPriorityMinimum": 100,
+        "versionPriority": 100,
+    }
+    apiservices = "/apis/apiregistration.k8s.io/v1/apiservices"
+    up.create(apiservices, {"metadata": {"name": "v1beta1.metrics.k8s.io"}, "spec": spec})
+
+
+def used_nanocores(metrics: Object) -> dict[str, int]:
+    """The CPU usage by pod."""
+    return {
+        item["metadata"]["name"]: int(item["containers"][0]["usage"]["cpu"].removesuffix("n") or 0)
+        for item in metrics.get("items", [])
+    }
+
+
+@pytest.mark.real
+def test_the_real_metrics_server_serves_the_node(metrics_server: Up) -> None:
+    """It reads the node's /metrics/resource over verified HTTPS, and serves pods and the node from it."""
+    up = metrics_server
+    found = eventually(
+        lambda: up.request("GET", f"{USAGE}/namespaces/default/pods").body,
+        until=lambda body: isinstance(body, dict) and len(body.get("items") or []) == 2,
+    )
+    used = used_nanocores(found)
+    assert used["busy"] > used["idle"]
+    (node,) = up.get(f"{USAGE}/nodes")["items"]
+    assert node["metadata"]["name"] == up.node()["metadata"]["name"]
+    assert int(node["usage"]["cpu"].removesuffix("n")) >= used["busy"] // 2
