@@ -23,7 +23,7 @@ def definition(**version: object) -> Object:
     names = {"plural": "gears", "kind": "Gear"}
     spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [{**kept, **version}]}
     crd: Object = {"metadata": {"name": "gears.example.com", "generation": 1, "uid": "1"}, "spec": spec}
-    customresourcedefinition.fill(crd)
+    customresourcedefinition.set_defaults(crd)
     customresourcedefinition.RESOURCE.strategy.prepare_create(crd)
     return crd
 
@@ -70,7 +70,7 @@ def test_defaults_apply_below_defaults_and_to_idle_nulls() -> None:
     schema = structural.parse(properties(a=inner, n={**TEXT, "nullable": True, "default": "y"}, gone=TEXT))
     value: Object = {"n": None, "gone": None}
     defaulting.drop_nulls(value, schema)
-    defaulting.fill(value, schema)
+    defaulting.set_defaults(value, schema)
     assert value == {"n": None, "a": {"b": "x"}}
 
 

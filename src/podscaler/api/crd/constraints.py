@@ -9,10 +9,10 @@ matched against the pattern, a format changes the message about a wrong type.
 import json
 from typing import Any
 
-from podscaler.api.crd import findings
-from podscaler.api.crd.findings import SchemaFindings
+from podscaler.api.crd import schema_errors
+from podscaler.api.crd.schema_errors import SchemaFindings
 from podscaler.api.crd.structural import Structural, ValueConstraints
-from podscaler.api.machinery import formats, patterns
+from podscaler.api.machinery import re2_patterns, string_formats
 from podscaler.api.machinery.field import FieldError
 
 _INTEGERS = {"int32": (-(2**31), 2**31 - 1), "uint32": (0, 2**32 - 1), "uint64": (0, 2**64 - 1)}
@@ -43,7 +43,9 @@ def of_type(value: Any, schema: Structural, path: str) -> SchemaFindings:
     if value is None:
         is_fine = not schema.types or schema.nullable
         return (
-            SchemaFindings(checks=1) if is_fine else SchemaFindings([findings.wrong_type(path, "null", wanted, "null")])
+            SchemaFindings(checks=1)
+            if is_fine
+            else SchemaFindings([schema_errors.wrong_type(path, "null", wanted, "null")])
         )
     if not schema.types:
         return SchemaFindings()
@@ -52,36 +54,36 @@ def of_type(value: Any, schema: Structural, path: str) -> SchemaFindings:
     is_fine = kind in schema.types or is_whole or is_number
     if schema.format:
         if kind not in ("string", "array") and not (is_fine or form == schema.format):
-            return SchemaFindings([findings.wrong_type(path, form, schema.format, form)])
+            return SchemaFindings([schema_errors.wrong_type(path, form, schema.format, form)])
         if not {"number", "integer"} & set(schema.types) and kind in ("string", "array"):
             return SchemaFindings(checks=1)
-    return SchemaFindings(checks=1) if is_fine else SchemaFindings([findings.wrong_type(path, kind, wanted, kind)])
+    return SchemaFindings(checks=1) if is_fine else SchemaFindings([schema_errors.wrong_type(path, kind, wanted, kind)])
 
 
 def of_text(value: str, limits: ValueConstraints, path: str) -> list[FieldError]:
     """Length and pattern: the first of them that is broken."""
     if limits.max_length is not None and len(value) > limits.max_length:
-        return [findings.too_long(path, limits.max_length)]
+        return [schema_errors.too_long(path, limits.max_length)]
     if limits.min_length is not None and len(value) < limits.min_length:
-        return [findings.invalid(path, value, f"should be at least {limits.min_length} chars long")]
+        return [schema_errors.invalid(path, value, f"should be at least {limits.min_length} chars long")]
     mismatch = _find_mismatch(limits.pattern, value)
-    return [findings.invalid(path, value, f"should match '{mismatch}'")] if mismatch else []
+    return [schema_errors.invalid(path, value, f"should match '{mismatch}'")] if mismatch else []
 
 
 def _find_mismatch(pattern: str, value: str) -> str:
     """The pattern if the value does not match it, with its error if it is invalid; empty for a match."""
     try:
-        return "" if not pattern or patterns.matches(pattern, value) else pattern
-    except patterns.PatternError as error:
+        return "" if not pattern or re2_patterns.matches(pattern, value) else pattern
+    except re2_patterns.PatternError as error:
         return f"{pattern}, but pattern is invalid: {error}"
 
 
 def of_format(value: str, name: str, path: str) -> list[FieldError]:
     """The format of a text."""
-    check = formats.find_check(name) if name else None
+    check = string_formats.find_check(name) if name else None
     if check is None or check(value):
         return []
-    return [findings.wrong_type(path, value, name, json.dumps(value, ensure_ascii=False)[1:-1])]
+    return [schema_errors.wrong_type(path, value, name, json.dumps(value, ensure_ascii=False)[1:-1])]
 
 
 def of_number(value: float, schema: Structural, path: str) -> list[FieldError]:
@@ -89,13 +91,13 @@ def of_number(value: float, schema: Structural, path: str) -> list[FieldError]:
     limits = schema.limits
     found = _out_of_type(value, schema, path)
     if limits.multiple_of and not _is_multiple(value, limits.multiple_of):
-        found.append(findings.invalid(path, value, f"should be a multiple of {number_text(limits.multiple_of)}"))
+        found.append(schema_errors.invalid(path, value, f"should be a multiple of {number_text(limits.multiple_of)}"))
     if limits.maximum is not None and _is_over(value, limits.maximum, exclusive=limits.exclusive_maximum):
         words = "less than" if limits.exclusive_maximum else "less than or equal to"
-        found.append(findings.invalid(path, value, f"should be {words} {number_text(limits.maximum)}"))
+        found.append(schema_errors.invalid(path, value, f"should be {words} {number_text(limits.maximum)}"))
     if limits.minimum is not None and _is_over(-value, -limits.minimum, exclusive=limits.exclusive_minimum):
         words = "greater than" if limits.exclusive_minimum else "greater than or equal to"
-        found.append(findings.invalid(path, value, f"should be {words} {number_text(limits.minimum)}"))
+        found.append(schema_errors.invalid(path, value, f"should be {words} {number_text(limits.minimum)}"))
     return found
 
 
@@ -103,7 +105,7 @@ def of_enum(value: Any, limits: ValueConstraints, path: str) -> list[FieldError]
     """Whether the value is one of those listed."""
     if not limits.enum or any(_is_same(value, one) for one in limits.enum):
         return []
-    return [findings.not_in_enum(path, value, limits.enum)]
+    return [schema_errors.not_in_enum(path, value, limits.enum)]
 
 
 def of_length(value: list[Any], limits: ValueConstraints, path: str) -> list[FieldError]:
@@ -111,20 +113,20 @@ def of_length(value: list[Any], limits: ValueConstraints, path: str) -> list[Fie
     found = []
     if limits.min_items is not None and len(value) < limits.min_items:
         text = f"should have at least {limits.min_items} items"
-        found.append(findings.invalid(path, len(value), text))
+        found.append(schema_errors.invalid(path, len(value), text))
     if limits.max_items is not None and len(value) > limits.max_items:
-        found.append(findings.too_many(path, len(value), limits.max_items))
+        found.append(schema_errors.too_many(path, len(value), limits.max_items))
     if limits.unique_items and any(_is_same(one, other) for i, one in enumerate(value) for other in value[:i]):
-        found.append(findings.invalid(path, None, "shouldn't contain duplicates"))
+        found.append(schema_errors.invalid(path, None, "shouldn't contain duplicates"))
     return found
 
 
 def of_members(value: dict[str, Any], limits: ValueConstraints, path: str) -> list[FieldError]:
     """The number of members; nothing else about an object is judged where it is wrong."""
     if limits.min_properties is not None and len(value) < limits.min_properties:
-        return [findings.invalid(path, len(value), f"should have at least {limits.min_properties} properties")]
+        return [schema_errors.invalid(path, len(value), f"should have at least {limits.min_properties} properties")]
     if limits.max_properties is not None and len(value) > limits.max_properties:
-        return [findings.too_many(path, len(value), limits.max_properties)]
+        return [schema_errors.too_many(path, len(value), limits.max_properties)]
     return []
 
 
@@ -143,7 +145,7 @@ def _out_of_type(value: float, schema: Structural, path: str) -> list[FieldError
     if lowest <= value <= highest and value == int(value):
         return []
     form = f"with format {schema.format}" if schema.format else "(default format)"
-    return [findings.without_path(f"Checked value must be of type integer {form} in {path}")]
+    return [schema_errors.without_path(f"Checked value must be of type integer {form} in {path}")]
 
 
 def _is_multiple(value: float, factor: float) -> bool:

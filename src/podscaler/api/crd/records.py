@@ -31,7 +31,7 @@ from podscaler.api.crd import (
 )
 from podscaler.api.crd.structural import ABSENT, META_FIELDS, Structural
 from podscaler.api.crd.version_order import sort_key
-from podscaler.api.machinery.field import FieldError, invalid, refusal
+from podscaler.api.machinery.field import FieldError, invalid, invalid_object
 from podscaler.api.managed_fields import structural_types
 from podscaler.api.resource import semantics, status_subresource
 from podscaler.api.resource.resources import Object, Resource, Strategy, Version
@@ -202,7 +202,7 @@ def _version(shown: _Definition, kept: _Definition) -> Version:
     return Version(
         shown.version["name"],
         "",
-        default=lambda obj: defaulting.fill(obj, shown.schema),
+        default=lambda obj: defaulting.set_defaults(obj, shown.schema),
         to_storage=partial(_to_storage, shown, kept),
         from_storage=partial(_from_storage, shown, kept),
         deprecation=deprecation(shown.crd, shown.version),
@@ -242,7 +242,7 @@ def _check_type(shown: _Definition, obj: Object) -> Object:
         found.append(invalid("apiVersion", api_version, f"must be {shown.api_version}"))
     if found:
         name = (obj.get("metadata") or {}).get("name", "")
-        raise refusal(group=api_version.rpartition("/")[0], kind=kind, name=name, errors=found)
+        raise invalid_object(group=api_version.rpartition("/")[0], kind=kind, name=name, errors=found)
     return obj
 
 
@@ -270,7 +270,7 @@ def _read(shown: _Definition, obj: Object) -> Object:
     written = shown.schemas.get(obj.get("apiVersion", ""), shown.schema)
     pruning.prune(obj, written)
     defaulting.drop_nulls(obj, written)
-    defaulting.fill(obj, written)
+    defaulting.set_defaults(obj, written)
     if written is not shown.schema:  # removes defaults of the version that was stored
         pruning.prune(obj, shown.schema)
     obj["apiVersion"] = shown.api_version

@@ -10,8 +10,8 @@ tests/conformance/golden/scale.jsonl.
 
 from typing import Any
 
-from podscaler.api.crd import constraints, findings, list_types, structural
-from podscaler.api.crd.findings import SchemaFindings
+from podscaler.api.crd import constraints, list_types, schema_errors, structural
+from podscaler.api.crd.schema_errors import SchemaFindings
 from podscaler.api.crd.structural import ABSENT, Structural
 from podscaler.api.machinery import names
 from podscaler.api.machinery.field import FieldError, invalid, required
@@ -90,7 +90,7 @@ def _members(value: Object, old: Any, schema: Structural, path: str) -> SchemaFi
         if member is not None:
             before = old.get(name, ABSENT) if isinstance(old, dict) else ABSENT
             found.merge(_node(item, before, member, f"{path}.{name}" if path else name))
-    found.errors += [findings.required(path, name) for name in schema.limits.required if name not in value]
+    found.errors += [schema_errors.required(path, name) for name in schema.limits.required if name not in value]
     return found
 
 
@@ -115,7 +115,7 @@ def _any_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindin
         results.append(_node(value, old, one, path))
         if results[-1].is_valid:
             return results[-1]
-    found = SchemaFindings([findings.without_path(f'"{path}" must validate at least one schema (anyOf)')])
+    found = SchemaFindings([schema_errors.without_path(f'"{path}" must validate at least one schema (anyOf)')])
     found.merge(_closest(results))
     return found
 
@@ -129,7 +129,7 @@ def _one_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindin
         return valid[0]
     more = f"Found {len(valid)} valid alternatives" if valid else "Found none valid"
     text = f'"{path}" must validate one and only one schema (oneOf). {more}'
-    found = SchemaFindings([findings.without_path(text)])
+    found = SchemaFindings([schema_errors.without_path(text)])
     if not valid:
         found.merge(_closest(results))
     return found
@@ -143,14 +143,14 @@ def _all_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindin
     valid = sum(result.is_valid for result in results)
     if valid != len(results):
         more = "" if valid else ". None validated"
-        found.errors.append(findings.without_path(f'"{path}" must validate all the schemas (allOf){more}'))
+        found.errors.append(schema_errors.without_path(f'"{path}" must validate all the schemas (allOf){more}'))
     return found
 
 
 def _none_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
     if schema.none_of is None or not _node(value, old, schema.none_of, path).is_valid:
         return SchemaFindings()
-    return SchemaFindings([findings.without_path(f'"{path}" must not validate the schema (not)')])
+    return SchemaFindings([schema_errors.without_path(f'"{path}" must not validate the schema (not)')])
 
 
 def embedded_resource_errors(obj: Object, schema: Structural) -> list[FieldError]:
@@ -169,7 +169,7 @@ def _of_embedded(value: Object, path: str) -> list[FieldError]:
     kind = value.get("kind")
     if isinstance(kind, str) and kind:
         head = "may have mixed case, but should otherwise match: "
-        found += [invalid(f"{path}.kind", kind, f"{head}{text}") for text in names.dns_label_faults(kind.lower())]
+        found += [invalid(f"{path}.kind", kind, f"{head}{text}") for text in names.dns_label_errors(kind.lower())]
     metadata = value.get("metadata")
     if isinstance(metadata, dict):
         found += metadata_rules.label_errors(metadata.get("labels") or {}, f"{path}.metadata.labels")

@@ -6,7 +6,7 @@ To add a kind, write its record in `podscaler.api.kinds` and list it here.
 from podscaler.api.kinds.apiextensions import apiservice, customresourcedefinition
 from podscaler.api.kinds.apps import daemonset, deployment, job, replicaset, statefulset
 from podscaler.api.kinds.autoscaling import hpa
-from podscaler.api.kinds.core import configmap, event, lease, metrics, namespace, node
+from podscaler.api.kinds.core import configmap, event, lease, metrics, namespace, node, secret
 from podscaler.api.kinds.networking import endpoints, endpointslice, ingress, ingressclass, networkpolicy, service
 from podscaler.api.kinds.pods import pod
 from podscaler.api.kinds.policy import (
@@ -32,7 +32,7 @@ RESOURCES: tuple[Resource, ...] = (
     pod.RESOURCE,
     replicaset.REPLICATION_CONTROLLER,
     resourcequota.RESOURCE,
-    configmap.SECRET,
+    secret.SECRET,
     namespace.SERVICE_ACCOUNT,
     service.RESOURCE,
     apiservice.RESOURCE,
@@ -46,7 +46,7 @@ RESOURCES: tuple[Resource, ...] = (
     job.RESOURCE,
     lease.RESOURCE,
     endpointslice.RESOURCE,
-    event.NEW_FACE,
+    event.EVENTS_V1,
     metrics.NODE_METRICS,
     metrics.POD_METRICS,
     ingressclass.RESOURCE,

@@ -69,7 +69,7 @@ def _shown(value: Any) -> str:
     return quoting.quoted(value) if isinstance(value, str) else json_text.encode(value).decode()
 
 
-def refusal(*, group: str, kind: str, name: str, errors: Sequence[FieldError]) -> StatusError:
+def invalid_object(*, group: str, kind: str, name: str, errors: Sequence[FieldError]) -> StatusError:
     """The API error 422 of an object with at least one field error; the message lists distinct ones, the causes all."""
     unique = list(dict.fromkeys(errors))
     texts = [str(error) for error in unique]

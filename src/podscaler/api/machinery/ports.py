@@ -17,19 +17,19 @@ _NAME = re.compile(r"[-a-z0-9]+")
 _NAME_MAX = 15
 
 
-def number_faults(port: int, path: str) -> list[FieldError]:
+def number_errors(port: int, path: str) -> list[FieldError]:
     """The field errors of a port number."""
     return [] if 1 <= port <= 65_535 else [invalid(path, port, _OUT_OF_RANGE)]
 
 
-def protocol_faults(protocol: str, path: str) -> list[FieldError]:
+def protocol_errors(protocol: str, path: str) -> list[FieldError]:
     """The field errors of a protocol."""
     if not protocol:
         return [required(path)]
     return [] if protocol in PROTOCOLS else [not_supported(path, protocol, PROTOCOLS)]
 
 
-def name_texts(name: str) -> list[str]:
+def name_errors(name: str) -> list[str]:
     """Validates the name of a port (an IANA service name): upstream's messages."""
     found = [] if len(name) <= _NAME_MAX else ["must be no more than 15 characters"]
     if not _NAME.fullmatch(name):
@@ -43,8 +43,8 @@ def name_texts(name: str) -> list[str]:
     return found
 
 
-def target_faults(target: Any, path: str) -> list[FieldError]:
+def target_errors(target: Any, path: str) -> list[FieldError]:
     """The field errors of a port given by number or by name."""
     if isinstance(target, int):
-        return number_faults(target, path)
-    return [invalid(path, target, text) for text in name_texts(str(target))]
+        return number_errors(target, path)
+    return [invalid(path, target, text) for text in name_errors(str(target))]

@@ -84,22 +84,22 @@ class Requirement(msgspec.Struct, frozen=True):
 
 def requirement(key: str, operator: Operator, values: Sequence[str]) -> Requirement:
     """A valid requirement. Raises SelectorError with all errors: of the key, the list of values, each value."""
-    faults = key_faults(key, "key") + _values_faults(operator, values)
+    errors = key_errors(key, "key") + _values_errors(operator, values)
     for index, value in enumerate(values):
-        if wrong := names.label_value_faults(value):
-            faults.append(f"values[{index}][{key}]: Invalid value: {quoted(value)}: {'; '.join(wrong)}")
-    if faults:
-        raise SelectorError(_aggregated(faults))
+        if wrong := names.label_value_errors(value):
+            errors.append(f"values[{index}][{key}]: Invalid value: {quoted(value)}: {'; '.join(wrong)}")
+    if errors:
+        raise SelectorError(_aggregated(errors))
     return Requirement(key, operator, tuple(values))
 
 
-def key_faults(key: str, path: str) -> list[str]:
+def key_errors(key: str, path: str) -> list[str]:
     """The errors of a label key, as at most one text, which begins with `path`."""
-    wrong = names.label_key_faults(key)
+    wrong = names.label_key_errors(key)
     return [f"{path}: Invalid value: {quoted(key)}: {'; '.join(wrong)}"] if wrong else []
 
 
-def _values_faults(operator: Operator, values: Sequence[str]) -> list[str]:
+def _values_errors(operator: Operator, values: Sequence[str]) -> list[str]:
     if operator in _LISTS and not values:
         return ["values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty"]
     if operator in _WITHOUT_VALUES and values:
@@ -114,8 +114,8 @@ def _values_faults(operator: Operator, values: Sequence[str]) -> list[str]:
     return []
 
 
-def _aggregated(faults: Sequence[str]) -> str:
-    unique = list(dict.fromkeys(faults))
+def _aggregated(errors: Sequence[str]) -> str:
+    unique = list(dict.fromkeys(errors))
     return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
 
 

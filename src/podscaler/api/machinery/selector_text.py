@@ -18,7 +18,7 @@ Source: Kubernetes v1.37.0, label selectors (docs/spec/decision.md 12.3 (Parsing
 import re
 from typing import NamedTuple
 
-from podscaler.api.machinery.requirements import Operator, Requirement, SelectorError, key_faults, requirement
+from podscaler.api.machinery.requirements import Operator, Requirement, SelectorError, key_errors, requirement
 
 _TOKEN = re.compile(r"[ \t\r\n]*(==|!=|[=!(),><]|[^ \t\r\n=!(),><]+)")
 _SYMBOLS = frozenset({"=", "==", "!=", "!", "(", ")", ",", ">", "<"})
@@ -104,8 +104,8 @@ class _Parser:
         token = self._take()
         if not token.is_word:
             raise SelectorError(f"found '{token.text}', expected: identifier")
-        for fault in key_faults(token.text, "<nil>"):
-            raise SelectorError(fault)
+        for message in key_errors(token.text, "<nil>"):
+            raise SelectorError(message)
         return token.text
 
     def _operator(self) -> Operator:

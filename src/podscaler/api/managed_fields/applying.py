@@ -1,6 +1,6 @@
 """Server-side apply: merges a configuration into an object and updates its managers.
 
-Called by `kinds`.
+Called by `managed_kinds`.
 
 Rules: the manager of the configuration owns its fields; fields of other managers that it changes are conflicts, or are
 taken from them if forced; fields that the manager applied before, does not apply now, and nobody else owns are removed.
@@ -11,7 +11,7 @@ Source: structured-merge-diff's Updater.Apply; apimachinery's field managers.
 from dataclasses import dataclass
 from typing import Any
 
-from podscaler.api.managed_fields import checking, extracting, field_sets, merging
+from podscaler.api.managed_fields import extracting, field_sets, merging, type_checking
 from podscaler.api.managed_fields.conflicts import ConflictsError
 from podscaler.api.managed_fields.field_sets import Set
 from podscaler.api.managed_fields.managers import Managed, Managers
@@ -56,9 +56,9 @@ def applied(
         KeyError: the writer's version is not served.
     """
     kind = versions.type_of(writer.version)
-    found = checking.errors(config, kind)
+    found = type_checking.errors(config, kind)
     if found:
-        raise ConfigurationError(checking.summary(found))
+        raise ConfigurationError(type_checking.summary(found))
     last = managers.get(writer.manager)
     fields = field_sets.without_trees(extracting.field_set(config, kind), versions.ignored)
     mine = Managed(fields, writer.version, last.time if last else "")

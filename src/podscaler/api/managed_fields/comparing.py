@@ -12,9 +12,9 @@ Source: structured-merge-diff's comparison of typed values (its Added and Modifi
 from dataclasses import dataclass
 from typing import Any
 
-from podscaler.api.managed_fields import field_sets, types
+from podscaler.api.managed_fields import field_sets, field_types
 from podscaler.api.managed_fields.field_sets import LEAF, SELF, Set
-from podscaler.api.managed_fields.types import FieldType, ListType, MapType
+from podscaler.api.managed_fields.field_types import FieldType, ListType, MapType
 
 
 class _Absent:
@@ -59,7 +59,7 @@ def _compare(old: Any, new: Any, kind: FieldType) -> _Nodes:
         return None, _whole(old, kind)
     if kind.has_one_shape:
         return _in_shape(old, new, kind)
-    before, after = types.shape_of(kind, old), types.shape_of(kind, new)
+    before, after = field_types.shape_of(kind, old), field_types.shape_of(kind, new)
     if before == after:
         return _in_shape(old, new, before)
     one, other = _in_shape(old, new, before), _in_shape(old, new, after)
@@ -73,7 +73,7 @@ def _whole(value: Any, kind: FieldType) -> Set:
     if isinstance(value, dict) and kind.map is not None and not kind.map.atomic:
         return {SELF: LEAF, **_whole_map(value, kind.map)}
     if isinstance(value, list) and kind.list is not None and not kind.list.atomic:
-        items = types.indexed(kind.list, value)
+        items = field_types.indexed(kind.list, value)
         element = kind.list.element()
         nodes = {step: _whole(each[0], element) if len(each) == 1 else LEAF for step, each in items.items()}
         return {SELF: LEAF, **nodes}
@@ -127,7 +127,7 @@ def _lists(old: Any, new: Any, kind: ListType) -> _Nodes:
     after = new if isinstance(new, list) else []
     if kind.atomic or not (before or after):
         return _leaf(old, new)
-    ones, others = types.indexed(kind, before), types.indexed(kind, after)
+    ones, others = field_types.indexed(kind, before), field_types.indexed(kind, after)
     written: Set = {}
     removed: Set = {}
     for element in dict.fromkeys((*ones, *others)):

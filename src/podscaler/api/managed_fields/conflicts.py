@@ -1,6 +1,6 @@
 """Conflicts of server-side apply, and the 409 that reports them.
 
-Raised by `applying`; `kinds` removes those that kubectl may resolve, and raises the API error.
+Raised by `applying`; `managed_kinds` removes those that kubectl may resolve, and raises the API error.
 
 Source: apimachinery's NewConflictError; golden update-hpa.jsonl, scale.jsonl.
 """
@@ -32,7 +32,7 @@ class ConflictsError(Exception):
         return ConflictsError(rest) if rest else None
 
 
-def refusal(conflicts: ConflictsError) -> StatusError:
+def conflict_error(conflicts: ConflictsError) -> StatusError:
     """The API error 409, with a cause for each field."""
     found = [
         (_shown(manager), path_elements.shown(path))

@@ -10,9 +10,9 @@ Source: structured-merge-diff's ToFieldSet.
 
 from typing import Any
 
-from podscaler.api.managed_fields import field_sets, types
+from podscaler.api.managed_fields import field_sets, field_types
 from podscaler.api.managed_fields.field_sets import LEAF, SELF, Set
-from podscaler.api.managed_fields.types import FieldType, ListType, MapType
+from podscaler.api.managed_fields.field_types import FieldType, ListType, MapType
 
 
 def field_set(value: Any, kind: FieldType) -> Set:
@@ -22,7 +22,7 @@ def field_set(value: Any, kind: FieldType) -> Set:
 
 def _below(value: Any, kind: FieldType) -> Set | None:
     """The node of a value: LEAF for a scalar or an atomic value, None for an empty map or list."""
-    shape = types.shape_of(kind, value)
+    shape = field_types.shape_of(kind, value)
     if shape.map is not None:
         return LEAF if shape.map.atomic else _map(value, shape.map)
     if shape.scalar or shape.list is None:
@@ -50,7 +50,7 @@ def _list(value: Any, kind: ListType) -> Set | None:
     if not isinstance(value, list):
         return None
     nodes: Set = {}
-    for element, items in types.indexed(kind, value).items():
+    for element, items in field_types.indexed(kind, value).items():
         nodes[element] = LEAF if len(items) > 1 else _as_member(_below(items[0], kind.element()))
     return nodes or None
 

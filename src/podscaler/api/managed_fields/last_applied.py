@@ -1,8 +1,8 @@
 """Migrates kubectl from client-side to server-side apply.
 
-Called by `kinds`. Client-side `kubectl apply` keeps its last configuration in an annotation. Server-side apply by the
-manager `kubectl` has no conflicts about fields of that annotation that nobody changed since; and it updates the
-annotation.
+Called by `managed_kinds` when a manager named `kubectl` applies. Client-side `kubectl apply` stored its last
+configuration in an annotation. Fields of that configuration that nobody changed since cause no conflict; the annotation
+is set to the new configuration.
 
 Source: apimachinery's lastAppliedManager and lastAppliedUpdater.
 """
@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from podscaler.api.managed_fields import checking, comparing, extracting, field_sets
+from podscaler.api.managed_fields import comparing, extracting, field_sets, type_checking
 from podscaler.api.managed_fields.field_sets import Set
-from podscaler.api.managed_fields.types import FieldType
+from podscaler.api.managed_fields.field_types import FieldType
 
 Object = dict[str, Any]
 
@@ -31,7 +31,7 @@ def allowed(live: Object, version: str, kind: FieldType) -> Set:
         kind: its type.
     """
     config = _last_configuration(live)
-    if config is None or config.get("apiVersion") != version or checking.errors(config, kind):
+    if config is None or config.get("apiVersion") != version or type_checking.errors(config, kind):
         return {}
     changes = comparing.compare(config, live, kind)
     fields = field_sets.difference(extracting.field_set(config, kind), changes.written)

@@ -1,6 +1,6 @@
 """Managers of fields, decoded from and encoded to the entries of metadata.managedFields.
 
-Called by `updating`, `applying`, `kinds` and `scale_fields`. A manager is identified by its name, operation,
+Called by `updating`, `applying`, `managed_kinds` and `scale_fields`. A manager is identified by its name, operation,
 subresource and (for updates) apiVersion; one that applies stays the same when it changes its version.
 
 Source: apimachinery's managedfields package; the wire format of metav1.ManagedFieldsEntry.

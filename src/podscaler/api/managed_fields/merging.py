@@ -8,9 +8,9 @@ Source: structured-merge-diff's Merge.
 
 from typing import Any
 
-from podscaler.api.managed_fields import types
+from podscaler.api.managed_fields import field_types
 from podscaler.api.managed_fields.comparing import ABSENT
-from podscaler.api.managed_fields.types import FieldType, ListType, MapType
+from podscaler.api.managed_fields.field_types import FieldType, ListType, MapType
 
 
 def merged(live: Any, config: Any, kind: FieldType) -> Any:
@@ -18,7 +18,7 @@ def merged(live: Any, config: Any, kind: FieldType) -> Any:
 
     Args:
         live: the object; its lists may have duplicates.
-        config: a valid configuration (`checking`).
+        config: a valid configuration (`type_checking`).
         kind: the type of both.
     """
     result = _merged(live, config, kind)
@@ -28,7 +28,7 @@ def merged(live: Any, config: Any, kind: FieldType) -> Any:
 def _merged(live: Any, config: Any, kind: FieldType) -> Any:
     if config is ABSENT:
         return live
-    shape = types.shape_of(kind, live if config is None else config)
+    shape = field_types.shape_of(kind, live if config is None else config)
     if shape.map is not None:
         return _maps(live, config, shape.map)
     if shape.scalar or shape.list is None:
@@ -66,8 +66,8 @@ class _Interleaved:
 
     def __init__(self, live: list[Any], config: list[Any], kind: ListType) -> None:
         self._kind = kind
-        self._live = [(types.item_element(kind, item), item) for item in live]
-        self._config = [(types.item_element(kind, item), item) for item in config]
+        self._live = [(field_types.item_element(kind, item), item) for item in live]
+        self._config = [(field_types.item_element(kind, item), item) for item in config]
         self._by_live: dict[str, Any] = {}
         for element, item in self._live:
             self._by_live[element] = None if element in self._by_live else item

@@ -9,8 +9,8 @@ patch strategy, as upstream's reading of OpenAPI does it.
 from functools import cache, partial
 from typing import Any
 
-from podscaler.api.managed_fields import types
-from podscaler.api.managed_fields.types import FieldType, ListType, MapType, Scalar
+from podscaler.api.managed_fields import field_types
+from podscaler.api.managed_fields.field_types import FieldType, ListType, MapType, Scalar
 from podscaler.api.schema import schema
 from podscaler.api.schema.schema import Field, Message
 
@@ -30,12 +30,12 @@ _SCALARS: dict[str, Scalar] = {
 }
 _ZEROS: dict[Scalar, Any] = {"string": "", "numeric": 0, "boolean": False}
 _OWN_FORMS = {
-    schema.RAW_EXTENSION: types.WHOLE_OBJECT,
-    schema.FIELDS_V1: types.FREE_OBJECT,
-    schema.JSON: types.DEDUCED,
-    schema.SCHEMA_OR_ARRAY: types.DEDUCED,
-    schema.SCHEMA_OR_BOOL: types.DEDUCED,
-    schema.SCHEMA_OR_STRINGS: types.DEDUCED,
+    schema.RAW_EXTENSION: field_types.WHOLE_OBJECT,
+    schema.FIELDS_V1: field_types.FREE_OBJECT,
+    schema.JSON: field_types.DEDUCED,
+    schema.SCHEMA_OR_ARRAY: field_types.DEDUCED,
+    schema.SCHEMA_OR_BOOL: field_types.DEDUCED,
+    schema.SCHEMA_OR_STRINGS: field_types.DEDUCED,
 }
 
 
@@ -49,7 +49,7 @@ def of_message(name: str) -> FieldType:
 def _fields(message: Message) -> dict[str, FieldType]:
     fields = {field.name: _of_field(field) for field in message.json_fields()}
     if message.type_meta:
-        fields |= {"apiVersion": types.STRING, "kind": types.STRING}
+        fields |= {"apiVersion": field_types.STRING, "kind": field_types.STRING}
     return fields
 
 
@@ -58,7 +58,7 @@ def _of_field(field: Field) -> FieldType:
     if field.repeated:
         return FieldType(list=_list(field, element))
     if field.map:
-        return types.map_of(element, atomic=field.map_type == "atomic")
+        return field_types.map_of(element, atomic=field.map_type == "atomic")
     if field.is_scalar or field.type in schema.OPAQUE or schema.get_message(field.type).list:
         return element()
     return _object(field)

@@ -7,10 +7,10 @@ Source: structured-merge-diff's Updater (prune) and RemoveItems.
 
 from typing import Any
 
-from podscaler.api.managed_fields import extracting, field_sets, types
+from podscaler.api.managed_fields import extracting, field_sets, field_types
 from podscaler.api.managed_fields.field_sets import Set
+from podscaler.api.managed_fields.field_types import FieldType, ListType, MapType
 from podscaler.api.managed_fields.managers import Managed, Managers
-from podscaler.api.managed_fields.types import FieldType, ListType, MapType
 from podscaler.api.managed_fields.updating import ConversionError, Object, Versions
 
 
@@ -97,7 +97,7 @@ def without(value: Any, fields: Set, kind: FieldType) -> Any:
     """
     if not fields:
         return value
-    shape = types.shape_of(kind, value)
+    shape = field_types.shape_of(kind, value)
     if shape.map is not None:
         return _map(value, fields, shape.map)
     if shape.scalar or shape.list is None:
@@ -123,8 +123,8 @@ def _list(value: Any, fields: Set, kind: ListType) -> list[Any] | None:
     result: list[Any] = []
     for item in value:
         try:
-            element = types.item_element(kind, item)
-        except types.AtomError:
+            element = field_types.item_element(kind, item)
+        except field_types.AtomError:
             result.append(item)
             continue
         if element in fields and field_sets.is_member(fields[element]):

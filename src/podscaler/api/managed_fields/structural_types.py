@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any
 
-from podscaler.api.managed_fields import message_types, types
-from podscaler.api.managed_fields.types import FieldType, ListType, MapType, Scalar
+from podscaler.api.managed_fields import field_types, message_types
+from podscaler.api.managed_fields.field_types import FieldType, ListType, MapType, Scalar
 
 _SCALARS: dict[str, Scalar] = {
     "string": "string",
@@ -27,8 +27,8 @@ def of_kind(schema: Mapping[str, Any]) -> FieldType:
     """The type of a kind; apiVersion, kind and metadata have the types of built-in kinds."""
     members = _members(schema)
     common = {
-        "apiVersion": types.STRING,
-        "kind": types.STRING,
+        "apiVersion": field_types.STRING,
+        "kind": field_types.STRING,
         "metadata": message_types.of_message("meta/v1.ObjectMeta"),
     }
     element = members.element if members is not None else None
@@ -43,7 +43,7 @@ def of_kind(schema: Mapping[str, Any]) -> FieldType:
 def of_schema(schema: Mapping[str, Any]) -> FieldType:
     """The type of the values of a schema."""
     if schema.get("x-kubernetes-int-or-string"):
-        return types.UNTYPED
+        return field_types.UNTYPED
     kind = schema.get("type")
     if kind in _SCALARS:
         return FieldType(scalar=_SCALARS[kind])
@@ -51,7 +51,7 @@ def of_schema(schema: Mapping[str, Any]) -> FieldType:
         return FieldType(list=_list(schema))
     if kind == "object" or "properties" in schema:
         return FieldType(map=_members(schema))
-    return types.DEDUCED
+    return field_types.DEDUCED
 
 
 def _list(schema: Mapping[str, Any]) -> ListType:
@@ -79,7 +79,7 @@ def _members(schema: Mapping[str, Any]) -> MapType:
     @cache
     def known(name: str) -> FieldType:
         if schema_of_embedded and name in ("apiVersion", "kind", "metadata"):
-            return types.STRING if name != "metadata" else message_types.of_message("meta/v1.ObjectMeta")
+            return field_types.STRING if name != "metadata" else message_types.of_message("meta/v1.ObjectMeta")
         return of_schema(properties[name])
 
     schema_of_embedded = bool(schema.get("x-kubernetes-embedded-resource"))
@@ -98,7 +98,7 @@ def _element(schema: Mapping[str, Any]) -> "partial[FieldType] | None":
 
 
 def _deduced() -> FieldType:
-    return types.DEDUCED
+    return field_types.DEDUCED
 
 
 def _later(schema: Mapping[str, Any]) -> "partial[FieldType]":

@@ -1,6 +1,6 @@
 """Updates the managers of an object after a create, update or patch.
 
-Called by `kinds`, with the object before and after.
+Called by `managed_kinds`, with the object before and after.
 
 Rules: the writer becomes the only owner of the fields that it changed; removed fields have no owner; the owners of
 other fields stay. The sets of a manager are compared in the version that it wrote; managers of versions that are no
@@ -16,8 +16,8 @@ from typing import Any
 from podscaler.api.managed_fields import comparing, field_sets
 from podscaler.api.managed_fields.comparing import FieldChanges
 from podscaler.api.managed_fields.field_sets import Set
+from podscaler.api.managed_fields.field_types import FieldType
 from podscaler.api.managed_fields.managers import UPDATE, Managed, Manager, Managers
-from podscaler.api.managed_fields.types import FieldType
 
 Object = dict[str, Any]
 

@@ -102,18 +102,18 @@ def name_at_admission(obj: Object) -> str:
 
 def invalid(resource: Resource, name: str, errors: list[FieldError]) -> StatusError:
     """422: the object is invalid."""
-    return field.refusal(group=resource.group, kind=resource.kind, name=name, errors=errors)
+    return field.invalid_object(group=resource.group, kind=resource.kind, name=name, errors=errors)
 
 
 def unconditional_update(resource: Resource, name: str) -> StatusError:
     """422: an update without resourceVersion of a kind that demands one; upstream names the plural here."""
     error = field.invalid("metadata.resourceVersion", 0, "must be specified for an update")
-    return field.refusal(group=resource.group, kind=resource.plural, name=name, errors=[error])
+    return field.invalid_object(group=resource.group, kind=resource.plural, name=name, errors=[error])
 
 
 def invalid_options(kind: str, errors: list[FieldError]) -> StatusError:
     """422: the request's ListOptions, DeleteOptions, ... are invalid."""
-    return field.refusal(group="meta.k8s.io", kind=kind, name="", errors=errors)
+    return field.invalid_object(group="meta.k8s.io", kind=kind, name="", errors=errors)
 
 
 def bad_request(message: str) -> StatusError:

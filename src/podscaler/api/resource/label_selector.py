@@ -19,8 +19,8 @@ def validate(selector: Object, path: str) -> list[FieldError]:
     """The field errors of a selector that is there."""
     found = []
     for key, value in (selector.get("matchLabels") or {}).items():
-        found += checks.well_formed(key, f"{path}.matchLabels", names.label_key_faults)
-        found += checks.well_formed(value, f"{path}.matchLabels", names.label_value_faults)
+        found += checks.well_formed(key, f"{path}.matchLabels", names.label_key_errors)
+        found += checks.well_formed(value, f"{path}.matchLabels", names.label_value_errors)
     return found + checks.each(selector.get("matchExpressions"), f"{path}.matchExpressions", requirement_errors)
 
 
@@ -38,8 +38,8 @@ def requirement_errors(requirement: Object, path: str, *, is_comparing: bool = F
         found = checks.present(len(values) == 1, place, message)
     else:
         found = [invalid(f"{path}.operator", operator, "not a valid selector operator")]
-    found += checks.well_formed(requirement.get("key", ""), f"{path}.key", names.label_key_faults)
-    return found + checks.each_well_formed(values, place, names.label_value_faults)
+    found += checks.well_formed(requirement.get("key", ""), f"{path}.key", names.label_key_errors)
+    return found + checks.each_well_formed(values, place, names.label_value_errors)
 
 
 def is_empty(selector: Object) -> bool:

@@ -26,8 +26,8 @@ _SEGMENTS = (
     *(f"{plural}.{_RBAC}" for plural in ("clusterrolebindings", "clusterroles", "rolebindings", "roles")),
 )
 _NAME_RULES: Mapping[str, _NameRule] = {
-    **dict.fromkeys(_SEGMENTS, names.path_segment_faults),
-    **dict.fromkeys(("namespaces", "services", "statefulsets.apps"), names.dns_label_faults),
+    **dict.fromkeys(_SEGMENTS, names.path_segment_errors),
+    **dict.fromkeys(("namespaces", "services", "statefulsets.apps"), names.dns_label_errors),
 }
 """By `Resource.key`; every other kind has the names of DNS subdomains."""
 
@@ -54,7 +54,7 @@ def validate_metadata(resource: Resource, new: Object, old: Object | None) -> li
 
 
 def _name_errors(resource: Resource, meta: Object) -> list[FieldError]:
-    rule = _NAME_RULES.get(resource.storage_key, names.dns_subdomain_faults)
+    rule = _NAME_RULES.get(resource.storage_key, names.dns_subdomain_errors)
     prefix = meta.get("generateName", "")
     found = checks.well_formed_if_set(prefix, "metadata.generateName", lambda text: rule(_as_name(text)))
     missing = "name or generateName is required"
@@ -70,8 +70,8 @@ def label_errors(labels: Mapping[str, str], path: str) -> list[FieldError]:
     """The field errors of a map of labels; each is at `path` itself and shows the key or the value."""
     found = []
     for key in sorted(labels):
-        found += checks.well_formed(key, path, names.label_key_faults)
-        found += checks.well_formed(labels[key], path, names.label_value_faults)
+        found += checks.well_formed(key, path, names.label_key_errors)
+        found += checks.well_formed(labels[key], path, names.label_value_errors)
     return found
 
 
@@ -79,7 +79,7 @@ def annotation_errors(annotations: Mapping[str, str], path: str) -> list[FieldEr
     """The field errors of a map of annotations: keys that are no qualified names, too much text in all."""
     found = []
     for key in sorted(annotations):
-        found += [invalid(path, key, text) for text in names.label_key_faults(key.lower())]
+        found += [invalid(path, key, text) for text in names.label_key_errors(key.lower())]
     total_bytes = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
     return found + ([too_long(path, ANNOTATIONS_MAX_BYTES)] if total_bytes > ANNOTATIONS_MAX_BYTES else [])
 
@@ -124,7 +124,7 @@ def _owner_json(owner: Object) -> dict[str, Any]:
 def _finalizer_errors(finalizers: list[str]) -> list[FieldError]:
     found = []
     for name in finalizers:
-        found += checks.well_formed(name, "metadata.finalizers", names.label_key_faults)
+        found += checks.well_formed(name, "metadata.finalizers", names.label_key_errors)
     if {"orphan", "foregroundDeletion"} <= set(finalizers):
         text = "finalizer orphan and foregroundDeletion cannot be both set"
         found.append(invalid("metadata.finalizers", finalizers, text))

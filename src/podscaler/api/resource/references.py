@@ -25,7 +25,7 @@ def name_errors(reference: Object, path: str) -> list[FieldError]:
     found = []
     for key in ("kind", "name"):
         value, place = reference.get(key, ""), f"{path}.{key}"
-        found += checks.required_form(value, place, names.path_segment_faults)
+        found += checks.required_form(value, place, names.path_segment_errors)
     return found
 
 
@@ -37,7 +37,7 @@ def version_errors(version: str, path: str) -> list[FieldError]:
 def local_errors(reference: Object, path: str) -> list[FieldError]:
     """The errors of a reference by `apiGroup` (may be empty), `kind` and `name`."""
     group = reference.get("apiGroup")
-    return checks.well_formed_if_set(group, f"{path}.apiGroup", names.dns_subdomain_faults) + name_errors(
+    return checks.well_formed_if_set(group, f"{path}.apiGroup", names.dns_subdomain_errors) + name_errors(
         reference, path
     )
 
@@ -59,6 +59,6 @@ def domain_path_errors(name: str, path: str) -> list[FieldError]:
     domain, _, rest = name.partition("/")
     if not domain or not rest:
         return [invalid(path, name, 'must be a domain-prefixed path (such as "acme.io/foo")')]
-    found = checks.well_formed(domain, path, names.dns_subdomain_faults)
+    found = checks.well_formed(domain, path, names.dns_subdomain_errors)
     message = f"Invalid path (regex used for validation is '{_PATH_TEXT}')"
     return found + checks.holds(_PATH.fullmatch(rest), path, rest, message)

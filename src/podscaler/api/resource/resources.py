@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from podscaler.api.machinery.field import FieldError
-from podscaler.api.managed_fields.types import FieldType
+from podscaler.api.managed_fields.field_types import FieldType
 from podscaler.api.schema.decoding import Decoded
 
 Object = dict[str, Any]

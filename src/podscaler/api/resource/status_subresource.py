@@ -63,7 +63,7 @@ def validate_conditions(conditions: list[Object] | None, path: str) -> list[Fiel
 def _errors_of(condition: Object, path: str) -> list[FieldError]:
     kind, status, message = (condition.get(name, "") for name in ("type", "status", "message"))
     generation, reason = condition.get("observedGeneration", 0), condition.get("reason", "")
-    found = checks.required_form(kind, f"{path}.type", names.label_key_faults, "is required")
+    found = checks.required_form(kind, f"{path}.type", names.label_key_errors, "is required")
     found += checks.required_one_of(status, f"{path}.status", _STATUSES)
     if generation < 0:
         found.append(invalid(f"{path}.observedGeneration", generation, "must be greater than or equal to zero"))

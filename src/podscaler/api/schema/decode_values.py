@@ -75,14 +75,14 @@ def _bytes(value: Any, run: Run) -> Any:
     if type(value) is not str:
         run.mismatch(value, "[]uint8")
         return ABSENT
-    fault = base64_fault(value)
+    fault = base64_error(value)
     if fault:
         run.error = run.error or fault
         return ABSENT
     return base64.b64encode(_decoded_base64(value)).decode()
 
 
-def base64_fault(text: str) -> str:
+def base64_error(text: str) -> str:
     """What is wrong with `text` as bytes in base64, in Go's words; empty where nothing is."""
     try:
         _decoded_base64(text)

@@ -12,7 +12,7 @@ from podscaler.api.cel.library.functions import Overload, Table
 from podscaler.api.cel.values import types
 from podscaler.api.cel.values.issues import Issue
 from podscaler.api.cel.values.numbers import Uint
-from podscaler.api.cel.values.syntax import (
+from podscaler.api.cel.values.syntax_tree import (
     RESULT,
     Call,
     Comprehension,

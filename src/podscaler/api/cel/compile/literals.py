@@ -12,9 +12,9 @@ from podscaler.api.cel.compile import planning
 from podscaler.api.cel.values.budget import Budget
 from podscaler.api.cel.values.errors import EvaluationError
 from podscaler.api.cel.values.issues import Issue
-from podscaler.api.cel.values.syntax import Call, Comprehension, ListLiteral, Literal, MapLiteral, Node, Select
+from podscaler.api.cel.values.syntax_tree import Call, Comprehension, ListLiteral, Literal, MapLiteral, Node, Select
 from podscaler.api.cel.values.types import Type
-from podscaler.api.machinery import duration, instants, patterns
+from podscaler.api.machinery import duration, instants, re2_patterns
 
 _FORMAT_CLAUSE = re.compile(r"%(?:(%)|(?:\.\d+)?(.))", re.DOTALL)
 _STRINGS = "strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
@@ -109,7 +109,7 @@ def _is_read(read: Callable[[str], object]) -> Callable[[str], bool]:
 _CHECKS: dict[str, Callable[[str], bool]] = {
     "duration": _is_read(duration.parse),
     "timestamp": _is_read(instants.parse),
-    "matches": lambda text: not patterns.find_error(text),
+    "matches": lambda text: not re2_patterns.find_error(text),
 }
 
 

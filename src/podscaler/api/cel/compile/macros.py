@@ -9,7 +9,7 @@ lists.
 from collections.abc import Callable
 
 from podscaler.api.cel.values.issues import Issue
-from podscaler.api.cel.values.syntax import (
+from podscaler.api.cel.values.syntax_tree import (
     RESULT,
     Call,
     Comprehension,

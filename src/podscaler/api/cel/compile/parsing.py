@@ -14,7 +14,7 @@ from podscaler.api.cel.compile import lexing, macros
 from podscaler.api.cel.compile.checking import KEYWORDS
 from podscaler.api.cel.compile.lexing import EOF, Token
 from podscaler.api.cel.values.issues import NOWHERE, CompileError, Issue, rendered
-from podscaler.api.cel.values.syntax import Call, Ident, ListLiteral, Literal, MapEntry, MapLiteral, Node, Select
+from podscaler.api.cel.values.syntax_tree import Call, Ident, ListLiteral, Literal, MapEntry, MapLiteral, Node, Select
 
 DEPTH_MAX = 60
 """The deepest nesting of parentheses and operators: trees are walked recursively, on Python's stack."""

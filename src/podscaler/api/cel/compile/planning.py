@@ -12,11 +12,20 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from podscaler.api.cel.compile.checking import KEYWORDS, dotted_name
-from podscaler.api.cel.library import library, operators
+from podscaler.api.cel.library import environment, operators
 from podscaler.api.cel.library.functions import Overload
 from podscaler.api.cel.values.budget import Budget
 from podscaler.api.cel.values.errors import EvaluationError, no_such_overload
-from podscaler.api.cel.values.syntax import Call, Comprehension, Ident, ListLiteral, Literal, MapLiteral, Node, Select
+from podscaler.api.cel.values.syntax_tree import (
+    Call,
+    Comprehension,
+    Ident,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Node,
+    Select,
+)
 from podscaler.api.cel.values.values import NONE, Optional, kind
 
 
@@ -54,7 +63,7 @@ def planned(node: Node) -> Step:
 
 
 def _ident(name: str) -> Step:
-    known_type = library.TYPE_VALUES.get(name)
+    known_type = environment.TYPE_VALUES.get(name)
 
     def step(scope: Scope) -> Any:
         scope.budget.spend(1)
@@ -68,7 +77,7 @@ def _ident(name: str) -> Step:
 
 
 def _select(node: Select) -> Step:
-    known_type = library.TYPE_VALUES.get(dotted_name(node))
+    known_type = environment.TYPE_VALUES.get(dotted_name(node))
     if known_type is not None:
         return lambda scope: known_type
     operand, field = planned(node.operand), node.field
@@ -138,13 +147,13 @@ def _call(node: Call) -> Step:
         return _SPECIAL[node.function](*(planned(arg) for arg in node.args))
     prefix = dotted_name(node.target) if node.target is not None else ""
     full = f"{prefix}.{node.function}".removeprefix(".") if prefix else node.function.removeprefix(".")
-    if node.target is None or (prefix and full in library.FUNCTIONS):
+    if node.target is None or (prefix and full in environment.FUNCTIONS):
         return _function(full, [planned(arg) for arg in node.args], is_method=False)
     return _function(node.function, [planned(node.target), *(planned(arg) for arg in node.args)], is_method=True)
 
 
 def _function(name: str, args: list[Step], *, is_method: bool) -> Step:
-    overloads = library.FUNCTIONS.get(name, ())
+    overloads = environment.FUNCTIONS.get(name, ())
     fitting = [one for one in overloads if one.is_method is is_method and len(one.params) == len(args)]
 
     def step(scope: Scope) -> Any:

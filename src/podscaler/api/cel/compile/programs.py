@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from podscaler.api.cel.compile import checking, literals, parsing, planning
-from podscaler.api.cel.library import library
+from podscaler.api.cel.library import environment
 from podscaler.api.cel.values.budget import Budget
 from podscaler.api.cel.values.errors import BudgetError
 from podscaler.api.cel.values.issues import NOWHERE, CompileError, Issue, rendered
@@ -55,7 +55,7 @@ def compiled(source: str, variables: Mapping[str, Type]) -> Program:
 
 def _compiled(source: str, variables: Mapping[str, Type]) -> Program:
     tree = parsing.parsed(source)
-    checker = checking.Checker(library.FUNCTIONS, {**library.TYPE_IDENTS, **variables})
+    checker = checking.Checker(environment.FUNCTIONS, {**environment.TYPE_IDENTS, **variables})
     result = checker.type_of(tree)
     issues = checker.issues or literals.issues(tree, checker.elements)
     if issues:

@@ -1,6 +1,6 @@
 """Kubernetes' own types in CEL: quantities, semantic versions, URLs and named formats.
 
-A table for `library`. Source: the documentation of Kubernetes' CEL libraries.
+A table for `environment`. Source: the documentation of Kubernetes' CEL libraries.
 """
 
 import re
@@ -13,7 +13,7 @@ from podscaler.api.cel.library.functions import Function, is_valid, table
 from podscaler.api.cel.values import numbers
 from podscaler.api.cel.values.errors import EvaluationError
 from podscaler.api.cel.values.values import NONE, Opaque, Optional
-from podscaler.api.machinery import formats, names, quantity
+from podscaler.api.machinery import names, quantity, string_formats
 from podscaler.api.machinery.quantity import Quantity, QuantityError
 from podscaler.api.text import quoting
 
@@ -191,7 +191,7 @@ def _checked(check: Callable[[str], bool] | None, text: str) -> Callable[[str], 
     return lambda value: [] if check is None or check(value) else [text]
 
 
-def _uri_faults(value: str) -> list[str]:
+def _uri_errors(value: str) -> list[str]:
     fault = _url_fault(value)
     return [f"parse {quoting.quoted(value)}: {fault}"] if fault else []
 
@@ -202,19 +202,19 @@ def _of_prefix(judge: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
 
 
 FORMATS: dict[str, Callable[[str], list[str]]] = {
-    "dns1123Label": names.dns_label_faults,
-    "dns1123Subdomain": names.dns_subdomain_faults,
-    "dns1035Label": names.dns_1035_label_faults,
-    "qualifiedName": names.label_key_faults,
-    "dns1123LabelPrefix": _of_prefix(names.dns_label_faults),
-    "dns1123SubdomainPrefix": _of_prefix(names.dns_subdomain_faults),
-    "dns1035LabelPrefix": _of_prefix(names.dns_1035_label_faults),
-    "labelValue": names.label_value_faults,
-    "uri": _uri_faults,
-    "uuid": _checked(formats.find_check("uuid"), "does not match the UUID format"),
-    "byte": _checked(formats.find_check("byte"), "invalid base64"),
-    "date": _checked(formats.find_check("date"), "invalid date"),
-    "datetime": _checked(formats.find_check("datetime"), "invalid datetime"),
+    "dns1123Label": names.dns_label_errors,
+    "dns1123Subdomain": names.dns_subdomain_errors,
+    "dns1035Label": names.dns_1035_label_errors,
+    "qualifiedName": names.label_key_errors,
+    "dns1123LabelPrefix": _of_prefix(names.dns_label_errors),
+    "dns1123SubdomainPrefix": _of_prefix(names.dns_subdomain_errors),
+    "dns1035LabelPrefix": _of_prefix(names.dns_1035_label_errors),
+    "labelValue": names.label_value_errors,
+    "uri": _uri_errors,
+    "uuid": _checked(string_formats.find_check("uuid"), "does not match the UUID format"),
+    "byte": _checked(string_formats.find_check("byte"), "invalid base64"),
+    "date": _checked(string_formats.find_check("date"), "invalid date"),
+    "datetime": _checked(string_formats.find_check("datetime"), "invalid datetime"),
 }
 
 

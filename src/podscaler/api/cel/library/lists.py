@@ -1,7 +1,9 @@
 """Lists, sets and optional values in CEL.
 
-A table for `library`. Source: Kubernetes' list library; the documentation of cel-go's lists extension (version 3), sets
-extension and optional values.
+`environment` puts FUNCTIONS into the table of all functions.
+
+Source: Kubernetes' list library; the documentation of cel-go's lists extension (version 3), sets extension and optional
+values.
 """
 
 from collections.abc import Callable

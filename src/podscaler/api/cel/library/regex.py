@@ -1,6 +1,6 @@
 """Regular expressions in CEL: `matches`, `find` and `findAll`.
 
-A table for `library`; `matches` belongs to the standard functions and is called by `standard`.
+A table for `environment`; `matches` belongs to the standard functions and is called by `standard`.
 
 Source: the documentation of Kubernetes' CEL regex library.
 """
@@ -8,8 +8,8 @@ Source: the documentation of Kubernetes' CEL regex library.
 from podscaler.api.cel.library.functions import table
 from podscaler.api.cel.values.budget import Budget, charged
 from podscaler.api.cel.values.errors import EvaluationError
-from podscaler.api.machinery import patterns
-from podscaler.api.machinery.patterns import Pattern
+from podscaler.api.machinery import re2_patterns
+from podscaler.api.machinery.re2_patterns import Pattern
 
 
 @charged
@@ -40,8 +40,8 @@ def _find_all(budget: Budget, text: str, pattern: str, count: int = -1) -> list[
 
 def _compiled(pattern: str, prefix: str = "") -> Pattern:
     try:
-        return patterns.compiled(pattern)
-    except patterns.PatternError as error:
+        return re2_patterns.compiled(pattern)
+    except re2_patterns.PatternError as error:
         raise EvaluationError(f"{prefix}{error}") from None
 
 

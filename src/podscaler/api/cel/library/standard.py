@@ -1,6 +1,6 @@
 """Standard functions of CEL: sizes, conversions, tests of texts, parts of times; signatures of the operators.
 
-A table for `library`. Source: the CEL specification, "List of standard definitions"; cel-go's messages.
+A table for `environment`. Source: the CEL specification, "List of standard definitions"; cel-go's messages.
 """
 
 import math

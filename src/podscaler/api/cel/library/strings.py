@@ -1,6 +1,6 @@
 """Functions on texts: substrings, search, case, splitting, joining, formatting.
 
-A table for `library`. Source: the documentation of cel-go's strings extension, version 2.
+A table for `environment`. Source: the documentation of cel-go's strings extension, version 2.
 """
 
 import re

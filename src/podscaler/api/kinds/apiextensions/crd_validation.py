@@ -95,7 +95,7 @@ def _spec_errors(spec: Object) -> list[FieldError]:
 def _group_errors(group: str) -> list[FieldError]:
     if not group:
         return [required("spec.group")]
-    texts = name_rules.dns_subdomain_faults(group)
+    texts = name_rules.dns_subdomain_errors(group)
     if texts:
         return [invalid("spec.group", group, ",".join(texts))]
     return [] if "." in group else [invalid("spec.group", group, "should be a domain with at least one dot")]
@@ -157,13 +157,13 @@ def _as_kept(versions: list[Object]) -> list[Object]:
 
 
 def _first_version_errors(name: str) -> list[FieldError]:
-    texts = name_rules.dns_1035_label_faults(name) if name else []
+    texts = name_rules.dns_1035_label_errors(name) if name else []
     return [invalid("spec.version", name, ",".join(texts))] if texts else []
 
 
 def _version_errors(version: Object, path: str) -> list[FieldError]:
     name = version.get("name", "")
-    texts = name_rules.dns_1035_label_faults(name)
+    texts = name_rules.dns_1035_label_errors(name)
     found = [invalid(f"{path}.name", name, ",".join(texts))] if texts else []
     warning = version.get("deprecationWarning")
     for text in _deprecation_texts(warning, is_deprecated=bool(version.get("deprecated"))):
@@ -267,7 +267,7 @@ def _names_errors(names: Object, path: str) -> list[FieldError]:
     for name in ("plural", "singular"):
         found += _label_errors(names.get(name, ""), f"{path}.{name}")
     for name in ("kind", "listKind"):
-        texts = name_rules.dns_1035_label_faults(names.get(name, "").lower()) if names.get(name) else []
+        texts = name_rules.dns_1035_label_errors(names.get(name, "").lower()) if names.get(name) else []
         mixed = f"may have mixed case, but should otherwise match: {','.join(texts)}"
         found += [invalid(f"{path}.{name}", names[name], mixed)] if texts else []
     for name in ("shortNames", "categories"):
@@ -279,7 +279,7 @@ def _names_errors(names: Object, path: str) -> list[FieldError]:
 
 
 def _label_errors(text: str, path: str, *, is_optional: bool = True) -> list[FieldError]:
-    texts = name_rules.dns_1035_label_faults(text) if text or not is_optional else []
+    texts = name_rules.dns_1035_label_errors(text) if text or not is_optional else []
     return [invalid(path, text, ",".join(texts))] if texts else []
 
 
@@ -406,7 +406,7 @@ def _review_errors(versions: list[str], path: str) -> list[FieldError]:
         if version in versions[:index]:
             found.append(invalid(f"{below}[{index}]", version, "duplicate version"))
             continue
-        texts = names.dns_1035_label_faults(version)
+        texts = names.dns_1035_label_errors(version)
         found += [invalid(f"{below}[{index}]", version, ",".join(texts))] if texts else []
     if not set(versions) & set(_REVIEW_VERSIONS):
         found.append(invalid(below, versions, f"must include at least one of {', '.join(_REVIEW_VERSIONS)}"))

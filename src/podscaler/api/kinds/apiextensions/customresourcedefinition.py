@@ -22,7 +22,7 @@ FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 HTTPS_PORT = 443
 
 
-def fill(crd: Object) -> None:
+def set_defaults(crd: Object) -> None:
     """API defaults, in place."""
     spec = crd.setdefault("spec", {})
     names = spec.setdefault("names", {})
@@ -119,7 +119,7 @@ RESOURCE = Resource(
     group="apiextensions.k8s.io",
     plural="customresourcedefinitions",
     kind="CustomResourceDefinition",
-    versions=(Version("v1", "apiextensions/v1.CustomResourceDefinition", default=fill),),
+    versions=(Version("v1", "apiextensions/v1.CustomResourceDefinition", default=set_defaults),),
     namespaced=False,
     short_names=("crd", "crds"),
     categories=("api-extensions",),

@@ -22,7 +22,7 @@ from podscaler.api.kinds.autoscaling import (
     hpa,
     hpa_annotations,
     hpa_extensions_v1beta1,
-    hpa_removed,
+    hpa_removed_versions,
     hpa_v2alpha1,
     hpa_v2beta1,
     hpa_v2beta2,
@@ -36,7 +36,7 @@ KIND = hpa.RESOURCE.kind
 STORED = "autoscaling/v2"
 VERSIONS: dict[str, Version] = {
     f"{record.group}/{version.version}": version
-    for record in (hpa_removed.AUTOSCALING, hpa_removed.EXTENSIONS)
+    for record in (hpa_removed_versions.AUTOSCALING, hpa_removed_versions.EXTENSIONS)
     for version in record.versions
 }
 """Every version of the kind by its apiVersion, the newest first."""

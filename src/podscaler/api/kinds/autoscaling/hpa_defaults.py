@@ -11,17 +11,17 @@ from podscaler.api.resource.resources import Object
 DEFAULT_UTILIZATION_PCT = 80
 
 
-def fill_v2(hpa: Object) -> None:
+def set_v2_defaults(hpa: Object) -> None:
     """Defaults of autoscaling/v2: one replica at least, 80 % of cpu, and both directions of a behavior."""
     spec = hpa.setdefault("spec", {})
     spec.setdefault("minReplicas", 1)
     if not spec.get("metrics"):
         spec["metrics"] = [cpu_utilization(DEFAULT_UTILIZATION_PCT)]
     if (behavior := spec.get("behavior")) is not None:
-        _fill_behavior(behavior)
+        _set_behavior_defaults(behavior)
 
 
-def fill_v1(hpa: Object) -> None:
+def set_v1_defaults(hpa: Object) -> None:
     """Defaults of autoscaling/v1; the default metric comes with the conversion."""
     hpa.setdefault("spec", {}).setdefault("minReplicas", 1)
 
@@ -32,7 +32,7 @@ def cpu_utilization(target_pct: int) -> Object:
     return {"type": "Resource", "resource": {"name": "cpu", "target": target}}
 
 
-def fill_status(hpa: Object) -> None:
+def set_status_defaults(hpa: Object) -> None:
     """What a v2 status always shows, in place: desiredReplicas, and null where it says nothing of current metrics."""
     status = hpa.get("status") or {}
     if not status.get("currentReplicas"):
@@ -44,7 +44,7 @@ def fill_status(hpa: Object) -> None:
     hpa["status"] = status
 
 
-def _fill_behavior(behavior: Object) -> None:
+def _set_behavior_defaults(behavior: Object) -> None:
     up, down = behavior.setdefault("scaleUp", {}), behavior.setdefault("scaleDown", {})
     up.setdefault("stabilizationWindowSeconds", 0)
     up.setdefault("selectPolicy", "Max")

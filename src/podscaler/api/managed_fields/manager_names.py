@@ -11,7 +11,7 @@ from podscaler.api.machinery.field import FieldError
 NAME_MAX_BYTES = 128
 
 
-def faults(path: str, name: str) -> list[FieldError]:
+def errors(path: str, name: str) -> list[FieldError]:
     """The field errors of the name of a manager at `path`: its length, and each character that is not printable."""
     found = []
     if len(name.encode("utf-8", "replace")) > NAME_MAX_BYTES:

@@ -122,7 +122,7 @@ def _applied(kind: ManagedKind, live: Object, found: Managers, application: Appl
     except ConflictsError as error:
         remaining = _remaining(error, kind, live, application)
     if remaining is not None:
-        raise conflicts.refusal(remaining) from None
+        raise conflicts.conflict_error(remaining) from None
     return applying.applied(found, live, config, writer, kind.versions, force=True)
 
 

@@ -1,6 +1,6 @@
 """IP addresses and networks (CIDR) in CEL.
 
-A table for `library`. Source: the documentation of Kubernetes' IP and CIDR libraries; Go's net/netip sentences.
+A table for `environment`. Source: the documentation of Kubernetes' IP and CIDR libraries; Go's net/netip sentences.
 """
 
 import ipaddress

@@ -90,7 +90,7 @@ def _mismatch(kind: str, field: Field) -> str:
 def _check_bytes(value: Any) -> None:
     """Bytes are text that must decode; a list is left to `decoding`."""
     if isinstance(value, str):
-        fault = decode_values.base64_fault(value)
+        fault = decode_values.base64_error(value)
         if fault:
             raise DecodeError(f"error decoding from json: {fault}")
     elif not isinstance(value, list):

@@ -8,8 +8,8 @@ Source: structured-merge-diff's validation of typed values.
 from collections.abc import Iterator
 from typing import Any
 
-from podscaler.api.managed_fields import path_elements, types
-from podscaler.api.managed_fields.types import FieldType, ListType, MapType, Scalar
+from podscaler.api.managed_fields import field_types, path_elements
+from podscaler.api.managed_fields.field_types import FieldType, ListType, MapType, Scalar
 
 
 def errors(value: Any, kind: FieldType) -> list[str]:
@@ -23,7 +23,7 @@ def summary(found: list[str]) -> str:
 
 
 def _errors(value: Any, kind: FieldType, path: str) -> Iterator[tuple[str, str]]:
-    shape = types.shape_of(kind, value)
+    shape = field_types.shape_of(kind, value)
     if shape.map is not None:
         yield from _map_errors(value, shape.map, path)
     elif shape.scalar:
@@ -58,8 +58,8 @@ def _list_errors(value: Any, kind: ListType, path: str) -> Iterator[tuple[str, s
     seen: set[str] = set()
     for index, item in enumerate(value):
         try:
-            element = f"i:{index}" if kind.atomic else types.item_element(kind, item)
-        except types.AtomError as error:
+            element = f"i:{index}" if kind.atomic else field_types.item_element(kind, item)
+        except field_types.AtomError as error:
             yield path, f"element {index}: {error}"
             return
         shown = path_elements.shown((element,))

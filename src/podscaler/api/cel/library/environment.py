@@ -5,7 +5,7 @@ Called by `planning` and `programs`. Functions that upstream does not register (
 Source: Kubernetes' CEL environment for new expressions.
 """
 
-from podscaler.api.cel.library import addresses, kubernetes, lists, regex, standard, strings
+from podscaler.api.cel.library import ip_addresses, kubernetes, lists, regex, standard, strings
 from podscaler.api.cel.library.functions import KINDS, joined
 from podscaler.api.cel.values.types import DYN, Type, type_of
 from podscaler.api.cel.values.values import TypeValue
@@ -16,7 +16,7 @@ FUNCTIONS = joined(
     lists.FUNCTIONS,
     regex.FUNCTIONS,
     kubernetes.FUNCTIONS,
-    addresses.FUNCTIONS,
+    ip_addresses.FUNCTIONS,
 )
 
 _PLAIN = ("bool", "int", "uint", "double", "string", "bytes")
