@@ -1,6 +1,7 @@
-"""All built-in kinds that the API server serves, as records.
+"""Lists the records of all built-in kinds that the API server serves.
 
-To add a kind, write its record in `podscaler.api.kinds` and list it here.
+A record (`api.resource.resources.Resource`) holds the names, versions, defaults, validation and table of one kind. A
+new kind: write its record in a module of `podscaler.api.kinds` and add it to RESOURCES.
 """
 
 from podscaler.api.kinds.apiextensions import apiservice, customresourcedefinition
@@ -60,11 +61,11 @@ RESOURCES: tuple[Resource, ...] = (
     role.ROLE,
     priorityclass.RESOURCE,
 )
-"""Core group first, then by group; within a group by name, as discovery lists them."""
+"""The core group first, then the other groups by name; the kinds of a group by plural, as discovery lists them."""
 
 _BY_KEY = {resource.key: resource for resource in RESOURCES}
 
 
 def get(key: str) -> Resource:
-    """The record of `Resource.key` (`pods`, `deployments.apps`). Raises KeyError for a kind that is not served."""
+    """The record with that `Resource.key` (`pods`, `deployments.apps`). Raises KeyError for a key without a record."""
     return _BY_KEY[key]

@@ -1,6 +1,6 @@
-"""Regular expressions in CEL: `matches`, `find` and `findAll`.
+"""CEL functions with regular expressions: `'abc'.matches('b')`, `'a1 b2'.findAll('[0-9]')`.
 
-A table for `environment`; `matches` belongs to the standard functions and is called by `standard`.
+`environment` puts FUNCTIONS into the table of all functions; `matches` is in the table of `standard`.
 
 Source: the documentation of Kubernetes' CEL regex library.
 """
@@ -39,6 +39,7 @@ def _find_all(budget: Budget, text: str, pattern: str, count: int = -1) -> list[
 
 
 def _compiled(pattern: str, prefix: str = "") -> Pattern:
+    """The compiled pattern. Raises EvaluationError for an invalid one; `prefix` begins its message."""
     try:
         return re2_patterns.compiled(pattern)
     except re2_patterns.PatternError as error:
@@ -46,7 +47,7 @@ def _compiled(pattern: str, prefix: str = "") -> Pattern:
 
 
 def _spend(budget: Budget, expression: Pattern, text: str) -> None:
-    """Charge one search: the time of a slow one is proportional to the product of program and text."""
+    """Spend the cost of one search: the time of a slow one is proportional to program size times text length."""
     budget.spend(len(text) // 4 + len(text) * expression.program_size // 1000)
 
 

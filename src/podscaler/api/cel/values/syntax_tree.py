@@ -1,7 +1,11 @@
-"""Syntax tree of expressions.
+"""The node types of the syntax tree (AST) of CEL expressions.
 
-Made by `parsing` (which expands macros), type-checked by `checking`, compiled to closures by `planning`. `offset` is
-the place of issues about the node: an operator, an opening parenthesis, the beginning of a name.
+    a.b + 1      Call(4, "_+_", (Select(1, Ident(0, "a"), "b"), Literal(6, 1)))
+
+`parsing` makes the tree and expands macros, `checking` checks types, `planning` compiles it to closures. `offset`, in
+characters from the beginning of the expression, is where compile errors about a node point to: the operator, the
+opening parenthesis, the beginning of a name. A new node type: add it to `Node` and to the `match` statements of those
+modules and of `literals`.
 
 Source: the abstract syntax of the CEL specification.
 """
@@ -10,12 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 RESULT = "@result"
-"""The accumulator variable of comprehensions; no expression can name it."""
+"""The variable in which a comprehension accumulates its result; `@` keeps expressions from naming it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Literal:
-    """A constant."""
+    """A constant; `value` is a Python value (`api.cel.values.values`)."""
 
     offset: int
     value: Any
@@ -23,7 +27,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ident:
-    """A variable or the name of a type."""
+    """A variable, or the name of a type (`int`); a leading dot in `name` means the outermost scope."""
 
     offset: int
     name: str
@@ -31,7 +35,7 @@ class Ident:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Select:
-    """A member by name; `is_test` for `has(...)`."""
+    """A member of an object by name: `operand.field`; with `is_test`, `has(operand.field)`."""
 
     offset: int
     operand: "Node"
@@ -41,7 +45,7 @@ class Select:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call:
-    """A function, a method (with a target) or an operator (`_+_`)."""
+    """A call of a function, of an operator (by its CEL name: `_+_`, `!_`), or of a method of `target`."""
 
     offset: int
     function: str
@@ -51,7 +55,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ListLiteral:
-    """`[a, ?b]`; `optional` has the indices of the elements that may be absent."""
+    """`[a, ?b]`; `optional` has the indices of the elements after a question mark (here 1)."""
 
     offset: int
     elements: tuple["Node", ...]
@@ -60,7 +64,7 @@ class ListLiteral:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MapEntry:
-    """One `key: value` of a map, or of a message (the key is a literal name)."""
+    """One `key: value` of a map or message; `is_optional` for `?key: value`."""
 
     offset: int
     key: "Node"
@@ -70,7 +74,7 @@ class MapEntry:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MapLiteral:
-    """`{key: value}`, or a message if it has a name."""
+    """`{key: value}`, or a message `name{field: value}` if `name` is not empty; its keys are Literals."""
 
     offset: int
     entries: tuple[MapEntry, ...]
@@ -79,17 +83,22 @@ class MapLiteral:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comprehension:
-    """The expansion of a macro over a list or map.
+    """The expansion of a macro, such as `items.filter(x, x > 1)`: a loop over a list or map.
+
+    The type checker reads the loop as a fold (`start`, `step`, `outcome`); `planning` evaluates it by `kind`.
 
     Attributes:
-        offset: the macro's parenthesis.
-        kind: `all`, `exists`, `exists_one`, `list`, `map`, `entries` or `bind`.
+        offset: of the macro's parenthesis.
+        kind: the result: `all`, `exists`, `exists_one` (bool), `list`, `map`, `entries` (a map from one-entry maps), or
+            `bind` (no loop: `outcome` with a variable bound to `start`).
         source: the list or map to iterate over; unused for `bind`.
-        names: one variable (element or key) or two (index or key, and value); for `bind` the second is the name.
-        start, step, outcome: the fold over the variable RESULT, for the type checker; `bind` evaluates `outcome` with
-            the name bound to `start`.
-        test: the condition of elements, None for all; the predicate of the quantifiers.
-        made: the expression for each element; key and value for `map`.
+        names: the loop variables: one (element or key) or two (index or key, and value); for `bind` the second is the
+            bound variable.
+        start: the first value of RESULT.
+        step: the value of RESULT after an element.
+        outcome: the result, from the last value of RESULT.
+        test: selects elements, None for all of them; of the quantifiers the predicate.
+        produced: for `list` and `entries` one expression, for `map` those of key and value; of an element each.
     """
 
     offset: int
@@ -100,7 +109,7 @@ class Comprehension:
     step: "Node"
     outcome: "Node"
     test: "Node | None" = None
-    made: tuple["Node", ...] = ()
+    produced: tuple["Node", ...] = ()
 
 
 Node = Literal | Ident | Select | Call | ListLiteral | MapLiteral | Comprehension

@@ -158,8 +158,8 @@ def _compiled(rule: Object, name: str, own: "Type") -> tuple["Program | None", s
     if program.result != (types.BOOL if is_rule else types.STRING):
         text = "cel expression must evaluate to a bool" if is_rule else "messageExpression must evaluate to a string"
         return None, text
-    if program.fault:
-        return None, f"{'program' if is_rule else 'messageExpression'} instantiation failed: {program.fault}"
+    if program.constant_error:
+        return None, f"{'program' if is_rule else 'messageExpression'} instantiation failed: {program.constant_error}"
     return program, ""
 
 
