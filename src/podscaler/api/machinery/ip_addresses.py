@@ -1,8 +1,9 @@
-"""Validates IP addresses and networks (CIDR).
+"""Validates IP addresses (`10.1.2.3`) and networks (`10.0.0.0/8`) in fields of API objects.
 
-Called by the validation of pods, services, network policies and endpoint slices.
+Called by the validation of pods, services, network policies and endpoint slices. Functions that return errors return
+kube-apiserver's messages, without a path; `resource.checks` makes field errors of them.
 
-Source: upstream's messages; `ipaddress`.
+Source: kube-apiserver's messages; the standard library's `ipaddress`.
 """
 
 import re
@@ -13,10 +14,11 @@ LOOPBACK_MESSAGE = "may not be in the loopback range (127.0.0.0/8, ::1/128)"
 _NETWORK_MESSAGE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 _LOCAL_MULTICAST = (ip_network("224.0.0.0/24"), ip_network("ff02::/16"))
 _LEADING_ZEROS = re.compile(r"(?<![0-9a-fA-F:])0+(?=\d)")
+"""The `0` of `10.01.2.3` and of `10.0.0.0/08`."""
 
 
 def find(text: str) -> IPv4Address | IPv6Address | None:
-    """The parsed address, None for any other text."""
+    """The parsed address; None where `text` is no IP address."""
     try:
         return ip_address(text)
     except ValueError:
@@ -24,13 +26,13 @@ def find(text: str) -> IPv4Address | IPv6Address | None:
 
 
 def without_leading_zeros(text: str) -> str:
-    """The text without leading zeros in IPv4 octets, which upstream ignores."""
+    """The text without leading zeros in IPv4 octets, which kube-apiserver ignores: `010.0.0.1` is `10.0.0.1`."""
     head, colon, tail = text.rpartition(":")
     return f"{head}{colon}{_LEADING_ZEROS.sub('', tail)}" if "." in tail else text
 
 
 def endpoint_errors(text: str) -> list[str]:
-    """The errors of `text` as the address of an endpoint: invalid, or in a range with a special meaning."""
+    """The messages about `text` as the address of an endpoint: invalid, or in a range that no endpoint may have."""
     address = find(text)
     if address is None:
         return [INVALID_MESSAGE]
@@ -45,7 +47,7 @@ def endpoint_errors(text: str) -> list[str]:
 
 
 def find_network(text: str) -> IPv4Network | IPv6Network | None:
-    """The parsed network, None for any other text; bits beyond the prefix and leading zeros are ignored."""
+    """The parsed network; None where `text` is none. Bits beyond the prefix and leading zeros are ignored."""
     if "/" not in text:
         return None
     try:
@@ -60,7 +62,7 @@ def is_part(part: IPv4Network | IPv6Network, whole: IPv4Network | IPv6Network) -
 
 
 def network_errors(text: str) -> list[str]:
-    """The errors of `text` as a network (`10.0.0.0/8`)."""
+    """The messages about `text` as a network (`10.0.0.0/8`)."""
     network = find_network(text)
     if network is None:
         return [_NETWORK_MESSAGE]

@@ -1,7 +1,10 @@
 """Validates names of objects and resources, label keys and label values.
 
-Called by the validation of served kinds and by label selectors. Each function returns upstream's messages in its order,
-empty for a valid text; the caller makes field errors of them. Lengths are in bytes.
+    dns_label_errors("web-1")       []
+    dns_label_errors("web.1")       ["must not contain dots"]
+
+Called by the validation of served kinds and by label selectors. Each `*_errors` function returns kube-apiserver's
+messages, an empty list for a valid text; the caller makes field errors of them. Lengths are in bytes.
 
 Source: Kubernetes v1.37.0, object names and label syntax (docs/spec/api.md 2.5 (Name rules), docs/spec/decision.md 12.3
 (Parsing scale.status.selector)).
@@ -9,6 +12,7 @@ Source: Kubernetes v1.37.0, object names and label syntax (docs/spec/api.md 2.5 
 
 import re
 
+# The texts of the patterns, which messages quote; `web-1`, `web.example.com`, `My_name.1`.
 _LABEL_TEXT = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN_TEXT = rf"{_LABEL_TEXT}(\.{_LABEL_TEXT})*"
 _QUALIFIED_TEXT = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
@@ -75,36 +79,36 @@ _QUOTA_RESOURCES = frozenset(
 
 
 def path_segment_errors(text: str) -> list[str]:
-    """Validates `text` as one segment of a URL path (any object name of any kind)."""
+    """The errors of `text` as one segment of a URL path (any object name of any kind)."""
     if text in {".", ".."}:
         return [f"may not be '{text}'"]
     return [f"may not contain '{character}'" for character in "/%" if character in text]
 
 
 def dns_label_errors(text: str) -> list[str]:
-    """Validates `text` as an RFC 1123 label (namespaces, containers)."""
+    """The errors of `text` as an RFC 1123 label (namespaces, containers)."""
     if _LABEL.fullmatch(text):
         return _over(text, 63)
     return [*_over(text, 63), _DOTS_MESSAGE if _SUBDOMAIN.fullmatch(text) else _LABEL_MESSAGE]
 
 
 def dns_1035_label_errors(text: str) -> list[str]:
-    """Validates `text` as an RFC 1035 label (names and versions of custom resources)."""
+    """The errors of `text` as an RFC 1035 label (names and versions of custom resources)."""
     return _over(text, 63) + ([] if _1035.fullmatch(text) else [_1035_MESSAGE])
 
 
 def dns_subdomain_errors(text: str) -> list[str]:
-    """Validates `text` as an RFC 1123 subdomain (names of most objects)."""
+    """The errors of `text` as an RFC 1123 subdomain (names of most objects)."""
     return _over(text, 253) + ([] if _SUBDOMAIN.fullmatch(text) else [_SUBDOMAIN_MESSAGE])
 
 
 def wildcard_subdomain_errors(text: str) -> list[str]:
-    """Validates `text` as an RFC 1123 subdomain whose first label is `*` (hosts of ingresses)."""
+    """The errors of `text` as an RFC 1123 subdomain whose first label is `*` (hosts of ingresses)."""
     return _over(text, 253) + ([] if _WILDCARD.fullmatch(text) else [_WILDCARD_MESSAGE])
 
 
 def label_key_errors(text: str) -> list[str]:
-    """Validates `text` as a label key, annotation key or any other qualified name."""
+    """The errors of `text` as a label key, annotation key or any other qualified name."""
     parts = text.split("/")
     if len(parts) > 2:
         return [_TOO_MANY_SLASHES_MESSAGE]
@@ -113,15 +117,14 @@ def label_key_errors(text: str) -> list[str]:
 
 
 def label_value_errors(text: str) -> list[str]:
-    """Validates `text` as the value of a label."""
+    """The errors of `text` as the value of a label."""
     return _too_long(text, 63) + ([] if _VALUE.fullmatch(text) else [_VALUE_MESSAGE])
 
 
 def container_resource_name_errors(text: str) -> list[str]:
-    """Validates `text` as the name of a resource that a container requests.
+    """The errors of `text` as the name of a resource that a container requests.
 
-    Differs: the spec names the outcome for unqualified names only; names with a slash follow upstream's rule for
-    extended resources.
+    Differs: docs/spec/api.md covers names without a slash only; others follow the rule for extended resources.
     """
     errors = resource_name_errors(text)
     if "/" in text:
@@ -130,7 +133,7 @@ def container_resource_name_errors(text: str) -> list[str]:
 
 
 def resource_name_errors(text: str) -> list[str]:
-    """Validates `text` as the name of any resource: a standard one, or one with a domain."""
+    """The errors of `text` as the name of any resource: a standard one, or one with a domain."""
     errors = label_key_errors(text)
     if not errors and "/" not in text and not _is_standard_resource(text):
         return ["must be a standard resource type or fully qualified"]
@@ -138,7 +141,7 @@ def resource_name_errors(text: str) -> list[str]:
 
 
 def quota_resource_name_errors(text: str) -> list[str]:
-    """Validates `text` as the name of a resource of a quota."""
+    """The errors of `text` as the name of a resource of a quota."""
     is_known = "/" in text or is_standard_quota_resource(text)
     return resource_name_errors(text) + ([] if is_known else ["must be a standard resource for quota"])
 
@@ -159,7 +162,7 @@ def is_extended_resource(text: str) -> bool:
 
 
 def _over(text: str, limit_bytes: int) -> list[str]:
-    """The message about a name that is too long; upstream counts bytes and calls them characters."""
+    """The message about a name that is too long; kube-apiserver counts bytes and calls them characters."""
     return [f"must be no more than {limit_bytes} characters"] if len(text.encode()) > limit_bytes else []
 
 

@@ -1,8 +1,8 @@
-"""Validates port numbers, port names and protocols.
+"""Validates port numbers, port names and protocols; `path` is that of the field (`spec.ports[0].port`).
 
-Called by the validation of pods and services.
+Called by the validation of pods, services, ingresses and network policies.
 
-Source: upstream's messages; the API reference of core/v1.
+Source: kube-apiserver's messages; the API reference of core/v1.
 """
 
 import re
@@ -23,14 +23,14 @@ def number_errors(port: int, path: str) -> list[FieldError]:
 
 
 def protocol_errors(protocol: str, path: str) -> list[FieldError]:
-    """The field errors of a protocol."""
+    """The field errors of a protocol, which must be one of PROTOCOLS."""
     if not protocol:
         return [required(path)]
     return [] if protocol in PROTOCOLS else [not_supported(path, protocol, PROTOCOLS)]
 
 
 def name_errors(name: str) -> list[str]:
-    """Validates the name of a port (an IANA service name): upstream's messages."""
+    """kube-apiserver's messages about the name of a port, which must be an IANA service name; no field errors."""
     found = [] if len(name) <= _NAME_MAX else ["must be no more than 15 characters"]
     if not _NAME.fullmatch(name):
         found.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
@@ -44,7 +44,7 @@ def name_errors(name: str) -> list[str]:
 
 
 def target_errors(target: Any, path: str) -> list[FieldError]:
-    """The field errors of a port given by number or by name."""
+    """The field errors of a reference to a port, by number (int) or by name."""
     if isinstance(target, int):
         return number_errors(target, path)
     return [invalid(path, target, text) for text in name_errors(str(target))]
