@@ -1,6 +1,6 @@
-"""Applies defaults to custom objects, and drops nulls that the schema does not allow.
+"""Sets the defaults of a schema on custom objects, and drops nulls that the schema does not allow.
 
-Called by `decoding` (nulls) and `records` (defaults, of requests and of stored objects).
+`decoding` drops nulls; `records` sets defaults on requests and on stored objects. Both change objects in place.
 
 Rules: a null where the schema does not say `nullable` counts as absent; an absent member becomes its default;
 defaults apply below defaults, too.

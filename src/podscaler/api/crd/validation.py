@@ -1,8 +1,11 @@
-"""Validates custom objects against their schemas; field errors have upstream's words.
+"""Validates custom objects against their OpenAPI schemas, with the field errors of kube-apiserver.
 
-Called by `records` for every write. An update does not validate unchanged values again (ratcheting: objects that a
-stricter schema would refuse can still be changed). Elements of `map` lists are paired with their old values by their
-keys; those of other lists are always validated.
+    field_errors({"spec": {"size": "x"}}, None, schema)      spec.size: Invalid value: ... must be of type integer
+
+Called by `records` for every write. `constraints` checks single values; this module recurses into objects and lists.
+An update does not validate unchanged values again (ratcheting: an object that a stricter schema would reject can still
+be changed). Elements of `map` lists are paired with their old values by their keys; elements of other lists are always
+validated.
 
 Source: kube-openapi's validator and its ratcheting (KEP-4008); the API documentation of x-kubernetes-embedded-resource;
 tests/conformance/golden/scale.jsonl.
@@ -25,39 +28,40 @@ def field_errors(new: Object, old: Object | None, schema: Structural) -> list[Fi
 
 
 def value_errors(value: Any, schema: Structural, path: str) -> list[FieldError]:
-    """The field errors of a part of an object (a default), which is at `path`."""
+    """The field errors of the part of an object at `path`, for example of a default."""
     return _node(value, ABSENT, schema, path).errors
 
 
 def _node(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
+    """The findings about a value and all values in it; `old` is the stored value, ABSENT without one."""
     if old is not ABSENT and value == old:
         return SchemaFindings(checks=1)
     found = SchemaFindings()
     found.merge(constraints.of_type(value, schema, path))
     if value is None:
-        _note(found, constraints.of_enum(value, schema.limits, path))
+        _add(found, constraints.of_enum(value, schema.limits, path))
         return found
-    found.merge(_alternatives(value, old, schema, path))
-    found.merge(_own(value, old, schema, path))
+    found.merge(_composition_findings(value, old, schema, path))
+    found.merge(_value_findings(value, old, schema, path))
     return found
 
 
-def _note(found: SchemaFindings, errors: list[FieldError]) -> None:
+def _add(found: SchemaFindings, errors: list[FieldError]) -> None:
     found.errors += errors
     found.checks += 1
 
 
-def _own(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
-    """Validates the value by the node's own constraints, then its elements or members."""
+def _value_findings(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
+    """The findings by the schema's own constraints, and about the elements or members of the value."""
     found = SchemaFindings()
     if isinstance(value, str):
-        _note(found, constraints.of_text(value, schema.limits, path))
-        _note(found, constraints.of_format(value, schema.format, path))
+        _add(found, constraints.of_text(value, schema.limits, path))
+        _add(found, constraints.of_format(value, schema.format, path))
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        _note(found, constraints.of_number(value, schema, path))
+        _add(found, constraints.of_number(value, schema, path))
     elif isinstance(value, list):
         found.merge(_elements(value, old, schema, path))
-    _note(found, constraints.of_enum(value, schema.limits, path))
+    _add(found, constraints.of_enum(value, schema.limits, path))
     if isinstance(value, dict):
         found.merge(_members(value, old, schema, path))
     return found
@@ -70,7 +74,7 @@ def _elements(value: list[Any], old: Any, schema: Structural, path: str) -> Sche
         for index, item in enumerate(value):
             before = known.get(list_types.identity(item, schema), ABSENT) if known else ABSENT
             found.merge(_node(item, before, schema.items, f"{path}[{index}]"))
-    _note(found, constraints.of_length(value, schema.limits, path))
+    _add(found, constraints.of_length(value, schema.limits, path))
     return found
 
 
@@ -94,16 +98,16 @@ def _members(value: Object, old: Any, schema: Structural, path: str) -> SchemaFi
     return found
 
 
-def _alternatives(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
-    """Validates the value by allOf, anyOf, oneOf and not."""
+def _composition_findings(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
+    """The findings by allOf, anyOf, oneOf and not."""
     found = SchemaFindings()
-    for judge in (_any_of, _one_of, _all_of, _none_of):
-        found.merge(judge(value, old, schema, path))
+    for check in (_any_of, _one_of, _all_of, _none_of):
+        found.merge(check(value, old, schema, path))
     return found
 
 
 def _closest(results: list[SchemaFindings]) -> SchemaFindings:
-    """The first of those with the most checks."""
+    """The result with the most checks: that of the alternative that the value resembles most."""
     return max(results, key=lambda one: one.checks)
 
 
@@ -156,11 +160,13 @@ def _none_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindi
 def embedded_resource_errors(obj: Object, schema: Structural) -> list[FieldError]:
     """The field errors of apiVersion, kind, labels and annotations of embedded resources."""
     return [
-        error for path, embedded in structural.embedded_resources(obj, schema) for error in _of_embedded(embedded, path)
+        error
+        for path, embedded in structural.embedded_resources(obj, schema)
+        for error in _embedded_errors(embedded, path)
     ]
 
 
-def _of_embedded(value: Object, path: str) -> list[FieldError]:
+def _embedded_errors(value: Object, path: str) -> list[FieldError]:
     found = [required(f"{path}.{name}") for name in ("apiVersion", "kind") if not value.get(name)]
     api_version = value.get("apiVersion")
     if isinstance(api_version, str) and api_version.count("/") > 1:

@@ -1,4 +1,4 @@
-"""Records of served kinds, and what all kinds share: checks of fields, metadata, status, scales, tables, API errors.
+"""The record that describes a served kind, and what kinds share: checks of fields, metadata, status, scale, tables.
 
 Reading order: `resources` defines the record that every module of `api.kinds` fills in; `checks` and `label_selector`
 validate fields, `metadata` and `status_subresource` what all objects have; `tables` and `scale_mappings` make the usual

@@ -1,8 +1,8 @@
-"""LabelSelector fields: validation, matching, and their text in tables.
+"""LabelSelector fields of specs (`matchLabels`, `matchExpressions`): validation, matching, and their text in tables.
 
-Called by the records of workloads. The meaning of selectors is `podscaler.api.machinery.selectors`.
+Called by the records of workloads. `podscaler.api.machinery.selectors` evaluates selectors.
 
-Source: docs/spec/decision.md 12.2 (Canonical selector string); golden captures of refused workloads.
+Source: docs/spec/decision.md 12.2 (Canonical selector string); golden captures of rejected workloads.
 """
 
 from podscaler.api.machinery import names, printing, selectors
@@ -16,7 +16,7 @@ _COMPARING = ("Gt", "Lt")
 
 
 def validate(selector: Object, path: str) -> list[FieldError]:
-    """The field errors of a selector that is there."""
+    """The field errors of the selector at `path`."""
     found = []
     for key, value in (selector.get("matchLabels") or {}).items():
         found += checks.well_formed(key, f"{path}.matchLabels", names.label_key_errors)
@@ -25,7 +25,7 @@ def validate(selector: Object, path: str) -> list[FieldError]:
 
 
 def requirement_errors(requirement: Object, path: str, *, is_comparing: bool = False) -> list[FieldError]:
-    """The field errors of one requirement; `is_comparing` where `Gt` and `Lt` are operators too (node affinity)."""
+    """The field errors of one requirement; `is_comparing`: whether `Gt` and `Lt` are operators, too (node affinity)."""
     operator, values = requirement.get("operator", ""), requirement.get("values") or []
     place = f"{path}.values"
     if operator in _WITH_VALUES:

@@ -65,9 +65,9 @@ def default_errors(schema: Structural, path: str) -> list[FieldError]:
     """The errors of rules that a node's default breaks; transition rules see it as its own old value."""
     from podscaler.api.crd import rules
 
-    judged = rules.RuleSet(schema, is_root=schema.is_embedded)
-    found = judged.judged(schema.default, schema.default, path=path, ratchets=False).errors
-    return found or judged.judged(schema.default, path=path).errors
+    rule_set = rules.RuleSet(schema, is_root=schema.is_embedded)
+    found = rule_set.evaluate(schema.default, schema.default, path=path, ratchets=False).errors
+    return found or rule_set.evaluate(schema.default, path=path).errors
 
 
 def expression_errors(schema: Structural, path: str, others: Sequence[str]) -> list[FieldError]:

@@ -163,7 +163,7 @@ def _places(old: list[Object], new: list[Object]) -> list[int | None]:
     """Where each old metric stands now: first those that are the same, then those of the same type, in order."""
     places: list[int | None] = [None] * len(old)
     free = set(range(len(new)))
-    for likeness in (_json, _metric_type):
+    for likeness in (_shown, _metric_type):
         waiting: dict[str, list[int]] = defaultdict(list)
         for place in sorted(free, reverse=True):
             waiting[likeness(new[place])].append(place)
@@ -172,10 +172,6 @@ def _places(old: list[Object], new: list[Object]) -> list[int | None]:
                 places[index] = found.pop()
         free -= {place for place in places if place is not None}
     return places
-
-
-def _json(metric: Object) -> str:
-    return json_text.encode(metric).decode()
 
 
 def _metric_type(metric: Object) -> str:

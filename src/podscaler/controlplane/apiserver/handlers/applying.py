@@ -86,11 +86,11 @@ class ApplyRequest:
         try:
             obj = managed_kinds.applied(self.target.tracked, live, entries, application)
         except ConfigurationError as error:
-            raise api_errors.unnamed_failure(
+            raise api_errors.error_without_reason(
                 f"failed to create typed patch object ({_named(config)}): {error}"
             ) from None
         except ConversionError as error:
-            raise api_errors.unnamed_failure(str(error)) from None
+            raise api_errors.error_without_reason(str(error)) from None
         self._check_duplicates(warnings)
         return self._decoded(obj)
 
@@ -122,7 +122,7 @@ class ApplyRequest:
         try:
             decoded = self.target.decode({**obj, "metadata": metadata})
         except DecodeError as error:
-            raise api_errors.unnamed_failure(self._unconvertible(str(error))) from None
+            raise api_errors.error_without_reason(self._unconvertible(str(error))) from None
         result = bodies.with_type_meta(decoded, self.target.expected)
         result.setdefault("metadata", {})["managedFields"] = entries
         return result

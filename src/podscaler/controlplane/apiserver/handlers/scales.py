@@ -112,7 +112,7 @@ def _check_custom(live: Object, new: Object) -> None:
     """Check that apply does not change the Scale of a custom resource. Raises StatusError 500 as upstream."""
     metadata = {name: value for name, value in new["metadata"].items() if name != "managedFields"}
     if canonical.canonical({**new, "metadata": metadata}, SCALE.message) != live:
-        raise api_errors.unnamed_failure(
+        raise api_errors.error_without_reason(
             f"failed to convert new object (/{metadata.get('name', '')}; autoscaling/v1, Kind=Scale) "
             "to proper version: request to convert CR to an invalid group/version: autoscaling/v1"
         )
