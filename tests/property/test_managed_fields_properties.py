@@ -96,7 +96,7 @@ def test_entries_survive_a_client(fields: Object) -> None:
     if not fields:
         return
     entry = {"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields}
-    assert managers.written(managers.parse_foreign([entry]).items()) == [entry]
+    assert managers.to_entries(managers.parse_sent([entry]).items()) == [entry]
 
 
 @given(SPECS, SPECS)

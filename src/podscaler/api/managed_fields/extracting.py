@@ -1,9 +1,11 @@
-"""Lists the fields of an object: the set that its manager owns after applying it.
+"""Makes the set of all fields of an object: those that a manager owns after applying it.
+
+    field_set({"spec": {"replicas": 3}}, kind)      {"f:spec": {"f:replicas": {}}}
 
 Called by `applying`, `pruning` and `last_applied`.
 
-Rules: scalars and atomic values are members of the set; of other maps and lists the fields and items are; a map or list
-itself only if it is empty.
+Rules: scalars and atomic values are members of the set; of other maps and lists, their fields and items are, and the
+map or list itself only if it is empty.
 
 Source: structured-merge-diff's ToFieldSet.
 """
@@ -16,7 +18,7 @@ from podscaler.api.managed_fields.field_types import FieldType, ListType, MapTyp
 
 
 def field_set(value: Any, kind: FieldType) -> Set:
-    """All paths of an object of a type."""
+    """The set of all paths of `value`, an object of type `kind`."""
     return _below(value, kind) or {}
 
 
@@ -62,7 +64,7 @@ def _as_member(node: Set | None) -> Set:
 
 
 def with_named_fields(fields: Set, kind: FieldType) -> Set:
-    """The set with, as further members, the ancestors of its paths that are declared fields of the type.
+    """The set, with those ancestors of its paths as further members that are declared fields of the type.
 
     A path `.spec.template.spec` makes `.spec` a member. Where fields are removed, emptied ancestors are removed, too.
 

@@ -1,4 +1,4 @@
-"""Migrates kubectl from client-side to server-side apply.
+"""The migration of `kubectl apply` from client-side to server-side apply.
 
 Called by `managed_kinds` when a manager named `kubectl` applies. Client-side `kubectl apply` stored its last
 configuration in an annotation. Fields of that configuration that nobody changed since cause no conflict; the annotation
@@ -26,9 +26,9 @@ def allowed(live: Object, version: str, kind: FieldType) -> Set:
     """The fields that client-side apply wrote and that are unchanged since; empty without a valid annotation.
 
     Args:
-        live: the stored form in `version`.
-        version: of the configuration that is applied now; an annotation in another version is ignored.
-        kind: its type.
+        live: the stored object in `version`.
+        version: the apiVersion of the configuration that is applied now; an annotation in another one is ignored.
+        kind: the type of objects in `version`.
     """
     config = _last_configuration(live)
     if config is None or config.get("apiVersion") != version or type_checking.errors(config, kind):
@@ -38,8 +38,8 @@ def allowed(live: Object, version: str, kind: FieldType) -> Set:
     return field_sets.difference(fields, changes.removed)
 
 
-def follow(obj: Object, config: Object) -> None:
-    """Set the annotation of `obj`, if it has one, to the configuration; remove it where annotations get too long."""
+def update_annotation(obj: Object, config: Object) -> None:
+    """Set the annotation of `obj`, if it has it, to the configuration; remove it where annotations get too long."""
     annotations = (obj.get("metadata") or {}).get("annotations") or {}
     if not annotations.get(ANNOTATION):
         return

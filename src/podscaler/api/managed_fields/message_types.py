@@ -1,9 +1,11 @@
-"""Field types of built-in kinds, from the schema of the API.
+"""Makes the field types of built-in kinds for server-side apply, from the facts about the API types.
+
+    of_message("core/v1.Service")      FieldType(map=...), whose `ports` is a list with the keys `port` and `protocol`
 
 Called by the registry and by `structural_types`. Types are made on demand and cached, one for each message.
 
-Source: the x-kubernetes-list-type, -list-map-keys and -map-type of the published types; where a list declares none, its
-patch strategy, as upstream's reading of OpenAPI does it.
+Source: the x-kubernetes-list-type, -list-map-keys and -map-type of the published types; where a list has no list type,
+its patch strategy, as in kube-openapi.
 """
 
 from functools import cache, partial
@@ -28,8 +30,8 @@ _SCALARS: dict[str, Scalar] = {
     schema.QUANTITY: "untyped",
     schema.INT_OR_STRING: "untyped",
 }
-_ZEROS: dict[Scalar, Any] = {"string": "", "numeric": 0, "boolean": False}
-_OWN_FORMS = {
+_ZERO_VALUES: dict[Scalar, Any] = {"string": "", "numeric": 0, "boolean": False}
+_OPAQUE_TYPES = {
     schema.RAW_EXTENSION: field_types.WHOLE_OBJECT,
     schema.FIELDS_V1: field_types.FREE_OBJECT,
     schema.JSON: field_types.DEDUCED,
@@ -81,8 +83,8 @@ def _value(name: str) -> FieldType:
     scalar = _SCALARS.get(name)
     if scalar:
         return FieldType(scalar=scalar)
-    if name in _OWN_FORMS:
-        return _OWN_FORMS[name]
+    if name in _OPAQUE_TYPES:
+        return _OPAQUE_TYPES[name]
     message = schema.get_message(name)
     if message.list:
         return FieldType(list=ListType(partial(FieldType, scalar="string")))
@@ -97,7 +99,7 @@ def _list(field: Field, element: "partial[FieldType]") -> ListType:
 
 
 def _keys(field: Field) -> tuple[str, ...] | None:
-    """The keys of an associative list, empty for a set, None for an atomic list."""
+    """The keys of an associative list; empty for a set; None for an atomic list."""
     match field.list_type:
         case "map":
             return field.list_map_keys
@@ -123,4 +125,4 @@ def _default(field: Field) -> Any:
     """The value of an absent field: its default, or zero if it is always present in JSON; None without either."""
     if field.default is not None or field.omitempty or field.pointer:
         return field.default
-    return _ZEROS.get(_SCALARS.get(field.type, ""))
+    return _ZERO_VALUES.get(_SCALARS.get(field.type, ""))

@@ -1,6 +1,6 @@
-"""Removes fields that a manager applied before and does not apply any more.
+"""Removes from an applied object the fields that its manager applied before, does not apply now, and nobody else owns.
 
-Called by `applying`.
+Called by `applying` after the merge.
 
 Source: structured-merge-diff's Updater (prune) and RemoveItems.
 """
@@ -15,12 +15,12 @@ from podscaler.api.managed_fields.updating import ConversionError, Object, Versi
 
 
 class Pruning:
-    """Removes the fields that a manager applied before, does not apply now, and nobody else owns.
+    """Prunes the object of one apply.
 
     Args:
-        managers: after the configuration was applied.
-        version: the applier's.
-        versions: of the kind.
+        managers: the managers, with the fields of the new configuration.
+        version: the apiVersion of the configuration.
+        versions: the versions of the kind.
     """
 
     def __init__(self, managers: Managers, version: str, versions: Versions) -> None:
@@ -34,8 +34,8 @@ class Pruning:
         """`merged` without the fields of `last` that nobody owns now. Raises ConversionError.
 
         Args:
-            merged: the object after the merge, in the applier's version.
-            last: the applier's fields before; None at its first application.
+            merged: the merged object, in the version of the configuration.
+            last: the fields of the last configuration; None at the first apply of the manager.
         """
         kind = self._versions.types(last.version) if last and last.fields else None
         if last is None or kind is None:
@@ -49,7 +49,7 @@ class Pruning:
         return self._converted(rest, last.version, self._version)
 
     def _with_owned(self, whole: Object, rest: Object, version: str) -> Object:
-        """Add owned fields back, version by version; the version of the last configuration is the first to convert."""
+        """`rest` with those fields of `whole` that any manager owns, version by version, beginning with `version`."""
         at = version
         for each in sorted(self._owned, key=lambda one: (one != version, one)):
             kind = self._versions.types(each)

@@ -1,6 +1,7 @@
-"""Field types of custom resources, from their OpenAPI v3 schemas.
+"""Makes the field types of custom resources for server-side apply, from their OpenAPI v3 schemas.
 
-Called for the record of each custom resource. The types of members are made on demand.
+Called for the record of each custom resource; `message_types` does so for built-in kinds. The types of members are made
+on demand.
 
 Rules: values without a schema have the type DEDUCED; a list without a list type is atomic; unknown members are allowed
 where unknown fields are preserved.
@@ -24,7 +25,7 @@ _SCALARS: dict[str, Scalar] = {
 
 
 def of_kind(schema: Mapping[str, Any]) -> FieldType:
-    """The type of a kind; apiVersion, kind and metadata have the types of built-in kinds."""
+    """The type of the objects with a schema; apiVersion, kind and metadata have the types of built-in kinds."""
     members = _members(schema)
     common = {
         "apiVersion": field_types.STRING,
@@ -56,7 +57,7 @@ def of_schema(schema: Mapping[str, Any]) -> FieldType:
 
 def _list(schema: Mapping[str, Any]) -> ListType:
     items = schema.get("items") or {}
-    element = _later(items)
+    element = _made_on_demand(items)
     match schema.get("x-kubernetes-list-type"):
         case "map":
             keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
@@ -88,10 +89,10 @@ def _members(schema: Mapping[str, Any]) -> MapType:
 
 
 def _element(schema: Mapping[str, Any]) -> "partial[FieldType] | None":
-    """The type of members that are not declared, None where they are not allowed."""
+    """The type of members that are not declared; None where they are not allowed."""
     additional = schema.get("additionalProperties")
     if isinstance(additional, Mapping) and additional:
-        return _later(additional)
+        return _made_on_demand(additional)
     if additional or schema.get("x-kubernetes-preserve-unknown-fields") or not schema.get("properties"):
         return partial(_deduced)
     return None
@@ -101,5 +102,5 @@ def _deduced() -> FieldType:
     return field_types.DEDUCED
 
 
-def _later(schema: Mapping[str, Any]) -> "partial[FieldType]":
+def _made_on_demand(schema: Mapping[str, Any]) -> "partial[FieldType]":
     return partial(of_schema, schema)

@@ -22,7 +22,7 @@ from podscaler.api.managed_fields import field_sets, managed_kinds, manager_name
 from podscaler.api.managed_fields.field_sets import Set
 from podscaler.api.managed_fields.field_types import FieldType
 from podscaler.api.managed_fields.managed_kinds import ManagedKind
-from podscaler.api.managed_fields.managers import Entries, timeless
+from podscaler.api.managed_fields.managers import Entries, without_times
 from podscaler.api.managed_fields.scale_fields import ScaleFields
 from podscaler.api.managed_fields.updating import ConversionError, Versions
 from podscaler.api.resource.resources import Object, Resource, Version
@@ -184,7 +184,7 @@ def validate_entries(entries: Sequence[Mapping[str, Any]] | None) -> list[FieldE
 
 def _say_the_same(entries: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> bool:
     """Whether entries are equal except for their times."""
-    return entries == others or timeless(entries) == timeless(others)
+    return entries == others or without_times(entries) == without_times(others)
 
 
 def _version_in(resource: Resource, version: str) -> Version | None:

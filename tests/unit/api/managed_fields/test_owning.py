@@ -239,7 +239,7 @@ def test_client_side_apply_hands_over() -> None:
     annotated: Object = {"annotations": {last_applied.ANNOTATION: '{"apiVersion":"v1","spec":{"size":1,"old":2}}'}}
     live = {"apiVersion": "v1", "spec": {"size": 1, "old": 3}, "metadata": annotated}
     assert last_applied.allowed(live, "v1", ANY) == {"f:apiVersion": {}, "f:spec": {"f:size": {}}}
-    last_applied.follow(live, config)
+    last_applied.update_annotation(live, config)
     assert live["metadata"]["annotations"] == {
         last_applied.ANNOTATION: '{"apiVersion":"v1","spec":{"size":1}}\n',
     }
