@@ -132,7 +132,7 @@ class Correlator:
 
     def _name(self, event: EventDraft) -> str:
         name = f"{event.object_name}.{event.at_ns:x}"
-        return f"{self._rng.getrandbits(128):032x}" if names.dns_subdomain_faults(name) else name
+        return f"{self._rng.getrandbits(128):032x}" if names.dns_subdomain_errors(name) else name
 
 
 def core_event(

@@ -12,7 +12,7 @@ from typing import Any
 
 from podscaler.api.kinds import catalog
 from podscaler.api.machinery import field as fields
-from podscaler.api.resource import metadata, resources, scaling, semantics
+from podscaler.api.resource import metadata, resources, scale_mappings, semantics
 from podscaler.api.schema import canonical, decoding
 from podscaler.base.errors import StatusError
 
@@ -124,7 +124,7 @@ class Pipeline:
         obj = self._get(target)
         if target.subresource == "scale":
             scale = _scale(target.resource, obj)
-            return _table(scaling.PRINTER, [scale]) if is_table else scale
+            return _table(scale_mappings.PRINTER, [scale]) if is_table else scale
         return _table(target.resource.printer, [obj]) if is_table else self._shown(target, obj)
 
     def _shown(self, target: Target, obj: Object) -> Object:
@@ -181,7 +181,7 @@ class Pipeline:
         if faults:
             group = catalog.get(resource.storage_key).group
             name = new["metadata"].get("name", "")
-            raise fields.refusal(group=group, kind=resource.kind, name=name, errors=faults)
+            raise fields.invalid_object(group=group, kind=resource.kind, name=name, errors=faults)
 
     def _keep(self, target: Target, new: Object) -> Object:
         resource = catalog.get(target.resource.storage_key)

@@ -15,6 +15,7 @@ import pytest
 from podscaler.api.protobuf import protobuf
 from podscaler.api.schema import canonical, decoding
 from podscaler.api.schema.decoding import DecodeError
+from podscaler.api.text import yaml_text
 
 VECTORS = [json.loads(line) for line in (Path(__file__).parent / "decoding.jsonl").read_text().splitlines()]
 
@@ -33,7 +34,7 @@ def outcome(vector: dict[str, Any]) -> dict[str, Any]:
     message = vector["message"]
     try:
         if not message:
-            return {"value": decoding.parse_yaml(vector["yaml"].encode())}
+            return {"value": yaml_text.parse(vector["yaml"].encode()).value}
         if "yaml" in vector:
             decoded = decoding.decode_yaml(vector["yaml"].encode(), message)
         else:

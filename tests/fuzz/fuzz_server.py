@@ -19,7 +19,7 @@ from fuzz_client import Client, Request
 from fuzz_verdict import Alarm
 
 from podscaler.api.kinds import catalog
-from podscaler.api.kinds.autoscaling import hpa_removed
+from podscaler.api.kinds.autoscaling import hpa_removed_versions
 from podscaler.api.kinds.core import metrics
 from podscaler.api.text import json_text
 from podscaler.base.clock import SystemClock
@@ -41,7 +41,7 @@ from podscaler.controlplane.registry.registry import Registry
 from podscaler.controlplane.registry.users import ADMIN, User
 from podscaler.controlplane.storage.store import open_store, run_inline
 
-RESOURCES = metrics.stored_among(hpa_removed.served_among(catalog.RESOURCES))
+RESOURCES = metrics.stored_among(hpa_removed_versions.served_among(catalog.RESOURCES))
 ADMIN_TOKEN = "admin-token"
 READER_TOKEN = "reader-token"
 NOBODY_TOKEN = "nobody-token"

@@ -79,6 +79,6 @@ def hpas(draw: st.DrawFn) -> dict[str, Any]:
         ),
         "status": {"desiredReplicas": 3, "conditions": draw(st.lists(_CONDITIONS, max_size=2))},
     }
-    hpa_defaults.fill_v2(hpa)
-    hpa_defaults.fill_status(hpa)
+    hpa_defaults.set_v2_defaults(hpa)
+    hpa_defaults.set_status_defaults(hpa)
     return canonical.canonical(hpa, "autoscaling/v2.HorizontalPodAutoscaler")

@@ -9,12 +9,12 @@ from podscaler.api.managed_fields import (
     comparing,
     extracting,
     field_sets,
-    kinds,
+    managed_kinds,
     managers,
     merging,
     structural_types,
 )
-from podscaler.api.managed_fields.kinds import Application, ManagedKind
+from podscaler.api.managed_fields.managed_kinds import Application, ManagedKind
 from podscaler.api.managed_fields.updating import Versions
 
 Object = dict[str, Any]
@@ -96,7 +96,7 @@ def test_entries_survive_a_client(fields: Object) -> None:
     if not fields:
         return
     entry = {"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields}
-    assert managers.written(managers.parse_foreign([entry]).items()) == [entry]
+    assert managers.to_entries(managers.parse_sent([entry]).items()) == [entry]
 
 
 @given(SPECS, SPECS)
@@ -141,7 +141,7 @@ def _applied(live: Object | None, name: str, spec: Object) -> Object:
     before = dict(live["metadata"]) if live else {}
     entries = before.pop("managedFields", [])
     bare = {**live, "metadata": before} if live else None
-    return kinds.applied(
+    return managed_kinds.applied(
         KIND, bare, entries, Application({"spec": spec}, name, "v1", "2026-01-01T00:00:00Z", force=True)
     )
 

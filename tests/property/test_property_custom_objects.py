@@ -57,9 +57,9 @@ def test_defaulting_settles(schema: structural.Structural, value: Object) -> Non
     """Defaults that were filled in once are not filled in again, and pruning leaves them alone."""
     pruning.prune(value, schema)
     defaulting.drop_nulls(value, schema)
-    defaulting.fill(value, schema)
+    defaulting.set_defaults(value, schema)
     settled = copy.deepcopy(value)
-    defaulting.fill(value, schema)
+    defaulting.set_defaults(value, schema)
     assert value == settled
     assert pruning.prune(value, schema) == []
 
@@ -68,7 +68,7 @@ def test_defaulting_settles(schema: structural.Structural, value: Object) -> Non
 def test_what_defaults_make_is_valid(schema: structural.Structural) -> None:
     """An empty object with all its defaults breaks nothing."""
     value: Object = {}
-    defaulting.fill(value, schema)
+    defaulting.set_defaults(value, schema)
     assert validation.field_errors(value, None, schema) == []
 
 

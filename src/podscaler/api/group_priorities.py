@@ -1,30 +1,41 @@
-"""How important API groups and their versions are: the order in which clients see them.
+"""Priorities of API groups and versions, which decide the order in which clients discover them.
 
-Called by discovery, which lists groups in this order, and by whoever registers them as APIServices. `kubectl get` of a
-plural that two groups have takes the group that comes first.
+    of_version("apps", "v1")                    Priority(group=17800, version=15)
+    of_version("metrics.k8s.io", "v1beta1")     Priority(group=100, version=100)
+    of_version("example.com", "v1")             Priority(group=1000, version=100)      a custom resource
 
-Source: the priorities with which upstream's API server registers its own groups. Differs: groups that upstream knows
-nothing of, or serves by other servers, share those of the metrics APIs.
+Called by discovery, which lists groups by falling priority, and by the controller that registers groups as APIServices.
+Where two groups have the same plural, `kubectl get PLURAL` uses the group of the higher priority. A new built-in group:
+add it to `_BUILT_IN_GROUPS`.
+
+Source: the priorities with which kube-apiserver registers its own groups. Differs: `extensions`, which it no longer
+serves, has the priority of the metrics APIs.
 """
 
 from typing import NamedTuple
 
 
 class Priority(NamedTuple):
-    """Of a group among groups, and of a version within its group; higher ones come first."""
+    """`groupPriorityMinimum` and `versionPriority` of an APIService: higher ones come first.
+
+    Attributes:
+        group: orders groups; all versions of a group have the same.
+        version: orders the versions within the group.
+    """
 
     group: int
     version: int
 
 
-OTHERS = Priority(100, 100)
-"""What metrics servers register themselves with."""
+METRICS_SERVER = Priority(100, 100)
+"""The priority with which metrics servers register their groups."""
 OTHER_GROUPS = frozenset({"custom.metrics.k8s.io", "extensions", "external.metrics.k8s.io", "metrics.k8s.io"})
-CUSTOM = Priority(1000, 100)
-"""What every group of custom resources has."""
+"""The groups with the priority METRICS_SERVER."""
+CUSTOM_RESOURCES = Priority(1000, 100)
+"""The priority of every group of a CustomResourceDefinition."""
 
-_OWN = Priority(20_000, 1000)
-_GROUPS = {
+_API_REGISTRATION = Priority(20_000, 1000)
+_BUILT_IN_GROUPS = {
     "": 18_000,
     "apps": 17_800,
     "events.k8s.io": 17_750,
@@ -44,8 +55,9 @@ _GROUPS = {
     "node.k8s.io": 16_300,
     "discovery.k8s.io": 16_200,
 }
-_VERSION = 15
-_VERSIONS = {
+"""Group name -> `Priority.group`; "" is the core group."""
+_DEFAULT_VERSION = 15
+_OTHER_VERSIONS = {
     ("", "v1"): 1,
     ("autoscaling", "v2"): 30,
     ("autoscaling", "v2beta1"): 9,
@@ -54,10 +66,12 @@ _VERSIONS = {
 
 
 def of_version(group: str, version: str) -> Priority:
-    """The priority of a group and version; that of custom resources where the group is none of ours."""
+    """The priority of a group and version; CUSTOM_RESOURCES for a group that is not built in."""
     if group == "apiregistration.k8s.io":
-        return _OWN
+        return _API_REGISTRATION
     if group in OTHER_GROUPS:
-        return OTHERS
-    found = _GROUPS.get(group)
-    return Priority(found, _VERSIONS.get((group, version), _VERSION)) if found is not None else CUSTOM
+        return METRICS_SERVER
+    group_priority = _BUILT_IN_GROUPS.get(group)
+    if group_priority is None:
+        return CUSTOM_RESOURCES
+    return Priority(group_priority, _OTHER_VERSIONS.get((group, version), _DEFAULT_VERSION))

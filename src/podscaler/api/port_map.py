@@ -1,7 +1,8 @@
-"""Where ports really are that may not be bound: an annotation of ours on pods and Services.
+"""Reads and writes the annotation `podscaler.dev/port-map`, which names the real port of each port that is moved.
 
-`{"80": 20080}` says that what manifests call port 80 listens on 20080. The node notes it on pods (`runtime`), the proxy
-on Services (`services`); both, and the variables that containers get, look ports up here.
+A user may be forbidden to bind ports below 1024. The node agent and the Service proxy then listen on a higher port, and
+annotate the pod or Service: `{"80": 20080}` means that port 80 of the manifest is served at port 20080. Endpoints, DNS,
+the proxy and the service variables of containers read the annotation.
 """
 
 import json
@@ -13,16 +14,19 @@ PORT_MAX: Final = 65_535
 
 
 def of(obj: Mapping[str, Any]) -> dict[int, int]:
-    """The map noted on a pod or Service: port of the manifest -> real port. A note that cannot be read is none."""
-    text = (obj["metadata"].get("annotations") or {}).get(ANNOTATION)
+    """The port map of a pod or Service: port of the manifest -> real port.
+
+    Empty without the annotation, and where its text is no such JSON object.
+    """
+    annotation = (obj["metadata"].get("annotations") or {}).get(ANNOTATION)
     try:
-        noted = json.loads(text) if text else {}
-        moved = {int(number): int(real) for number, real in noted.items()}
+        ports = json.loads(annotation) if annotation else {}
+        real_ports = {int(port): int(real) for port, real in ports.items()}
     except (ValueError, TypeError, AttributeError):
         return {}
-    return {number: real for number, real in moved.items() if 0 < real <= PORT_MAX}
+    return {port: real for port, real in real_ports.items() if 0 < real <= PORT_MAX}
 
 
-def text(moved: Mapping[int, int]) -> str:
-    """The annotation's value; empty where no port is moved."""
-    return json.dumps({str(port): real for port, real in moved.items()}, sort_keys=True) if moved else ""
+def text(real_ports: Mapping[int, int]) -> str:
+    """The value of the annotation for a port map; empty for an empty one."""
+    return json.dumps({str(port): real for port, real in real_ports.items()}, sort_keys=True) if real_ports else ""

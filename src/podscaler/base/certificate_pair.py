@@ -1,24 +1,25 @@
-"""A TLS certificate and its key in two files that another program renews.
+"""Reloads a TLS certificate and its key from two files that another program renews (cert-manager, kubelet).
 
 The client of API servers (`podscaler.kube.config.certificate_files`) and the controller's own endpoints
-(`podscaler.controller.server.serving_certificate`) have one each and read it again every minute. Invariant: what was
-read last stays in use while the files cannot be read, or do not fit each other because they are being replaced.
+(`podscaler.controller.server.serving_certificate`) each have one CertificatePair and call `read_again` every PERIOD_S.
+Invariant: the last valid pair stays in use while the files cannot be read, or do not fit each other because only one of
+them is replaced yet.
 """
 
 import ssl
 from pathlib import Path
 
 PERIOD_S = 60.0
-"""How often the files are read again."""
+"""The time between two calls of `CertificatePair.read_again`."""
 
 
 class CertificatePair:
-    """See the module. Every method blocks.
+    """The two files, and the PEM that was last read from them. Every method blocks.
 
     Args:
         certificate: the file with the certificate and its intermediates, in PEM.
         key: the file with the private key, in PEM.
-        pem: what both held, one after the other, when they were read first; empty: they were not.
+        pem: the content of both files, joined by a newline, where the caller has read them; empty where it has not.
     """
 
     def __init__(self, certificate: Path, key: Path, pem: bytes = b"") -> None:
@@ -27,22 +28,24 @@ class CertificatePair:
         self.pem = pem
 
     def read_again(self) -> bool:
-        """Read the files; whether they hold another pair than before, which `pem` then is.
+        """Read the files and return whether the pair changed; `pem` is then the new one.
 
-        Raises OSError (ssl.SSLError is one) and ValueError for files that cannot be used: `pem` stays.
+        Raises:
+            OSError: a file cannot be read, or the two do not form a pair (ssl.SSLError). `pem` stays.
+            ValueError: the key is encrypted. `pem` stays.
         """
-        found = self.certificate.read_bytes() + b"\n" + self.key.read_bytes()
-        if found == self.pem:
+        pem = self.certificate.read_bytes() + b"\n" + self.key.read_bytes()
+        if pem == self.pem:
             return False
         self.load_into(ssl.create_default_context(ssl.Purpose.CLIENT_AUTH))
-        self.pem = found
+        self.pem = pem
         return True
 
     def load_into(self, context: ssl.SSLContext) -> None:
-        """Use the pair in a context. Raises OSError, and ValueError for a key that is encrypted."""
+        """Load the pair from the files into a context. Raises OSError as `read_again`, ValueError (encrypted key)."""
         context.load_cert_chain(self.certificate, self.key, password=_no_password)
 
 
 def _no_password() -> str:
-    """Instead of a question on the terminal."""
+    """Called by OpenSSL for an encrypted key; without it OpenSSL would ask for a password on the terminal."""
     raise ValueError("the key is encrypted")

@@ -1,7 +1,9 @@
-"""The clock: the only module that reads the machine's clocks.
+"""The clock, and the only module that reads the machine's clocks; instants as texts of API objects.
 
-Everything that waits or stamps takes a `Clock`, so that tests run in virtual time
-(`podscaler.testing.VirtualClock`). Instants are integers: nanoseconds since the Unix epoch, UTC.
+Code that waits or needs the time takes a `Clock` as an argument, so that tests run in virtual time
+(`podscaler.testing.VirtualClock`). Instants (`_ns`) are integers: nanoseconds since the Unix epoch, UTC.
+
+    rfc3339(1_769_860_800_000_000_000)     "2026-01-31T12:00:00Z"
 """
 
 import asyncio
@@ -11,6 +13,7 @@ from functools import lru_cache
 from typing import Protocol
 
 NANOSECONDS = 1_000_000_000
+"""Nanoseconds in a second."""
 
 
 class Clock(Protocol):
@@ -25,7 +28,7 @@ class Clock(Protocol):
         ...
 
     async def sleep(self, delay_s: float) -> None:
-        """Return after `delay_s` seconds (0 or less: after one turn of the event loop)."""
+        """Return after `delay_s` seconds; for 0 or less, after one iteration of the event loop."""
         ...
 
 
@@ -46,17 +49,19 @@ class SystemClock:
 
 
 def rfc3339(instant_ns: int) -> str:
-    """`instant_ns` as Kubernetes writes metav1.Time: UTC, whole seconds (cut), `Z`."""
+    """`instant_ns` as Kubernetes writes metav1.Time: UTC, whole seconds (truncated), `Z`.
+
+    Raises ValueError or OverflowError outside the years 1 to 9999.
+    """
     return _rfc3339(instant_ns // NANOSECONDS)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def _rfc3339(instant_s: int) -> str:
-    """One text for all that is written in the same second."""
-    return datetime.fromtimestamp(instant_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """`instant_s` is seconds since the epoch; cached, since many objects are written in the same second."""
+    return datetime.fromtimestamp(instant_s, UTC).isoformat()[:19] + "Z"
 
 
 def rfc3339_micro(instant_ns: int) -> str:
-    """`instant_ns` as Kubernetes writes metav1.MicroTime: UTC, six decimals (cut), `Z`."""
-    seconds, rest_ns = divmod(instant_ns, NANOSECONDS)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest_ns // 1000:06d}Z"
+    """`instant_ns` as Kubernetes writes metav1.MicroTime: UTC, six decimals (truncated), `Z`. Raises as `rfc3339`."""
+    return f"{rfc3339(instant_ns)[:-1]}.{instant_ns % NANOSECONDS // 1000:06d}Z"

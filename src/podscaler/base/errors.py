@@ -1,11 +1,11 @@
-"""The exceptions of podscaler, in one small tree.
+"""The exceptions of podscaler.
 
     PodscalerError
-    ├── UsageError              the user got a flag, a file or a manifest wrong: one sentence, exit status 2
+    ├── UsageError              a flag, file or manifest of the user is invalid: one sentence, exit status 2
     └── StatusError             an API request failed; has the fields of metav1.Status
 
-Both ends of the API use StatusError: the embedded server raises it for its error responses, the client for those that
-it receives. Any other exception is a bug and may show a traceback.
+The embedded API server raises StatusError to send an error response; the client raises it for an error response that it
+receives. Any other exception is a bug and may show a traceback.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,13 @@ class UsageError(PodscalerError):
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One entry of `details.causes` of a Status."""
+    """One entry of `details.causes` of a metav1.Status.
+
+    Attributes:
+        reason: machine-readable (`FieldValueInvalid`); empty leaves it out.
+        message: for people.
+        field: the path of the field in question (`spec.replicas`); empty leaves it out.
+    """
 
     reason: str
     message: str
@@ -37,7 +43,7 @@ class StatusError(PodscalerError):
         message: the sentence for people.
         code: the HTTP status code (400-599), or 0 where the failure arose in the client.
         reason: the machine-readable reason (`NotFound`, `Conflict`, ...); may be empty.
-        details: the Status' `details` as JSON-ready data, without causes; None leaves them out, `{}` is written.
+        details: the Status' `details` as JSON-ready data, without causes; None leaves the member out, `{}` writes it.
         causes: the entries of `details.causes`, in order.
         headers: further headers of the response (`Retry-After`, `Allow`, ...).
     """

@@ -1,12 +1,18 @@
-"""aiohttp's HTTP server with the limits of Go's: timeouts of request heads, and responses to malformed ones.
+"""An HTTP server (aiohttp) with the limits of Go's net/http: timeouts, and terse errors for malformed requests.
 
-Used by the API server and by the controller's own endpoints. A client has `HEAD_TIMEOUT_S` for its TLS handshake (where
-a `Site` listens), as long for each head from its first byte (the first head: from the connection), and `IDLE_TIMEOUT_S`
-between two requests; after that the connection is closed without a response. A malformed request gets `400 Bad
-Request`, a line that is too long 431, and nothing of the request is repeated in the response or in the log: the
-malformed line may hold a token.
+Used by the API server and by the controller's own endpoints. After a timeout the connection is closed without a
+response:
 
-Source: upstream's ReadHeaderTimeout and IdleTimeout; Go's net/http, whose server names itself in no header.
+| phase of a connection | limit |
+|---|---|
+| TLS handshake (where a `Site` listens) | HEAD_TIMEOUT_S |
+| request line and headers, from their first byte (of the first request: from the connection) | HEAD_TIMEOUT_S |
+| idle between two requests | IDLE_TIMEOUT_S |
+
+A malformed request gets `400 Bad Request`, one with a line that is too long 431. Neither the response nor the log
+repeats any part of it: the malformed line may contain a token.
+
+Source: ReadHeaderTimeout and IdleTimeout of kube-apiserver; Go's net/http, which sends no `Server` header.
 """
 
 import asyncio
@@ -26,8 +32,9 @@ from aiohttp.streams import StreamReader
 HEAD_TIMEOUT_S: Final = 32.0
 IDLE_TIMEOUT_S: Final = 90.0
 LINE_MAX_BYTES: Final = 64 * 1024
+"""The longest request line, and the longest header."""
 LOGGER: Final = logging.getLogger(f"{__name__}.http")
-"""aiohttp's logger."""
+"""The logger that is passed to aiohttp."""
 
 _log = logging.getLogger(__name__)
 
@@ -37,10 +44,10 @@ class _WithoutContents(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the record is written."""
-        fault = record.exc_info[1] if record.exc_info else None
-        if not isinstance(fault, http_exceptions.HttpProcessingError):
+        error = record.exc_info[1] if record.exc_info else None
+        if not isinstance(error, http_exceptions.HttpProcessingError):
             return True
-        _log.info("a request could not be read as HTTP (%s)", type(fault).__name__)
+        _log.info("a request could not be read as HTTP (%s)", type(error).__name__)
         return False
 
 
@@ -48,17 +55,17 @@ LOGGER.addFilter(_WithoutContents())
 
 
 class Server(web.Server):
-    """aiohttp's low-level server.
+    """aiohttp's low-level server with the limits of this module, for `web.ServerRunner` or a `Site`.
 
     Args:
-        handler: answers each request.
+        handler: returns the response to a request.
     """
 
     def __init__(self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]) -> None:
         super().__init__(
             handler,
             handler_cancellation=True,
-            auto_decompress=False,  # upstream takes no compressed bodies either: what they hold is no JSON
+            auto_decompress=False,  # kube-apiserver does not decompress bodies either
             keepalive_timeout=IDLE_TIMEOUT_S,
             max_line_size=LINE_MAX_BYTES,
             max_field_size=LINE_MAX_BYTES,
@@ -68,7 +75,7 @@ class Server(web.Server):
         )
 
     def __call__(self) -> web.RequestHandler:
-        """A handler for one more connection."""
+        """The handler of a new connection; called by asyncio."""
         return _Handler(self, loop=self._loop, **self._kwargs)
 
     def _request(
@@ -85,13 +92,20 @@ class Server(web.Server):
 
 
 class Site(web.SockSite):
-    """A listener of a runner, with a limit for TLS handshakes."""
+    """Accepts connections for a runner on a bound socket, with a limit for TLS handshakes.
+
+    Args:
+        runner: has the `Server`.
+        listener: the bound socket.
+        tls: the TLS context; None for plain HTTP.
+        backlog: the number of connections that wait to be accepted.
+    """
 
     def __init__(self, runner: web.BaseRunner, listener: socket, tls: SSLContext | None, *, backlog: int) -> None:
         super().__init__(runner, listener, ssl_context=tls, backlog=backlog)
 
     async def start(self) -> None:
-        """Listen."""
+        """Begin to accept connections."""
         await web.BaseSite.start(self)
         server = self._runner.server
         assert server is not None
@@ -105,33 +119,35 @@ class Site(web.SockSite):
 
 
 class _Request(web.BaseRequest):
+    """A request whose response has no `Server` header."""
+
     async def _prepare_hook(self, response: web.StreamResponse) -> None:
         """Called by aiohttp when the response has its default headers, and before they are sent."""
         response.headers.popall("Server", None)
 
 
 class _Handler(web.RequestHandler):
-    """One connection."""
+    """Serves one connection; closes it where the head of a request takes longer than HEAD_TIMEOUT_S."""
 
     _head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Serve the connection from now on."""
+        """Called by asyncio: the client has connected."""
         super().connection_made(transport)
-        self._await_head()
+        self._start_head_timer()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes from the client: parts of heads, of bodies or of an upgraded connection."""
+        """Called by asyncio with bytes of heads, of bodies or of an upgraded connection."""
         before = self._request_count
         super().data_received(data)
         if self._request_count != before:
-            self._stop_waiting()
+            self._stop_head_timer()
         elif self._is_between_requests and self._head_timer is None:
-            self._await_head()
+            self._start_head_timer()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Forget the connection."""
-        self._stop_waiting()
+        """Called by asyncio: the connection is closed."""
+        self._stop_head_timer()
         super().connection_lost(exc)
 
     def handle_error(
@@ -141,26 +157,26 @@ class _Handler(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """The answer; the connection is closed after it."""
+        """The response to a failed request, after which the connection is closed."""
         if isinstance(exc, http_exceptions.HttpProcessingError):
             is_large = isinstance(exc, http_exceptions.LineTooLong)
-            fault = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE if is_large else HTTPStatus.BAD_REQUEST
-            status, message = fault.value, f"{fault.value} {fault.phrase}"
+            code = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE if is_large else HTTPStatus.BAD_REQUEST
+            status, message = code.value, f"{code.value} {code.phrase}"
         return super().handle_error(request, status, exc, message)
 
     @property
     def _is_between_requests(self) -> bool:
         return self._waiter is not None and not self._waiter.done()
 
-    def _await_head(self) -> None:
-        self._head_timer = self._loop.call_later(HEAD_TIMEOUT_S, self._give_up)
+    def _start_head_timer(self) -> None:
+        self._head_timer = self._loop.call_later(HEAD_TIMEOUT_S, self._close_if_no_request)
 
-    def _stop_waiting(self) -> None:
+    def _stop_head_timer(self) -> None:
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
 
-    def _give_up(self) -> None:
+    def _close_if_no_request(self) -> None:
         self._head_timer = None
         if self._is_between_requests:
             self.force_close()

@@ -1,7 +1,7 @@
-"""A mapping of bounded size that drops the least recently used entries.
+"""A least-recently-used cache: a mapping of bounded size that drops the entry that was not used for the longest time.
 
-It bounds the memory of state about objects that may be deleted. `cachetools.LRUCache` takes 0.5 to 0.8 µs for an access
-where this takes 0.3 µs (CPython 3.11, 6,000 keys).
+Callers hold state about objects in it that may be deleted without their notice, so that memory stays bounded.
+`cachetools.LRUCache` takes 0.5 to 0.8 µs for an access where this takes 0.3 µs (CPython 3.11, 6,000 keys).
 """
 
 from collections import OrderedDict
@@ -27,14 +27,14 @@ class LRU(Generic[K, V]):
         return len(self._entries)
 
     def find(self, key: K) -> V | None:
-        """The value of that key; None where there is none (any more)."""
+        """The value of that key; None where it was never stored, or was dropped."""
         if key not in self._entries:
             return None
         self._entries.move_to_end(key)
         return self._entries[key]
 
     def put(self, key: K, value: V) -> None:
-        """Store `value`; drops the least recently used entry above the capacity."""
+        """Store `value` under `key`; beyond the capacity, the least recently used entry is dropped."""
         self._entries[key] = value
         self._entries.move_to_end(key)
         if len(self._entries) > self._capacity:

@@ -1,8 +1,8 @@
-"""Restarts the background tasks of `up` after failures.
+"""Restarts background tasks of `podscaler up` after an exception, with backoff.
 
 Called by the control plane and by the manager of its controllers. An exception that ends a task is a bug or a broken
-disk: it is logged with its traceback, and the task starts again after a delay that doubles up to half a minute; other
-tasks go on.
+disk. It is logged with its traceback; the task starts again after FIRST_DELAY_S, which doubles with each failure up to
+MAX_DELAY_S. Other tasks are not affected.
 """
 
 import logging
@@ -15,18 +15,19 @@ log = logging.getLogger(__name__)
 FIRST_DELAY_S = 1.0
 MAX_DELAY_S = 30.0
 HEALTHY_AFTER_S = 60.0
+"""A task that ran for longer than this starts again after FIRST_DELAY_S."""
 
 
 async def keep_running(
     name: str, part: Callable[[], Awaitable[None]], clock: Clock, *, on_failure: Callable[[], None] | None = None
 ) -> None:
-    """Run `part` until it returns or is cancelled, again after every failure.
+    """Run `part` until it returns or is cancelled; run it again after every exception.
 
     Args:
-        name: for the log.
-        part: starts the part; called once for each attempt.
+        name: of the task, for the log.
+        part: runs the task; called once for each attempt.
         clock: measures the delays.
-        on_failure: called after each failure; None: nothing is.
+        on_failure: called after each exception; None for no call.
     """
     delay_s = FIRST_DELAY_S
     while True:

@@ -60,7 +60,7 @@ def assign(spec: Object, path: str, value: str) -> bool:
 
 def complete(spec: Object) -> Object:
     """The spec itself, with the API's defaults."""
-    hpa_defaults.fill_v2({"spec": spec})
+    hpa_defaults.set_v2_defaults({"spec": spec})
     return spec
 
 

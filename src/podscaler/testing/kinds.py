@@ -22,7 +22,7 @@ def _keep_spec(new: Object, old: Object) -> None:
     new["spec"] = old["spec"]
 
 
-def _size_faults(new: Object, old: Object | None) -> list[FieldError]:
+def _size_errors(new: Object, old: Object | None) -> list[FieldError]:
     del old
     size = new["spec"].get("size", 0)
     return [invalid("spec.size", size, "must not be negative")] if size < 0 else []
@@ -77,7 +77,7 @@ GADGETS = Resource(
         prepare_create=lambda obj: obj.pop("status", None),
         prepare_update=_keep_status,
         prepare_status_update=_keep_spec,
-        validate=_size_faults,
+        validate=_size_errors,
         has_generation=True,
     ),
     fields=lambda obj: {"spec.colour": obj["spec"].get("colour", "")},

@@ -38,7 +38,7 @@ VALUE = (
 )
 def test_path_segments(text: str, faults: list[str]) -> None:
     """A path segment is neither dot nor dots and has no slash and no percent sign."""
-    assert names.path_segment_faults(text) == faults
+    assert names.path_segment_errors(text) == faults
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_path_segments(text: str, faults: list[str]) -> None:
 )
 def test_dns_labels(text: str, faults: list[str]) -> None:
     """A DNS label has at most 63 lower case characters, digits and inner dashes."""
-    assert names.dns_label_faults(text) == faults
+    assert names.dns_label_errors(text) == faults
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_dns_labels(text: str, faults: list[str]) -> None:
 )
 def test_dns_subdomains(text: str, faults: list[str]) -> None:
     """A DNS subdomain is a dotted row of DNS labels of at most 253 bytes."""
-    assert names.dns_subdomain_faults(text) == faults
+    assert names.dns_subdomain_errors(text) == faults
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_dns_subdomains(text: str, faults: list[str]) -> None:
 )
 def test_label_keys(text: str, faults: list[str]) -> None:
     """A label key is a name of at most 63 bytes behind an optional subdomain; prefix faults come first."""
-    assert names.label_key_faults(text) == faults
+    assert names.label_key_errors(text) == faults
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_label_keys(text: str, faults: list[str]) -> None:
 )
 def test_label_values(text: str, faults: list[str]) -> None:
     """A label value is empty or at most 63 bytes of a name."""
-    assert names.label_value_faults(text) == faults
+    assert names.label_value_errors(text) == faults
 
 
 @pytest.mark.parametrize(
@@ -129,4 +129,4 @@ def test_label_values(text: str, faults: list[str]) -> None:
 )
 def test_container_resource_names(text: str, faults: list[str]) -> None:
     """A container resource is a standard one, or a qualified name with a prefix."""
-    assert names.container_resource_name_faults(text) == faults
+    assert names.container_resource_name_errors(text) == faults

@@ -23,7 +23,7 @@ def definition(**version: object) -> Object:
     names = {"plural": "gears", "kind": "Gear"}
     spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [{**kept, **version}]}
     crd: Object = {"metadata": {"name": "gears.example.com", "generation": 1, "uid": "1"}, "spec": spec}
-    customresourcedefinition.fill(crd)
+    customresourcedefinition.set_defaults(crd)
     customresourcedefinition.RESOURCE.strategy.prepare_create(crd)
     return crd
 
@@ -70,7 +70,7 @@ def test_defaults_apply_below_defaults_and_to_idle_nulls() -> None:
     schema = structural.parse(properties(a=inner, n={**TEXT, "nullable": True, "default": "y"}, gone=TEXT))
     value: Object = {"n": None, "gone": None}
     defaulting.drop_nulls(value, schema)
-    defaulting.fill(value, schema)
+    defaulting.set_defaults(value, schema)
     assert value == {"n": None, "a": {"b": "x"}}
 
 
@@ -156,7 +156,7 @@ def test_elements_that_stand_twice_are_told_once() -> None:
 def test_json_paths(path: str, found: list[object]) -> None:
     """Columns find their values as kubectl's JSONPath does."""
     obj = {"a": {"b": 1}, "l": [{"n": "x", "v": 1}, {"n": "y", "v": 2}], "d.e": 3}
-    assert json_path.found(obj, path) == found
+    assert json_path.values_at(obj, path) == found
 
 
 def test_cells_are_of_their_columns_type() -> None:
@@ -200,7 +200,7 @@ def test_rules_are_judged_with_the_object() -> None:
     rules = [{"rule": "self > 1"}]
     schema = properties(spec={**NUMBER, "x-kubernetes-validations": rules})
     crd = definition(schema={"openAPIV3Schema": schema})
-    assert (crd_validation.warnings(crd), crd_validation.validate(crd, None)) == ([], [])
+    assert (crd_validation.warnings(crd, None), crd_validation.validate(crd, None)) == ([], [])
     validate = records.of(crd).stored.strategy.validate
     told = [[str(fault) for fault in validate({"metadata": {"name": "a"}, "spec": spec}, None)] for spec in (1, 2)]
     assert told == [["spec: Invalid value: 1: failed rule: self > 1"], []]

@@ -29,7 +29,7 @@ def members(**properties: Any) -> dict[str, Any]:
 
 def told(schema: dict[str, Any], new: Any, *old: Any) -> list[str]:
     """The faults of an object, those that were there before behind a tilde."""
-    found = RuleSet(structural.parse(schema)).judged(new, *old)
+    found = RuleSet(structural.parse(schema)).evaluate(new, *old)
     return [str(one) for one in found.errors] + [f"~ {one}" for one in found.warnings]
 
 

@@ -58,7 +58,7 @@ def test_sets_of_no_plain_values_are_warned_of(items: Object, kind: str) -> None
     crd = definition(version("v1", storage=True, a={"type": "array", "items": items, "x-kubernetes-list-type": "set"}))
     why = "is not supported by server-side apply or CEL validation rules"
     wanted = [f'x-kubernetes-list-type: set for items of type "{kind}" {why}'] if kind else []
-    assert crd_validation.warnings(crd) == wanted
+    assert crd_validation.warnings(crd, None) == wanted
 
 
 def refused(*, metadata: Object | None = None, schema: Object | None = None, **members: Object) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 from server_under_test import Running, running_server
 
 from podscaler.api.kinds import catalog
-from podscaler.api.kinds.autoscaling import hpa_removed
+from podscaler.api.kinds.autoscaling import hpa_removed_versions
 
 VERSIONS = {
     "autoscaling/v2beta2": "is deprecated in v1.23+, unavailable in v1.26+",
@@ -47,7 +47,7 @@ TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
 
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[Running]:
-    async with running_server(tmp_path, resources=hpa_removed.served_among(catalog.RESOURCES)) as running:
+    async with running_server(tmp_path, resources=hpa_removed_versions.served_among(catalog.RESOURCES)) as running:
         yield running
 
 

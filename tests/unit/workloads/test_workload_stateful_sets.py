@@ -218,7 +218,7 @@ async def test_a_revision_whose_name_is_taken_gets_another(world: WorkloadWorld)
     """Two templates with one hash: the collision is counted, and salts the hash."""
     template = build.stateful_set()["spec"]["template"]
     filled = {"spec": {"template": template}}
-    pod_defaults.fill_template(filled["spec"])
+    pod_defaults.set_template_defaults(filled["spec"])
     name = f"db-{templates.template_hash(filled['spec']['template'])}"
     metadata = {"name": name, "namespace": "default"}
     await world.registry.create(REVISIONS, {"metadata": metadata, "data": {"other": "template"}, "revision": 1})

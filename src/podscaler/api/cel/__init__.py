@@ -1,4 +1,4 @@
-"""The Common Expression Language as Kubernetes uses it.
+"""The Common Expression Language (CEL) in the dialect of Kubernetes: compiler, function library, evaluation.
 
 Entry point: `compile.programs.compiled`.
 Reading order: bottom up, `values`, `library`, `compile`.

@@ -1,4 +1,4 @@
-"""Custom resources as pure functions: from a CustomResourceDefinition to the records that serve its objects.
+"""Custom resources: makes the records that serve the objects of a CustomResourceDefinition.
 
 Entry point: `records.of`.
 Reading order: `records`, `structural` (the schema as a tree), `decoding` with `pruning` and `defaulting`, `validation`

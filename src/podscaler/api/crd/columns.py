@@ -1,4 +1,6 @@
-"""Tables of custom objects: the columns of additionalPrinterColumns, by default the age.
+"""Makes the printer (`kubectl get` table) of a custom resource from its additionalPrinterColumns.
+
+    printer([{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}], as_served)      columns Name and Size
 
 Called by `records`. Source: the API documentation of additionalPrinterColumns.
 """
@@ -17,26 +19,27 @@ from podscaler.api.text import json_text
 NAME = Column("Name", format="name", description="Name of the object.")
 AGE = Column("Age", "date", description="Time since the object was created.")
 _AGE_PATH = ".metadata.creationTimestamp"
-_DEFAULT = ({"name": "Age", "type": "date", "jsonPath": _AGE_PATH},)
+_DEFAULT_COLUMNS = ({"name": "Age", "type": "date", "jsonPath": _AGE_PATH},)
 
 Cell = Callable[[Object, int], Any]
+"""From an object and now (nanoseconds since the epoch) to the cell; None for no value."""
 
 
 def printer(definitions: Sequence[Object], as_served: Callable[[Object], Object]) -> Printer:
     """The printer of a version.
 
     Args:
-        definitions: its additionalPrinterColumns; empty for the age.
+        definitions: its additionalPrinterColumns; empty for a column with the age.
         as_served: converts a stored object to that version; may change it in place.
     """
-    wanted = definitions or _DEFAULT
-    cells = [_cell(one["jsonPath"], one["type"]) for one in wanted]
+    columns = definitions or _DEFAULT_COLUMNS
+    cells = [_cell(one["jsonPath"], one["type"]) for one in columns]
 
     def row(obj: Object, now_ns: int) -> list[Any]:
         shown = as_served(obj)
         return [shown["metadata"].get("name", ""), *(cell(shown, now_ns) for cell in cells)]
 
-    return Printer((NAME, *(_column(one) for one in wanted)), row)
+    return Printer((NAME, *(_column(one) for one in columns)), row)
 
 
 def _column(definition: Object) -> Column:
@@ -54,7 +57,7 @@ def _column(definition: Object) -> Column:
 def _cell(path: str, kind: str) -> Cell:
     def cell(obj: Object, now_ns: int) -> Any:
         try:
-            values = json_path.found(obj, path)
+            values = json_path.values_at(obj, path)
         except PathError:
             return None
         return _shown(values[0], kind, now_ns) if values and values[0] is not None else None
@@ -63,6 +66,7 @@ def _cell(path: str, kind: str) -> Cell:
 
 
 def _shown(value: Any, kind: str, now_ns: int) -> Any:
+    """The cell of a value in a column of type `kind`; None where the value has another type."""
     match kind:
         case "string":
             return _text(value)

@@ -1,6 +1,8 @@
-"""Validates single values of custom objects: types, numbers, texts, lengths, enumerations.
+"""Checks single values of custom objects against one node of the schema: type, numbers, texts, lengths, enumerations.
 
-Called by `validation` for every node. Each function returns the field errors of one value by one node's constraints.
+    of_number(5, parse({"type": "integer", "maximum": 3}), "spec.size")      should be less than or equal to 3
+
+Called by `validation` for every value. Each function returns the field errors about the value at `path`.
 
 Source: kube-openapi's validator (documented behaviour) with its order and its quirks: a text that is too long is not
 matched against the pattern, a format changes the message about a wrong type.
@@ -9,20 +11,20 @@ matched against the pattern, a format changes the message about a wrong type.
 import json
 from typing import Any
 
-from podscaler.api.crd import findings
-from podscaler.api.crd.findings import SchemaFindings
+from podscaler.api.crd import schema_errors
+from podscaler.api.crd.schema_errors import SchemaFindings
 from podscaler.api.crd.structural import Structural, ValueConstraints
-from podscaler.api.machinery import formats, patterns
+from podscaler.api.machinery import re2_patterns, string_formats
 from podscaler.api.machinery.field import FieldError
 
-_INTEGERS = {"int32": (-(2**31), 2**31 - 1), "uint32": (0, 2**32 - 1), "uint64": (0, 2**64 - 1)}
+_INTEGER_RANGES = {"int32": (-(2**31), 2**31 - 1), "uint32": (0, 2**32 - 1), "uint64": (0, 2**64 - 1)}
 _INT64 = (-(2**63), 2**63 - 1)
 _MAX_WHOLE = 2**53 - 1
-"""A float beyond it is no integer, even if it is whole."""
+"""The largest float that counts as an integer."""
 
 
 def type_of(value: Any) -> tuple[str, str]:
-    """The JSON type and the format of a value as Go holds it."""
+    """The JSON type of a value, and the format of a number as Go stores it: ("integer", "int64"), ("string", "")."""
     if value is None:
         return "null", ""
     if isinstance(value, bool):
@@ -37,13 +39,15 @@ def type_of(value: Any) -> tuple[str, str]:
 
 
 def of_type(value: Any, schema: Structural, path: str) -> SchemaFindings:
-    """Whether the value is of one of the types."""
+    """The error of a value that has none of the schema's types."""
     kind, form = type_of(value)
     wanted = ",".join(schema.types)
     if value is None:
         is_fine = not schema.types or schema.nullable
         return (
-            SchemaFindings(checks=1) if is_fine else SchemaFindings([findings.wrong_type(path, "null", wanted, "null")])
+            SchemaFindings(checks=1)
+            if is_fine
+            else SchemaFindings([schema_errors.wrong_type(path, "null", wanted, "null")])
         )
     if not schema.types:
         return SchemaFindings()
@@ -52,79 +56,79 @@ def of_type(value: Any, schema: Structural, path: str) -> SchemaFindings:
     is_fine = kind in schema.types or is_whole or is_number
     if schema.format:
         if kind not in ("string", "array") and not (is_fine or form == schema.format):
-            return SchemaFindings([findings.wrong_type(path, form, schema.format, form)])
+            return SchemaFindings([schema_errors.wrong_type(path, form, schema.format, form)])
         if not {"number", "integer"} & set(schema.types) and kind in ("string", "array"):
             return SchemaFindings(checks=1)
-    return SchemaFindings(checks=1) if is_fine else SchemaFindings([findings.wrong_type(path, kind, wanted, kind)])
+    return SchemaFindings(checks=1) if is_fine else SchemaFindings([schema_errors.wrong_type(path, kind, wanted, kind)])
 
 
 def of_text(value: str, limits: ValueConstraints, path: str) -> list[FieldError]:
-    """Length and pattern: the first of them that is broken."""
+    """The error of a text: too long, too short, or without match of the pattern; the first of these."""
     if limits.max_length is not None and len(value) > limits.max_length:
-        return [findings.too_long(path, limits.max_length)]
+        return [schema_errors.too_long(path, limits.max_length)]
     if limits.min_length is not None and len(value) < limits.min_length:
-        return [findings.invalid(path, value, f"should be at least {limits.min_length} chars long")]
+        return [schema_errors.invalid(path, value, f"should be at least {limits.min_length} chars long")]
     mismatch = _find_mismatch(limits.pattern, value)
-    return [findings.invalid(path, value, f"should match '{mismatch}'")] if mismatch else []
+    return [schema_errors.invalid(path, value, f"should match '{mismatch}'")] if mismatch else []
 
 
 def _find_mismatch(pattern: str, value: str) -> str:
-    """The pattern if the value does not match it, with its error if it is invalid; empty for a match."""
+    """Empty where the value matches; else the pattern, with its syntax error if it is invalid."""
     try:
-        return "" if not pattern or patterns.matches(pattern, value) else pattern
-    except patterns.PatternError as error:
+        return "" if not pattern or re2_patterns.matches(pattern, value) else pattern
+    except re2_patterns.PatternError as error:
         return f"{pattern}, but pattern is invalid: {error}"
 
 
 def of_format(value: str, name: str, path: str) -> list[FieldError]:
-    """The format of a text."""
-    check = formats.find_check(name) if name else None
+    """The error of a text that does not have the format `name`."""
+    check = string_formats.find_check(name) if name else None
     if check is None or check(value):
         return []
-    return [findings.wrong_type(path, value, name, json.dumps(value, ensure_ascii=False)[1:-1])]
+    return [schema_errors.wrong_type(path, value, name, json.dumps(value, ensure_ascii=False)[1:-1])]
 
 
 def of_number(value: float, schema: Structural, path: str) -> list[FieldError]:
-    """Range of the type, factor, maximum, minimum."""
+    """The errors of a number: beyond its integer type, no multiple of multipleOf, above maximum, below minimum."""
     limits = schema.limits
     found = _out_of_type(value, schema, path)
     if limits.multiple_of and not _is_multiple(value, limits.multiple_of):
-        found.append(findings.invalid(path, value, f"should be a multiple of {number_text(limits.multiple_of)}"))
+        found.append(schema_errors.invalid(path, value, f"should be a multiple of {number_text(limits.multiple_of)}"))
     if limits.maximum is not None and _is_over(value, limits.maximum, exclusive=limits.exclusive_maximum):
         words = "less than" if limits.exclusive_maximum else "less than or equal to"
-        found.append(findings.invalid(path, value, f"should be {words} {number_text(limits.maximum)}"))
+        found.append(schema_errors.invalid(path, value, f"should be {words} {number_text(limits.maximum)}"))
     if limits.minimum is not None and _is_over(-value, -limits.minimum, exclusive=limits.exclusive_minimum):
         words = "greater than" if limits.exclusive_minimum else "greater than or equal to"
-        found.append(findings.invalid(path, value, f"should be {words} {number_text(limits.minimum)}"))
+        found.append(schema_errors.invalid(path, value, f"should be {words} {number_text(limits.minimum)}"))
     return found
 
 
 def of_enum(value: Any, limits: ValueConstraints, path: str) -> list[FieldError]:
-    """Whether the value is one of those listed."""
+    """The error of a value that is not in the enumeration."""
     if not limits.enum or any(_is_same(value, one) for one in limits.enum):
         return []
-    return [findings.not_in_enum(path, value, limits.enum)]
+    return [schema_errors.not_in_enum(path, value, limits.enum)]
 
 
 def of_length(value: list[Any], limits: ValueConstraints, path: str) -> list[FieldError]:
-    """The number of elements, and that they differ."""
+    """The errors of a list: too few or too many elements, equal elements (uniqueItems)."""
     found = []
     if limits.min_items is not None and len(value) < limits.min_items:
         text = f"should have at least {limits.min_items} items"
-        found.append(findings.invalid(path, len(value), text))
+        found.append(schema_errors.invalid(path, len(value), text))
     if limits.max_items is not None and len(value) > limits.max_items:
-        found.append(findings.too_many(path, len(value), limits.max_items))
+        found.append(schema_errors.too_many(path, len(value), limits.max_items))
     if limits.unique_items and any(_is_same(one, other) for i, one in enumerate(value) for other in value[:i]):
-        found.append(findings.invalid(path, None, "shouldn't contain duplicates"))
+        found.append(schema_errors.invalid(path, None, "shouldn't contain duplicates"))
     return found
 
 
 def of_members(value: dict[str, Any], limits: ValueConstraints, path: str) -> list[FieldError]:
-    """The number of members; nothing else about an object is judged where it is wrong."""
+    """The error of an object with too few or too many members; the caller then checks nothing else about it."""
     if limits.min_properties is not None and len(value) < limits.min_properties:
-        return [findings.invalid(path, len(value), f"should have at least {limits.min_properties} properties")]
+        return [schema_errors.invalid(path, len(value), f"should have at least {limits.min_properties} properties")]
     if limits.max_properties is not None and len(value) > limits.max_properties:
-        return [findings.too_many(path, len(value), limits.max_properties)]
+        return [schema_errors.too_many(path, len(value), limits.max_properties)]
     return []
 
 
@@ -139,11 +143,11 @@ def number_text(number: float) -> str:
 def _out_of_type(value: float, schema: Structural, path: str) -> list[FieldError]:
     if schema.types != ("integer",):
         return []
-    lowest, highest = _INTEGERS.get(schema.format, _INT64)
+    lowest, highest = _INTEGER_RANGES.get(schema.format, _INT64)
     if lowest <= value <= highest and value == int(value):
         return []
     form = f"with format {schema.format}" if schema.format else "(default format)"
-    return [findings.without_path(f"Checked value must be of type integer {form} in {path}")]
+    return [schema_errors.without_path(f"Checked value must be of type integer {form} in {path}")]
 
 
 def _is_multiple(value: float, factor: float) -> bool:

@@ -1,8 +1,8 @@
-"""Decodes request bodies of custom objects: prunes them, drops nulls, decodes metadata, reports unknown fields.
+"""Decodes request bodies of custom objects: prunes unknown fields, drops nulls, decodes metadata.
 
-`records` registers it as `Version.decode`, in place of `podscaler.api.schema.decoding`.
+`records` registers `decoded` as `Version.decode`, in place of `podscaler.api.schema.decoding`.
 
-Source: the behaviour of the API server with custom resources; the messages of fieldValidation=Strict.
+Source: the behaviour of kube-apiserver with custom resources; the messages of fieldValidation=Strict.
 """
 
 from collections.abc import Mapping
@@ -22,12 +22,12 @@ ANYTHING = Structural(preserves_unknown=True)
 
 
 def decoded(value: Any, group: str, schemas: Mapping[str, Structural]) -> Decoded:
-    """The object of a parsed body, with the warnings of strict decoding. Raises DecodeError.
+    """The object of a parsed body, with its unknown and duplicate fields. Raises DecodeError.
 
     Args:
-        value: the parsed body.
-        group: of the kind; an object of another group is not pruned.
-        schemas: of the kind, by apiVersion; in an unknown version every field is unknown.
+        value: the parsed body (`json_text.parse`).
+        group: the API group of the kind; an object of another group is not pruned.
+        schemas: the schemas of the kind, by apiVersion; in an unknown version every field is unknown.
     """
     if not isinstance(value, dict):
         raise DecodeError("json: cannot unmarshal array into Go value of type map[string]interface {}")
@@ -46,7 +46,7 @@ def decoded(value: Any, group: str, schemas: Mapping[str, Structural]) -> Decode
 
 
 def decode_embedded_metadata(obj: Object, schema: Structural) -> list[str]:
-    """Decode, in place, the metadata of embedded resources; returns warnings. Raises DecodeError."""
+    """Decode, in place, the metadata of embedded resources; returns the problems. Raises DecodeError."""
     problems: list[str] = []
     for path, embedded in structural.embedded_resources(obj, schema):
         if "metadata" in embedded:
@@ -60,7 +60,7 @@ def decode_embedded_metadata(obj: Object, schema: Structural) -> list[str]:
 
 
 def _metadata(value: Any, path: str) -> tuple[Object, list[str]]:
-    """Metadata without unknown fields, and warnings about them (`unknown field "metadata.x"`)."""
+    """Metadata without unknown fields, and the problems (`unknown field "metadata.x"`)."""
     found = decoding.decode_value(value, OBJECT_META)
     return found.obj, [problem.replace('field "', f'field "{path}.', 1) for problem in found.problems]
 

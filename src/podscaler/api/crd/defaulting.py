@@ -1,6 +1,6 @@
-"""Applies defaults to custom objects, and drops nulls that the schema does not allow.
+"""Sets the defaults of a schema on custom objects, and drops nulls that the schema does not allow.
 
-Called by `decoding` (nulls) and `records` (defaults, of requests and of stored objects).
+`decoding` drops nulls; `records` sets defaults on requests and on stored objects. Both change objects in place.
 
 Rules: a null where the schema does not say `nullable` counts as absent; an absent member becomes its default;
 defaults apply below defaults, too.
@@ -30,7 +30,7 @@ def drop_nulls(value: Any, schema: Structural | None) -> None:
             drop_nulls(item, schema.items)
 
 
-def fill(value: Any, schema: Structural) -> None:
+def set_defaults(value: Any, schema: Structural) -> None:
     """Set defaults, in place."""
     if isinstance(value, dict):
         for name, member in schema.properties.items():
@@ -49,7 +49,7 @@ def _filled(value: Any, schema: Structural) -> Any:
     if schema.default is not ABSENT and _is_unwanted_null(value, schema):
         value = semantics.copied(schema.default)
     if isinstance(value, dict | list):
-        fill(value, schema)
+        set_defaults(value, schema)
     return value
 
 

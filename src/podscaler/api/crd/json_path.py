@@ -1,6 +1,10 @@
-"""JSON paths of printer columns and selectable fields: `.spec.replicas`, `.conditions[?(@.type=="Ready")].status`.
+"""Evaluates JSON paths of printer columns and selectable fields.
 
-Called by `columns` and `records`.
+    values_at(obj, ".spec.replicas")                                        [3]
+    values_at(obj, '.status.conditions[?(@.type=="Ready")].status')         ["True"]
+
+Called by `columns` and `records`. A path is parsed to steps, each a function from a value to the values that it
+selects.
 
 Supported: names (with `\\.` for a dot), `['name']`, `[0]`, `[-1]`, `[1:3]`, `[*]`, `..name`, and filters that compare
 something below `@` with a literal. Source: the documentation of kubectl's JSONPath.
@@ -15,14 +19,15 @@ from functools import lru_cache
 from typing import Any
 
 Step = Callable[[Any], Iterator[Any]]
+"""From a value to the values in it that one step of a path selects."""
 
 
 class PathError(ValueError):
     """The text is not a JSON path."""
 
 
-_NAME = re.compile(r"(?:\\.|[^.\[\]\\])+", re.DOTALL)
-_QUOTED = re.compile(r"\[\s*(?:'((?:\\.|[^'\\])*)'|\"((?:\\.|[^\"\\])*)\")\s*\]", re.DOTALL)
+_NAME_STEP = re.compile(r"(?:\\.|[^.\[\]\\])+", re.DOTALL)
+_QUOTED_NAME = re.compile(r"\[\s*(?:'((?:\\.|[^'\\])*)'|\"((?:\\.|[^\"\\])*)\")\s*\]", re.DOTALL)
 _INDEX = re.compile(r"\[\s*(-?\d+)\s*\]")
 _SLICE = re.compile(r"\[\s*(-?\d*)\s*:\s*(-?\d*)\s*(?::\s*(-?\d+)\s*)?\]")
 _EVERY = re.compile(r"\[\s*\*\s*\]")
@@ -46,42 +51,42 @@ def parse(text: str) -> tuple[Step, ...]:
     steps: list[Step] = []
     rest = text
     while rest:
-        step, rest = _first(rest, text)
+        step, rest = _parse_step(rest, text)
         steps.append(step)
     return tuple(steps)
 
 
-def found(obj: Any, path: str) -> list[Any]:
-    """The values at a path, in order; none where something on the way is absent. Raises PathError."""
-    return _followed(obj, parse(path))
+def values_at(obj: Any, path: str) -> list[Any]:
+    """The values at a path, in order; empty where a part of the path is absent. Raises PathError."""
+    return _values_at(obj, parse(path))
 
 
-def _followed(value: Any, steps: tuple[Step, ...]) -> list[Any]:
+def _values_at(value: Any, steps: tuple[Step, ...]) -> list[Any]:
     values = [value]
     for step in steps:
         values = [below for each in values for below in step(each)]
     return values
 
 
-def _first(rest: str, text: str) -> tuple[Step, str]:
+def _parse_step(rest: str, text: str) -> tuple[Step, str]:
     if rest.startswith("["):
-        return _bracketed(rest, text)
+        return _parse_bracket(rest, text)
     if rest.startswith(".."):
-        match = _NAME.match(rest, 2)
+        match = _NAME_STEP.match(rest, 2)
         if match is None:
             raise PathError(f"{text}: a name must follow ..")
         return _recursive(_unescaped(match[0])), rest[match.end() :]
     if rest.startswith(".["):
-        return _bracketed(rest[1:], text)
-    match = _NAME.match(rest, 1 if rest.startswith(".") else 0)
+        return _parse_bracket(rest[1:], text)
+    match = _NAME_STEP.match(rest, 1 if rest.startswith(".") else 0)
     if match is None:
         raise PathError(f"{text}: a name must follow .")
     name = _unescaped(match[0])
     return (_every if name == "*" else _member(name)), rest[match.end() :]
 
 
-def _bracketed(rest: str, text: str) -> tuple[Step, str]:
-    if match := _QUOTED.match(rest):
+def _parse_bracket(rest: str, text: str) -> tuple[Step, str]:
+    if match := _QUOTED_NAME.match(rest):
         return _member(_unescaped(match[1] if match[1] is not None else match[2])), rest[match.end() :]
     if match := _INDEX.match(rest):
         return _element(int(match[1])), rest[match.end() :]
@@ -145,14 +150,14 @@ def _recursive(name: str) -> Step:
 
 def _filter(path: str, comparison: str, literal: str) -> Step:
     below = parse(path)
-    wanted = _literal(literal) if comparison else None
+    expected = _literal(literal) if comparison else None
 
     def is_met(item: Any) -> bool:
-        values = _followed(item, below)
+        values = _values_at(item, below)
         if not comparison:
             return bool(values)
         try:
-            return any(_COMPARISONS[comparison](value, wanted) for value in values)
+            return any(_COMPARISONS[comparison](value, expected) for value in values)
         except TypeError:
             return False
 

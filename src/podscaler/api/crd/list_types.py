@@ -1,6 +1,6 @@
-"""Validates that elements of lists differ: x-kubernetes-list-type `set` and `map`.
+"""Validates x-kubernetes-list-type: elements of a `set` must differ, elements of a `map` must have different keys.
 
-Called by `records`; `validation` and `rules` find the old value of an element by its `identity`.
+Called by `records`; `validation` and `rules` look up the old value of an element by its `identity`.
 
 Source: the API documentation of x-kubernetes-list-type and x-kubernetes-list-map-keys.
 """
@@ -15,7 +15,7 @@ from podscaler.api.text import json_text
 
 
 def field_errors(value: Any, schema: Structural | None, path: str = "") -> list[FieldError]:
-    """The elements that are repeated, each where it is repeated first (`spec.ports[1]`)."""
+    """The field errors of repeated elements of a value and all values in it; one each, at the first repetition."""
     if schema is None:
         return []
     found: list[FieldError] = []

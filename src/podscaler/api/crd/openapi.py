@@ -1,8 +1,8 @@
-"""OpenAPI v3 schemas of custom resources: their own schema with apiVersion, kind and metadata.
+"""Makes the OpenAPI v3 schemas of a custom resource: its own schema with apiVersion, kind and metadata, and its list.
 
 Called by `records`; `podscaler.api.openapi.openapi` puts them into the documents.
 
-Source: the documents of the API server for custom resources.
+Source: the OpenAPI documents of kube-apiserver for custom resources.
 Differs: the descriptions of apiVersion, kind and metadata are our own words.
 """
 
@@ -19,7 +19,7 @@ _KIND = "The REST resource that this object represents."
 
 
 def message(group: str, version: str, kind: str) -> str:
-    """The name that a custom kind has in place of the name of a message."""
+    """The name that replaces the name of a message for a custom kind: `custom:com.example.v1.Widget`."""
     return f"{openapi_schemas.CUSTOM}{'.'.join(reversed(group.split('.')))}.{version}.{kind}"
 
 

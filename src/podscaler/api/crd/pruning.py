@@ -1,4 +1,6 @@
-"""Prunes unknown fields of custom objects.
+"""Removes the fields of custom objects that their schema does not have.
+
+    prune({"spec": {"size": 1, "x": 2}}, schema)      ["spec.x"], which is removed
 
 Called by `decoding` for requests, and by `records` for stored objects.
 
@@ -15,6 +17,7 @@ from podscaler.api.crd.structural import META_FIELDS, Structural
 from podscaler.api.resource.resources import Object
 
 NOTHING = Structural()
+"""The schema without fields: everything is pruned."""
 
 
 def prune(obj: Object, schema: Structural) -> list[str]:

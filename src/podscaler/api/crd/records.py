@@ -1,11 +1,13 @@
-"""Makes the resource records of a CustomResourceDefinition, by which the API server serves its objects.
+"""Makes the records (`api.resource.resources.Resource`) of a CustomResourceDefinition, to serve its objects.
+
+    of(definition).served      one Resource for each served version of the definition
 
 Called by the API server whenever a definition changes. The storage version has the record under which objects are
 stored; every other served version has a record (a face) with its own schema, columns and subresources, which reads and
-writes the same objects.
+writes the same objects. `served` is the version of a request throughout, `stored_version` the storage version.
 
 Invariants: conversion changes only the apiVersion (strategy `None`); an object that is read or written in a version is
-pruned by the schema of that version, as upstream does.
+pruned by the schema of that version, as in kube-apiserver.
 
 Source: the API documentation of CustomResourceDefinition v1.
 """
@@ -31,9 +33,9 @@ from podscaler.api.crd import (
 )
 from podscaler.api.crd.structural import ABSENT, META_FIELDS, Structural
 from podscaler.api.crd.version_order import sort_key
-from podscaler.api.machinery.field import FieldError, invalid, refusal
+from podscaler.api.machinery.field import FieldError, invalid, invalid_object
 from podscaler.api.managed_fields import structural_types
-from podscaler.api.resource import semantics, status_subresource
+from podscaler.api.resource import metadata, semantics, status_subresource
 from podscaler.api.resource.resources import Object, Resource, Strategy, Version
 from podscaler.api.schema import canonical
 from podscaler.base.errors import StatusError
@@ -47,9 +49,9 @@ class Records:
     """The resource records of a definition.
 
     Attributes:
-        stored: of the storage version; objects are stored under its `Resource.key`.
-        faces: of the other served versions.
-        is_stored_version_served: whether `stored` has a path, too.
+        stored: the record of the storage version; objects are stored under its `Resource.key`.
+        faces: the records of the other served versions.
+        is_stored_version_served: whether the storage version is served, too.
     """
 
     stored: Resource
@@ -58,7 +60,7 @@ class Records:
 
     @property
     def served(self) -> tuple[Resource, ...]:
-        """The records that have paths."""
+        """The records of the served versions."""
         return (self.stored, *self.faces) if self.is_stored_version_served else self.faces
 
 
@@ -68,9 +70,9 @@ class _Definition:
 
     Attributes:
         crd: the definition.
-        version: one of its versions.
-        schemas: the parsed schemas of all its versions, by apiVersion.
-        rules: the CEL rules of the version's schema, None without.
+        version: the entry of its `spec.versions`.
+        schemas: the parsed schemas of all versions of the definition, by apiVersion.
+        rules: the CEL rules of the version's schema; None without rules.
     """
 
     crd: Object
@@ -128,11 +130,11 @@ def of(crd: Object) -> Records:
     """The records of a definition whose names were accepted."""
     versions, group = crd["spec"]["versions"], crd["spec"]["group"]
     schemas = {f"{group}/{one['name']}": structural.parse(schema_of(one)) for one in versions}
-    kept = _definition(crd, next(one for one in versions if one.get("storage")), schemas)
-    stored = _record(kept, kept)
-    others = [one for one in versions if one.get("served") and one["name"] != kept.version["name"]]
-    faces = tuple(_record(_definition(crd, one, schemas), kept) for one in others)
-    return Records(stored, faces, bool(kept.version.get("served")))
+    stored_version = _definition(crd, next(one for one in versions if one.get("storage")), schemas)
+    stored = _record(stored_version, stored_version)
+    others = [one for one in versions if one.get("served") and one["name"] != stored_version.version["name"]]
+    faces = tuple(_record(_definition(crd, one, schemas), stored_version) for one in others)
+    return Records(stored, faces, bool(stored_version.version.get("served")))
 
 
 def _definition(crd: Object, version: Object, schemas: Mapping[str, Structural]) -> _Definition:
@@ -145,33 +147,33 @@ def _definition(crd: Object, version: Object, schemas: Mapping[str, Structural])
 
 
 def schema_of(version: Object) -> Object:
-    """The OpenAPI v3 schema of a version; an object of anything where it has none."""
+    """The OpenAPI v3 schema of a version; without one, that of an object with any fields."""
     anything: Object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     schema: Object = (version.get("schema") or {}).get("openAPIV3Schema") or anything
     return schema
 
 
-def _record(shown: _Definition, kept: _Definition) -> Resource:
-    """The record of the version `shown` of objects that are stored as `kept`."""
-    names, name = shown.names, shown.version["name"]
-    is_face = name != kept.version["name"]
-    as_served = partial(_read, shown)
+def _record(served: _Definition, stored_version: _Definition) -> Resource:
+    """The record of the version `served`."""
+    names, name = served.names, served.version["name"]
+    is_face = name != stored_version.version["name"]
+    as_served = partial(_read, served)
     return Resource(
-        group=shown.group,
+        group=served.group,
         plural=names["plural"],
         singular=names.get("singular", ""),
         kind=names["kind"],
-        versions=(_version(shown, kept),),
-        storage_version=kept.version["name"],
-        printer=columns.printer(shown.version.get("additionalPrinterColumns") or (), as_served),
-        namespaced=shown.crd["spec"]["scope"] == "Namespaced",
+        versions=(_version(served, stored_version),),
+        storage_version=stored_version.version["name"],
+        printer=columns.printer(served.version.get("additionalPrinterColumns") or (), as_served),
+        namespaced=served.crd["spec"]["scope"] == "Namespaced",
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
-        strategy=_strategy(shown, kept),
-        has_status=shown.has_status,
-        scale=scale.mapping(shown.scale) if shown.scale is not None else None,
-        fields=selectable_fields(shown.version.get("selectableFields") or ()),
-        stored_as=storage_key(shown.crd) if is_face else "",
+        strategy=_strategy(served, stored_version),
+        has_status=served.has_status,
+        scale=scale.mapping(served.scale) if served.scale is not None else None,
+        fields=selectable_fields(served.version.get("selectableFields") or ()),
+        stored_as=storage_key(served.crd) if is_face else "",
         face=name if is_face else "",
         is_custom=True,
     )
@@ -186,7 +188,7 @@ def selectable_fields(definitions: Sequence[Object]) -> Callable[[Object], Mappi
     paths = {one["jsonPath"].removeprefix("."): one["jsonPath"] for one in definitions}
 
     def read(obj: Object) -> Mapping[str, str]:
-        return {name: _field_text(json_path.found(obj, path)) for name, path in paths.items()}
+        return {name: _field_text(json_path.values_at(obj, path)) for name, path in paths.items()}
 
     return read
 
@@ -198,28 +200,28 @@ def _field_text(values: list[Any]) -> str:
     return str(first).lower() if isinstance(first, bool) else str(first)
 
 
-def _version(shown: _Definition, kept: _Definition) -> Version:
+def _version(served: _Definition, stored_version: _Definition) -> Version:
     return Version(
-        shown.version["name"],
+        served.version["name"],
         "",
-        default=lambda obj: defaulting.fill(obj, shown.schema),
-        to_storage=partial(_to_storage, shown, kept),
-        from_storage=partial(_from_storage, shown, kept),
-        deprecation=deprecation(shown.crd, shown.version),
-        decode=lambda value: decoding.decoded(value, shown.group, shown.schemas),
-        openapi=partial(_components, shown),
-        fields_type=structural_types.of_kind(shown.schema.source),
+        default=lambda obj: defaulting.set_defaults(obj, served.schema),
+        to_storage=partial(_to_storage, served, stored_version),
+        from_storage=partial(_from_storage, served, stored_version),
+        deprecation=deprecation(served.crd, served.version),
+        decode=lambda value: decoding.decoded(value, served.group, served.schemas),
+        openapi=partial(_components, served),
+        fields_type=structural_types.of_kind(served.schema.source),
     )
 
 
-def _components(shown: _Definition) -> dict[str, Object]:
-    gvk = {"group": shown.group, "version": shown.version["name"], "kind": shown.kind}
-    list_kind = shown.names.get("listKind") or f"{shown.kind}List"
-    return openapi.components(shown.schema.source, gvk, plural=shown.names["plural"], list_kind=list_kind)
+def _components(served: _Definition) -> dict[str, Object]:
+    gvk = {"group": served.group, "version": served.version["name"], "kind": served.kind}
+    list_kind = served.names.get("listKind") or f"{served.kind}List"
+    return openapi.components(served.schema.source, gvk, plural=served.names["plural"], list_kind=list_kind)
 
 
 def deprecation(crd: Object, version: Object) -> str:
-    """The warning to clients of a deprecated version, empty for one that is not deprecated."""
+    """The warning to clients of a deprecated version; empty for other versions."""
     if not version.get("deprecated"):
         return ""
     own: str | None = version.get("deprecationWarning")
@@ -232,81 +234,83 @@ def deprecation(crd: Object, version: Object) -> str:
     return f"{text}; use {group}/{newer[0]} {kind}" if newer else text
 
 
-def _check_type(shown: _Definition, obj: Object) -> Object:
-    """The object. Raises StatusError 422 where its kind or apiVersion is another one."""
+def _check_type(served: _Definition, obj: Object) -> Object:
+    """The object. Raises StatusError 422 unless it has the kind and apiVersion of the version."""
     found = []
     kind, api_version = obj.get("kind", ""), obj.get("apiVersion", "")
-    if kind != shown.kind:
-        found.append(invalid("kind", kind, f"must be {shown.kind}"))
-    if api_version != shown.api_version:
-        found.append(invalid("apiVersion", api_version, f"must be {shown.api_version}"))
+    if kind != served.kind:
+        found.append(invalid("kind", kind, f"must be {served.kind}"))
+    if api_version != served.api_version:
+        found.append(invalid("apiVersion", api_version, f"must be {served.api_version}"))
     if found:
         name = (obj.get("metadata") or {}).get("name", "")
-        raise refusal(group=api_version.rpartition("/")[0], kind=kind, name=name, errors=found)
+        raise invalid_object(group=api_version.rpartition("/")[0], kind=kind, name=name, errors=found)
     return obj
 
 
-def _from_storage(shown: _Definition, kept: _Definition, obj: Object) -> Object:
-    _refuse_webhook(shown, kept)
-    return _read(shown, obj)
+def _from_storage(served: _Definition, stored_version: _Definition, obj: Object) -> Object:
+    _check_conversion(served, stored_version)
+    return _read(served, obj)
 
 
-def _to_storage(shown: _Definition, kept: _Definition, obj: Object) -> Object:
-    checked = _check_type(shown, obj)
-    _refuse_webhook(shown, kept)
+def _to_storage(served: _Definition, stored_version: _Definition, obj: Object) -> Object:
+    checked = _check_type(served, obj)
+    _check_conversion(served, stored_version)
     return checked
 
 
-def _refuse_webhook(shown: _Definition, kept: _Definition) -> None:
+def _check_conversion(served: _Definition, stored_version: _Definition) -> None:
     """Raise StatusError 500 where a webhook would have to convert objects."""
-    strategy = (shown.crd["spec"].get("conversion") or {}).get("strategy")
-    if strategy == "Webhook" and shown.api_version != kept.api_version:
+    strategy = (served.crd["spec"].get("conversion") or {}).get("strategy")
+    if strategy == "Webhook" and served.api_version != stored_version.api_version:
         why = "this server does not call conversion webhooks"
-        raise StatusError(f"conversion webhook for {kept.api_version}, Kind={kept.kind} failed: {why}", code=500)
+        raise StatusError(
+            f"conversion webhook for {stored_version.api_version}, Kind={stored_version.kind} failed: {why}", code=500
+        )
 
 
-def _read(shown: _Definition, obj: Object) -> Object:
-    """A stored object, changed in place, as it is served: the present schema applies to old objects, too."""
-    written = shown.schemas.get(obj.get("apiVersion", ""), shown.schema)
+def _read(served: _Definition, obj: Object) -> Object:
+    """Convert a stored object to the version, in place: the present schemas apply to objects of older ones, too."""
+    written = served.schemas.get(obj.get("apiVersion", ""), served.schema)
     pruning.prune(obj, written)
     defaulting.drop_nulls(obj, written)
-    defaulting.fill(obj, written)
-    if written is not shown.schema:  # removes defaults of the version that was stored
-        pruning.prune(obj, shown.schema)
-    obj["apiVersion"] = shown.api_version
+    defaulting.set_defaults(obj, written)
+    if written is not served.schema:  # removes defaults of the version that was stored
+        pruning.prune(obj, served.schema)
+    obj["apiVersion"] = served.api_version
     return obj
 
 
-def _strategy(shown: _Definition, kept: _Definition) -> Strategy:
+def _strategy(served: _Definition, stored_version: _Definition) -> Strategy:
     return Strategy(
-        prepare_create=partial(_prepare_create, shown),
-        prepare_update=partial(_prepare_update, shown),
+        prepare_create=partial(_prepare_create, served),
+        prepare_update=partial(_prepare_update, served),
         prepare_status_update=_prepare_status_update,
-        validate=partial(_field_errors, shown),
-        validate_status=partial(_status_errors, shown),
+        validate=partial(_field_errors, served),
+        validate_status=partial(_status_errors, served),
         has_generation=True,
-        spec_of=partial(_content, shown),
-        stored_form=partial(_stored_form, kept),
+        spec_of=partial(_content, served),
+        stored_form=partial(_stored_form, stored_version),
         allows_bare_finalizers=True,
         allows_unconditional_update=False,
-        warnings=partial(_warnings, shown),
+        warnings=partial(_warnings, served),
     )
 
 
-def _prepare_create(shown: _Definition, new: Object) -> None:
+def _prepare_create(served: _Definition, new: Object) -> None:
     """Raises StatusError 403 while the definition is being deleted."""
-    if "deletionTimestamp" in shown.crd["metadata"]:
-        name, group, plural = new["metadata"].get("name", ""), shown.group, shown.names["plural"]
+    if "deletionTimestamp" in served.crd["metadata"]:
+        name, group, plural = new["metadata"].get("name", ""), served.group, served.names["plural"]
         why = "create not allowed while custom resource definition is terminating"
         text = f'{plural}.{group} "{name}" is forbidden: {why}'
         details = {"name": name, "group": group, "kind": plural}
         raise StatusError(text, code=403, reason="Forbidden", details=details)
-    if shown.has_status:
+    if served.has_status:
         new.pop("status", None)
 
 
-def _prepare_update(shown: _Definition, new: Object, old: Object) -> None:
-    if shown.has_status:
+def _prepare_update(served: _Definition, new: Object, old: Object) -> None:
+    if served.has_status:
         status_subresource.keep_status(new, old)
 
 
@@ -322,69 +326,73 @@ def _prepare_status_update(new: Object, old: Object) -> None:
         new["metadata"]["resourceVersion"] = version
 
 
-def _content(shown: _Definition, obj: Object) -> bytes:
-    """The part of an object whose changes raise the generation: all but metadata and the status (if a subresource)."""
-    content = _read(shown, semantics.copied({**obj, "metadata": {}}))
-    others = META_FIELDS | ({"status"} if shown.has_status else set())
+def _content(served: _Definition, obj: Object) -> bytes:
+    """The part of an object whose changes increase metadata.generation: all but metadata and a status subresource."""
+    content = _read(served, semantics.copied({**obj, "metadata": {}}))
+    others = META_FIELDS | ({"status"} if served.has_status else set())
     return msgspec.json.encode({name: content[name] for name in content if name not in others}, order="sorted")
 
 
-def _field_errors(shown: _Definition, new: Object, old: Object | None) -> list[FieldError]:
-    found = _schema_errors(shown, new, old)
-    if shown.scale is not None:
-        found += scale.spec_errors(new, shown.scale) + scale.status_errors(new, shown.scale)
-    found += validation.embedded_resource_errors(new, shown.schema)
-    return _with_rules(shown, new, old, found)
+def _field_errors(served: _Definition, new: Object, old: Object | None) -> list[FieldError]:
+    found = _schema_errors(served, new, old)
+    if served.scale is not None:
+        found += scale.spec_errors(new, served.scale) + scale.status_errors(new, served.scale)
+    found += validation.embedded_resource_errors(new, served.schema)
+    return _with_rule_errors(served, new, old, found)
 
 
-def _status_errors(shown: _Definition, new: Object, old: Object | None) -> list[FieldError]:
-    found = _schema_errors(shown, new, old)
-    if shown.scale is not None:
-        found += scale.status_errors(new, shown.scale)
-    return _with_rules(shown, new, old, found)
+def _status_errors(served: _Definition, new: Object, old: Object | None) -> list[FieldError]:
+    found = _schema_errors(served, new, old)
+    if served.scale is not None:
+        found += scale.status_errors(new, served.scale)
+    return _with_rule_errors(served, new, old, found)
 
 
-def _schema_errors(shown: _Definition, new: Object, old: Object | None) -> list[FieldError]:
-    return validation.field_errors(_typed(shown, new), None if old is None else _typed(shown, old), shown.schema)
+def _schema_errors(served: _Definition, new: Object, old: Object | None) -> list[FieldError]:
+    return validation.field_errors(_typed(served, new), None if old is None else _typed(served, old), served.schema)
 
 
-def _with_rules(shown: _Definition, new: Object, old: Object | None, found: list[FieldError]) -> list[FieldError]:
-    """The errors found so far, those of lists, and of rules unless the object is invalid in a way that blocks them."""
-    if old is None or not list_types.field_errors(old, shown.schema):
-        found += list_types.field_errors(new, shown.schema)
-    if shown.rules is None:
+def _with_rule_errors(
+    served: _Definition, new: Object, old: Object | None, found: list[FieldError]
+) -> list[FieldError]:
+    """`found` with the errors of list types, and of CEL rules unless an error in `found` blocks them."""
+    if old is None or not list_types.field_errors(old, served.schema):
+        found += list_types.field_errors(new, served.schema)
+    if served.rules is None:
         return found
-    if any(error.reason in _BLOCKING for error in found):
-        return [*found, invalid("<nil>", None, _UNCHECKED)]
-    before = ABSENT if old is None else _typed(shown, old)
-    return found + shown.rules.judged(_typed(shown, new), before).errors
+    if any(error.reason in _BLOCKING_REASONS for error in found):
+        return [*found, invalid("<nil>", None, _RULES_NOT_CHECKED)]
+    before = ABSENT if old is None else _typed(served, old)
+    return found + served.rules.evaluate(_typed(served, new), before).errors
 
 
-_BLOCKING = frozenset(f"FieldValue{name}" for name in ("NotSupported", "Required", "TooLong", "TooMany", "TypeInvalid"))
-_UNCHECKED = (
+_BLOCKING_REASONS = frozenset(
+    f"FieldValue{name}" for name in ("NotSupported", "Required", "TooLong", "TooMany", "TypeInvalid")
+)
+_RULES_NOT_CHECKED = (
     "some validation rules were not checked because the object was invalid; correct the existing errors to complete "
     "validation"
 )
 
 
-def _typed(shown: _Definition, obj: Object) -> Object:
+def _typed(served: _Definition, obj: Object) -> Object:
     """The object with its version's apiVersion and kind, which a schema may restrict."""
-    return {**obj, "apiVersion": shown.api_version, "kind": shown.kind}
+    return {**obj, "apiVersion": served.api_version, "kind": served.kind}
 
 
-def _stored_form(kept: _Definition, obj: Object) -> Object:
-    """The object as it is stored, changed in place: pruned by the storage version's schema, as upstream does."""
-    pruning.prune(obj, kept.schema)
+def _stored_form(stored_version: _Definition, obj: Object) -> Object:
+    """The object as it is stored, changed in place: pruned by the storage version's schema, as in kube-apiserver."""
+    pruning.prune(obj, stored_version.schema)
     obj["metadata"] = canonical.canonical(obj["metadata"], decoding.OBJECT_META)
     return obj
 
 
-def _warnings(shown: _Definition, new: Object, old: Object | None) -> list[str]:
-    """Rules that unchanged values violate; added finalizers without a domain."""
+def _warnings(served: _Definition, new: Object, old: Object | None) -> list[str]:
+    """The warnings about rules that unchanged values violate, and about added finalizers without a domain."""
     broken: list[str] = []
-    if shown.rules is not None and old is not None:
-        judgement = shown.rules.judged(_typed(shown, new), _typed(shown, old))
-        broken = [str(error) for error in judgement.warnings]
+    if served.rules is not None and old is not None:
+        results = served.rules.evaluate(_typed(served, new), _typed(served, old))
+        broken = [str(error) for error in results.warnings]
     return broken + _finalizer_warnings(new, old)
 
 
@@ -395,8 +403,5 @@ def _finalizer_warnings(new: Object, old: Object | None) -> list[str]:
         f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name to avoid '
         "accidental conflicts with other finalizer writers"
         for name in sorted(added)
-        if "/" not in name and name not in _SYSTEM_FINALIZERS
+        if "/" not in name and name not in metadata.STANDARD_FINALIZERS
     ]
-
-
-_SYSTEM_FINALIZERS = frozenset({"orphan", "foregroundDeletion", "kubernetes"})

@@ -1,4 +1,6 @@
-"""`fieldPath` of rules: the field below a node that the error of a rule names.
+"""Resolves the `fieldPath` of CEL rules, the path of the field that the error of a rule names.
+
+    normalized(".labels['a/b']", schema)      "labels[a/b]"
 
 Called by the validation of CustomResourceDefinitions and by `rules`.
 
@@ -10,15 +12,25 @@ from typing import Any
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\['((?:\\.|[^'\\])*)'\]", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-_CODES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "'": "'", "\\": "\\"}
+_ESCAPES = {
+    "a": "\a",
+    "b": "\b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "v": "\v",
+    "'": "'",
+    "\\": "\\",
+}
 
 
 def normalized(path: str, schema: dict[str, Any]) -> str | None:
-    """The path in the form of field errors (`spec.ports`, `labels[a/b]`), None where it leads to no known field.
+    """The path in the form of field errors (`spec.ports`, `labels[a/b]`); None where the schema has no such field.
 
     Args:
-        path: as the rule has it, `.spec.ports` or `['spec']['a.b']`.
-        schema: of the node that has the rule.
+        path: the fieldPath: `.spec.ports` or `['spec']['a.b']`.
+        schema: the JSON-ready schema that has the rule.
     """
     found, position, node = "", 0, schema
     while position < len(path):
@@ -26,7 +38,7 @@ def normalized(path: str, schema: dict[str, Any]) -> str | None:
         if match is None:
             return None
         name = match.group(1) if match.group(1) is not None else _unescaped(match.group(2))
-        below = _below(node, name)
+        below = _child_schema(node, name)
         if below is None:
             return None
         node, is_member = below
@@ -36,10 +48,11 @@ def normalized(path: str, schema: dict[str, Any]) -> str | None:
 
 
 def _unescaped(text: str) -> str:
-    return _ESCAPE.sub(lambda match: _CODES.get(match.group(1), match.group()), text)
+    return _ESCAPE.sub(lambda match: _ESCAPES.get(match.group(1), match.group()), text)
 
 
-def _below(node: dict[str, Any], name: str) -> tuple[dict[str, Any], bool] | None:
+def _child_schema(node: dict[str, Any], name: str) -> tuple[dict[str, Any], bool] | None:
+    """The schema of a member, and whether it is one of `properties` (else of `additionalProperties`), or None."""
     properties = node.get("properties")
     if properties:
         return (properties[name], True) if name in properties else None

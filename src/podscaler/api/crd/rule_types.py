@@ -1,4 +1,7 @@
-"""CEL types of schema nodes, with member names escaped for expressions.
+"""Converts OpenAPI schemas to CEL types, with member names escaped for expressions.
+
+    declared(parse({"type": "array", "items": {"type": "string"}}), "t")      list(string)
+    escaped("my-name")                                                        "my__dash__name"
 
 Called by `rules` and by the validation of CustomResourceDefinitions.
 
@@ -17,37 +20,37 @@ from podscaler.api.cel.values.types import Type
 from podscaler.api.crd.structural import INT_OR_STRING, Structural
 
 _RESERVED = frozenset({"true", "false", "null", "in", *KEYWORDS})
-_ESCAPED = re.compile(r"__|[-./]")
+_TO_ESCAPE = re.compile(r"__|[-./]")
 _ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _NAME = re.compile(r"[A-Za-z_./-][A-Za-z0-9_./-]*")
 _FORMATS = {"byte": types.BYTES, "duration": types.DURATION, "date": types.TIMESTAMP, "date-time": types.TIMESTAMP}
-_PLAIN = {"boolean": types.BOOL, "number": types.DOUBLE, "integer": types.INT}
-_TEXT = Structural(types=("string",))
-_NAMES = Structural(types=("object",), properties={"name": _TEXT, "generateName": _TEXT})
+_SCALAR_TYPES = {"boolean": types.BOOL, "number": types.DOUBLE, "integer": types.INT}
+_STRING_SCHEMA = Structural(types=("string",))
+_METADATA_NAMES = Structural(types=("object",), properties={"name": _STRING_SCHEMA, "generateName": _STRING_SCHEMA})
 
 
 def escaped(name: str) -> str:
-    """The name as an expression writes it, empty where it cannot be written."""
+    """The name of a member in expressions; empty where none is possible."""
     if name in _RESERVED:
         return f"__{name}__"
-    return _ESCAPED.sub(lambda match: _ESCAPES[match.group()], name) if _NAME.fullmatch(name) else ""
+    return _TO_ESCAPE.sub(lambda match: _ESCAPES[match.group()], name) if _NAME.fullmatch(name) else ""
 
 
-def with_names(schema: Structural) -> Structural:
-    """The schema of a whole object for rules: with apiVersion and kind, metadata reduced to names."""
+def with_object_fields(schema: Structural) -> Structural:
+    """The schema of a whole object as rules see it: with apiVersion and kind, and metadata reduced to names."""
     names = schema.properties.get("metadata")
     is_named = names is not None and {"name", "generateName"} <= names.properties.keys()
-    metadata = names if names is not None and is_named else _NAMES
-    properties = {**schema.properties, "apiVersion": _TEXT, "kind": _TEXT, "metadata": metadata}
+    metadata = names if names is not None and is_named else _METADATA_NAMES
+    properties = {**schema.properties, "apiVersion": _STRING_SCHEMA, "kind": _STRING_SCHEMA, "metadata": metadata}
     return replace(schema, properties=properties)
 
 
 def declared(schema: Structural, name: str, *, is_root: bool = False) -> Type | None:
-    """The CEL type of a node's values, None where rules cannot access them.
+    """The CEL type of the values of a schema; None where rules cannot access them.
 
     Args:
-        schema: the node.
-        name: of the type of an object; objects below append their path.
+        schema: the schema.
+        name: the name of the type of an object; objects in it append their path.
         is_root: whether it is a whole object (or an embedded one).
     """
     if schema.types == INT_OR_STRING:
@@ -56,10 +59,10 @@ def declared(schema: Structural, name: str, *, is_root: bool = False) -> Type | 
     if kind == "array":
         return _list(schema, name)
     if kind == "object":
-        return _object(with_names(schema) if is_root else schema, name)
+        return _object(with_object_fields(schema) if is_root else schema, name)
     if kind == "string":
         return _FORMATS.get(schema.format, types.STRING)
-    return _PLAIN.get(kind)
+    return _SCALAR_TYPES.get(kind)
 
 
 def _list(schema: Structural, name: str) -> Type | None:
@@ -75,8 +78,8 @@ def _object(schema: Structural, name: str) -> Type | None:
         return None if value is None else types.map_of(types.STRING, value)
     fields = {}
     for member, below in schema.properties.items():
-        seen = escaped(member)
-        found = declared(below, f"{name}.{seen}", is_root=below.is_embedded) if seen else None
+        escaped_name = escaped(member)
+        found = declared(below, f"{name}.{escaped_name}", is_root=below.is_embedded) if escaped_name else None
         if found is not None:
-            fields[seen] = found
+            fields[escaped_name] = found
     return types.object_of(name, fields)

@@ -1,6 +1,6 @@
-"""Converts JSON values to CEL values: times and bytes by their formats, member names escaped, nulls absent.
+"""Converts JSON values to CEL values by their schema: times and bytes by format, member names escaped, nulls dropped.
 
-Called by `rules` for each value that a rule checks. Values without a schema can only be compared for equality.
+Called by `rules` for each value that a rule reads. Values without a schema can only be compared for equality.
 
 Source: the API documentation of x-kubernetes-validations.
 """
@@ -21,11 +21,11 @@ from podscaler.api.machinery import duration, instants
 
 
 def to_cel(value: Any, schema: Structural, *, is_root: bool = False) -> Any:
-    """The CEL value of a node. Raises EvaluationError where it does not fit its schema.
+    """The CEL value of a JSON value. Raises EvaluationError where it does not have the type of its schema.
 
     Args:
         value: JSON-ready data, defaulted.
-        schema: of the node.
+        schema: the schema of the value.
         is_root: whether it is a whole object (or an embedded one).
     """
     if value is None or schema.types == INT_OR_STRING:
@@ -35,7 +35,7 @@ def to_cel(value: Any, schema: Structural, *, is_root: bool = False) -> Any:
     if read is None:
         return _unknown(value)
     if is_root and kind == "object":
-        schema = rule_types.with_names(schema)
+        schema = rule_types.with_object_fields(schema)
     return read(value, schema)
 
 

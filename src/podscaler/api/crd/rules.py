@@ -1,13 +1,19 @@
-"""Evaluates the CEL rules of schemas (x-kubernetes-validations) on objects.
+"""Evaluates the CEL rules of a schema (x-kubernetes-validations) on custom objects.
 
-`records` makes a `RuleSet` for each version of a definition that has rules; the validation of definitions evaluates
-rules on defaults.
+    rule_set = RuleSet(structural.parse(schema))        schema has the rule `self.replicas <= 10`
+    rule_set.evaluate({"replicas": 11}).errors          [FieldError("FieldValueInvalid", ..., "... failed rule:
+    self....")]
 
-Rules: `self` is the value of the rule's own node; a rule that uses `oldSelf` runs only where an old value exists (or
-with `optionalOldSelf`); a violation in an unchanged node is a warning, not an error (ratcheting). Elements of `map`
-lists are paired with their old values by their keys, members by their names; elements of other lists have none.
+`records` makes a RuleSet for each version of a definition that has rules; the validation of definitions evaluates rules
+on defaults.
 
-Invariants: one budget for all rules of one object; when it is used up the object is invalid, and evaluation ends.
+Semantics: `self` is the value at the node of the schema that has the rule. A rule that uses `oldSelf` runs only where
+an old value exists (or with `optionalOldSelf`). A violation in an unchanged value is a warning, not an error
+(ratcheting). Elements of `map` lists are paired with their old values by their keys, members by their names; elements
+of other lists have no old values.
+
+Invariants: all rules of one object share one cost budget; when it is exceeded the object is invalid, and evaluation
+ends.
 
 Source: the API documentation of x-kubernetes-validations; KEP-2876, KEP-4008; upstream's messages.
 """
@@ -35,7 +41,7 @@ ROOT_TYPE = "selfType0"
 ROOT_PATH = "<nil>"
 MESSAGE_MAX_BYTES = 5 * 1024
 
-_REASONS = {
+_MESSAGE_PREFIXES = {
     "FieldValueForbidden": "Forbidden",
     "FieldValueRequired": "Required value",
     "FieldValueDuplicate": "Duplicate value",
@@ -48,12 +54,12 @@ class ValidationRule:
     """One compiled rule.
 
     Attributes:
-        text: the rule's message, or its expression: the name of the rule in errors.
-        program: the rule; None if it cannot be compiled.
+        text: the rule's message, or its expression: how errors name the rule.
+        program: the compiled expression; None if it is invalid.
         message: the compiled messageExpression; None without a valid one.
         source: the JSON-ready rule.
-        path: the field below the node that errors name; empty for the node itself.
-        fault: why the rule cannot be compiled; empty if it can.
+        path: the normalized fieldPath, the field that errors name; empty for the value itself.
+        compile_error: why the expression is invalid; else empty.
     """
 
     text: str
@@ -61,22 +67,22 @@ class ValidationRule:
     message: Program | None
     source: Object
     path: str = ""
-    fault: str = ""
+    compile_error: str = ""
 
     @property
-    def needs_old(self) -> bool:
+    def uses_old_self(self) -> bool:
         """Whether it uses `oldSelf`."""
         return self.program is not None and "oldSelf" in self.program.uses
 
     @property
-    def takes_no_old(self) -> bool:
+    def is_old_self_optional(self) -> bool:
         """Whether `oldSelf` may be absent."""
         return bool(self.source.get("optionalOldSelf"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Node:
-    """A node with rules in it or below."""
+    """A node of the schema that has rules, or children with rules; children without are left out."""
 
     schema: Structural
     rules: tuple[ValidationRule, ...]
@@ -88,7 +94,7 @@ class _Node:
 
 @dataclass(slots=True, eq=False)
 class Pair:
-    """A value with its old value; `same` caches whether they are equal, None until a violated rule needs it."""
+    """A value with its old value; `same` caches whether they are equal (None: not compared yet)."""
 
     new: Any
     old: Any
@@ -103,8 +109,8 @@ class Pair:
 
 
 @dataclass(slots=True, eq=False)
-class Judgement:
-    """The violated rules of one object: `errors`, and `warnings` for unchanged values."""
+class RuleResults:
+    """The results of the rules of one object: violations, as errors or (of unchanged values) as warnings."""
 
     budget: Budget
     errors: list[FieldError] = field(default_factory=list)
@@ -118,42 +124,42 @@ class RuleSet:
         self._schema = schema
         self._is_root = is_root
         self._node: _Node | None = None
-        self._is_built = False
+        self._is_compiled = False
 
-    def judged(self, new: Any, old: Any = ABSENT, *, path: str = "", ratchets: bool = True) -> Judgement:
-        """Evaluates all rules.
+    def evaluate(self, new: Any, old: Any = ABSENT, *, path: str = "", ratchets: bool = True) -> RuleResults:
+        """The results of all rules on a value.
 
         Args:
             new: the value.
-            old: the stored one, ABSENT for a new object.
-            path: of the value, empty for a whole object.
+            old: the stored value; ABSENT for a new object.
+            path: the path of the value; empty for a whole object.
             ratchets: whether violations in unchanged values are warnings.
         """
-        if not self._is_built:
-            self._node = _built(self._schema, ROOT_TYPE, is_root=self._is_root)
-            self._is_built = True
-        found = Judgement(Budget())
+        if not self._is_compiled:
+            self._node = _build(self._schema, ROOT_TYPE, is_root=self._is_root)
+            self._is_compiled = True
+        found = RuleResults(Budget())
         pair = Pair(new, old, self._schema) if old is not ABSENT and ratchets else None
         if self._node is not None:
-            with suppress(_Stop):
-                _judge(self._node, path, (new, None if old is ABSENT else old), (pair, None), found)
+            with suppress(_BudgetUsedUp):
+                _evaluate_node(self._node, path, (new, None if old is ABSENT else old), (pair, None), found)
         return found
 
 
-class _Stop(Exception):
-    """The budget is used up."""
+class _BudgetUsedUp(Exception):
+    """The cost budget is exceeded."""
 
 
 def variables(own: Type, *, old_is_optional: bool) -> dict[str, Type]:
-    """The variables of a rule's expressions."""
+    """The variables of a rule's expressions, with their types; `own` is the type of `self`."""
     return {"self": own, "oldSelf": types.optional_of(own) if old_is_optional else own}
 
 
-def _built(schema: Structural, name: str, *, is_root: bool) -> _Node | None:
+def _build(schema: Structural, name: str, *, is_root: bool) -> _Node | None:
     own = rule_types.declared(schema, name, is_root=is_root)
     if own is None:
         return None
-    ready = tuple(_ready(rule, own, schema) for rule in schema.source.get("x-kubernetes-validations") or ())
+    compiled = tuple(_compile_rule(rule, own, schema) for rule in schema.source.get("x-kubernetes-validations") or ())
     members = {
         key: node
         for key, member in schema.properties.items()
@@ -161,22 +167,22 @@ def _built(schema: Structural, name: str, *, is_root: bool) -> _Node | None:
     }
     items = _member(schema.items, f"{name}.@idx")
     additional = _member(schema.additional, f"{name}.@elem")
-    if not (ready or members or items or additional):
+    if not (compiled or members or items or additional):
         return None
-    return _Node(schema, ready, is_root, members, additional, items)
+    return _Node(schema, compiled, is_root, members, additional, items)
 
 
 def _member(schema: Structural | None, name: str) -> _Node | None:
-    return _built(schema, name, is_root=schema.is_embedded) if schema is not None else None
+    return _build(schema, name, is_root=schema.is_embedded) if schema is not None else None
 
 
-def _ready(rule: Object, own: Type, schema: Structural) -> ValidationRule:
+def _compile_rule(rule: Object, own: Type, schema: Structural) -> ValidationRule:
     text = (rule.get("message") or rule.get("rule", "")).strip()
     names = variables(own, old_is_optional=bool(rule.get("optionalOldSelf")))
     try:
         program = programs.compiled(rule.get("rule", ""), names)
     except CompileError as error:
-        return ValidationRule(text, None, None, rule, fault=f"compilation failed: {error}")
+        return ValidationRule(text, None, None, rule, compile_error=f"compilation failed: {error}")
     path = rule_paths.normalized(rule.get("fieldPath", ""), schema.source) or ""
     return ValidationRule(text, program, _message_program(rule, names), rule, path)
 
@@ -189,27 +195,27 @@ def _message_program(rule: Object, names: dict[str, Type]) -> Program | None:
 
 
 Values = tuple[Any, Any]
-"""A value and its old value, None without one."""
+"""A value and its old value; None without one."""
 
 Pairs = tuple[Pair | None, Pair | None]
-"""The pair of the node (None without an old value), and that of its nearest ancestor that has one."""
+"""The Pair of the value (None without an old value), and the Pair of its nearest ancestor that has one."""
 
 
-def _judge(node: _Node, path: str, values: Values, pairs: Pairs, found: Judgement) -> None:
+def _evaluate_node(node: _Node, path: str, values: Values, pairs: Pairs, found: RuleResults) -> None:
     new, old = values
     if new is None:
         return
     if node.rules:
-        _run(node, path, values, pairs, found)
+        _evaluate_rules(node, path, values, pairs, found)
     if isinstance(new, list) and node.items is not None:
         for index, (item, before) in enumerate(_elements(new, old, node.schema)):
             below = _pairs_below(pairs, item, before, node.items.schema)
-            _judge(node.items, f"{path}[{index}]", (item, before), below, found)
+            _evaluate_node(node.items, f"{path}[{index}]", (item, before), below, found)
     elif isinstance(new, dict):
         for name, child, child_path in _children(node, new, path):
             before = old.get(name) if isinstance(old, dict) else None
             below = _member_pairs(pairs, name, (new[name], before), child.schema)
-            _judge(child, child_path, (new[name], before), below, found)
+            _evaluate_node(child, child_path, (new[name], before), below, found)
 
 
 def _elements(new: list[Any], old: Any, schema: Structural) -> Iterator[Values]:
@@ -240,34 +246,34 @@ def _member_pairs(pairs: Pairs, name: str, values: Values, schema: Structural) -
     return _pairs_below(pairs, *values, schema)
 
 
-def _run(node: _Node, path: str, values: Values, pairs: Pairs, found: Judgement) -> None:
+def _evaluate_rules(node: _Node, path: str, values: Values, pairs: Pairs, found: RuleResults) -> None:
     """Run the rules of one node."""
     kind = node.schema.types[0] if len(node.schema.types) == 1 else ""
     try:
         own = rule_values.to_cel(values[0], node.schema, is_root=node.is_root)
-        before = values[1] if any(rule.needs_old for rule in node.rules) else None
+        before = values[1] if any(rule.uses_old_self for rule in node.rules) else None
         old = rule_values.to_cel(before, node.schema, is_root=node.is_root)
     except EvaluationError as error:
         found.errors.append(_invalid(path, kind, f"{error} evaluating rule: {node.rules[0].text}"))
         return
     for rule in node.rules:
         if rule.program is None:
-            found.errors.append(_invalid(path, kind, f"rule compile error: {rule.fault}"))
-        elif values[1] is not None or rule.takes_no_old or not rule.needs_old:
-            names = {"self": own, "oldSelf": _old(rule, old, has_old=values[1] is not None)}
-            broken = _run_rule(rule, names, (path, kind, values[0]), found)
-            if broken is not None:
-                _note(rule, broken, pairs, found)
+            found.errors.append(_invalid(path, kind, f"rule compile error: {rule.compile_error}"))
+        elif values[1] is not None or rule.is_old_self_optional or not rule.uses_old_self:
+            names = {"self": own, "oldSelf": _old_self(rule, old, has_old=values[1] is not None)}
+            violation = _run_rule(rule, names, (path, kind, values[0]), found)
+            if violation is not None:
+                _add_violation(rule, violation, pairs, found)
 
 
-def _old(rule: ValidationRule, old: Any, *, has_old: bool) -> Any:
-    if not rule.takes_no_old:
+def _old_self(rule: ValidationRule, old: Any, *, has_old: bool) -> Any:
+    if not rule.is_old_self_optional:
         return old
     return Optional(old) if has_old else NONE
 
 
 def _run_rule(
-    rule: ValidationRule, names: dict[str, Any], place: tuple[str, str, Any], found: Judgement
+    rule: ValidationRule, names: dict[str, Any], place: tuple[str, str, Any], found: RuleResults
 ) -> FieldError | None:
     """The error of a violated rule, else None. Errors of the evaluation are added to `found`."""
     path, kind, _ = place
@@ -282,14 +288,14 @@ def _run_rule(
             f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {rule.text}"
         )
         found.errors.append(_invalid(path, kind, text))
-        raise _Stop from None
+        raise _BudgetUsedUp from None
     except EvaluationError as error:
-        found.errors.append(_invalid(path, kind, _failure(error, rule)))
+        found.errors.append(_invalid(path, kind, _evaluation_message(error, rule)))
         return None
-    return _broken(rule, place, text)
+    return _violation(rule, place, text)
 
 
-def _failure(error: EvaluationError, rule: ValidationRule) -> str:
+def _evaluation_message(error: EvaluationError, rule: ValidationRule) -> str:
     if str(error).startswith("no such overload"):
         return (
             f"'{error}': call arguments did not match a supported operator, function or macro signature "
@@ -304,18 +310,18 @@ def _message(rule: ValidationRule, names: dict[str, Any], budget: Budget) -> str
     if rule.message is None:
         return fallback
     try:
-        made = rule.message.run(names, budget)
+        text_value = rule.message.run(names, budget)
     except EvaluationError:
         return fallback
-    text = made.strip() if isinstance(made, str) else ""
+    text = text_value.strip() if isinstance(text_value, str) else ""
     return text if text and "\n" not in text and len(text.encode()) <= MESSAGE_MAX_BYTES else fallback
 
 
-def _broken(rule: ValidationRule, place: tuple[str, str, Any], text: str) -> FieldError:
+def _violation(rule: ValidationRule, place: tuple[str, str, Any], text: str) -> FieldError:
     path, kind, value = place
     where = f"{path}.{rule.path}" if path and rule.path else path or rule.path or ROOT_PATH
     reason = rule.source.get("reason") or "FieldValueInvalid"
-    head = _REASONS[reason]
+    head = _MESSAGE_PREFIXES[reason]
     if kind not in ("object", "array") and reason in ("FieldValueInvalid", "FieldValueDuplicate"):
         head += f": {_shown(value)}"
     return FieldError(reason, where, head if reason == "FieldValueDuplicate" else f"{head}: {text}")
@@ -329,12 +335,12 @@ def _invalid(path: str, kind: str, text: str) -> FieldError:
     return FieldError("FieldValueInvalid", path or ROOT_PATH, f'Invalid value: "{kind}": {text}')
 
 
-def _note(rule: ValidationRule, broken: FieldError, pairs: Pairs, found: Judgement) -> None:
+def _add_violation(rule: ValidationRule, violation: FieldError, pairs: Pairs, found: RuleResults) -> None:
     pair = pairs[0] if pairs[0] is not None else pairs[1]
-    if not rule.needs_old and pair is not None and pair.is_same():
-        found.warnings.append(broken)
+    if not rule.uses_old_self and pair is not None and pair.is_same():
+        found.warnings.append(violation)
     else:
-        found.errors.append(broken)
+        found.errors.append(violation)
 
 
 def _is_same(new: Any, old: Any, schema: Structural | None) -> bool:

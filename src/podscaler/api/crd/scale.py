@@ -1,7 +1,12 @@
 """The scale subresource of custom resources: reads, writes and validates replicas and selector at their JSON paths.
 
-Called by `records`. Source: docs/spec/api.md 5 (Scale subresource); the API documentation of
-CustomResourceSubresourceScale; tests/conformance/golden/scale.jsonl.
+    mapping({"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}).replicas({"spec": {"size": 3}})
+    3
+
+Called by `records`. `scale` arguments are a version's `subresources.scale`, as in the example.
+
+Source: docs/spec/api.md 5 (Scale subresource); the API documentation of CustomResourceSubresourceScale;
+tests/conformance/golden/scale.jsonl.
 """
 
 from typing import Any
@@ -18,17 +23,11 @@ _GO_CONTAINERS = {"array": "[]interface {}", "object": "map[string]interface {}"
 
 
 class _AccessError(ValueError):
-    """The value at a path has another type; str() is upstream's sentence."""
+    """The value at a path has another type; str() is kube-apiserver's message."""
 
 
 def mapping(scale: Object) -> ScaleMapping:
-    """How objects map to autoscaling/v1 Scale.
-
-    Its functions raise StatusError 500 where the value at a path has another type.
-
-    Args:
-        scale: a version's `subresources.scale`.
-    """
+    """How objects map to autoscaling/v1 Scale; its functions raise StatusError 500 for values of another type."""
     spec_path, status_path = scale["specReplicasPath"], scale["statusReplicasPath"]
     selector_path = scale.get("labelSelectorPath") or ""
 
@@ -43,8 +42,8 @@ def mapping(scale: Object) -> ScaleMapping:
         return (_read(obj, selector_path, "string") or "") if selector_path else ""
 
     def set_replicas(obj: Object, count: int) -> None:
-        *way, last = _names(spec_path)
-        for name in way:
+        *path_names, last = _names(spec_path)
+        for name in path_names:
             obj = obj.setdefault(name, {})
         obj[last] = count
 
@@ -62,7 +61,7 @@ def status_errors(obj: Object, scale: Object) -> list[FieldError]:
     path = scale.get("labelSelectorPath") or ""
     if path:
         try:
-            _found(obj, path, "string")
+            _typed_value(obj, path, "string")
         except _AccessError as error:
             found.append(field.invalid(path, "", str(error)))
     return found
@@ -70,7 +69,7 @@ def status_errors(obj: Object, scale: Object) -> list[FieldError]:
 
 def _replica_errors(obj: Object, path: str) -> list[FieldError]:
     try:
-        count = _found(obj, path, "int64") or 0
+        count = _typed_value(obj, path, "int64") or 0
     except _AccessError as error:
         return [field.invalid(path, 0, str(error))]
     if count < 0:
@@ -85,33 +84,33 @@ def _names(path: str) -> list[str]:
 
 
 def _read(obj: Object, path: str, wanted: str) -> Any:
-    """The value, None where there is none. Raises StatusError 500 where it is of another type."""
+    """The value at `path`, None without one. Raises StatusError 500 where it is not of the Go type `wanted`."""
     try:
-        return _found(obj, path, wanted)
+        return _typed_value(obj, path, wanted)
     except _AccessError as error:
         raise StatusError(str(error), code=500) from None
 
 
-def _found(obj: Any, path: str, wanted: str) -> Any:
+def _typed_value(obj: Any, path: str, wanted: str) -> Any:
     names = _names(path)
     value = obj
     for index, name in enumerate(names):
         if not isinstance(value, dict):
-            raise _AccessError(_sentence(names[: index + 1], value, "map[string]interface{}"))
+            raise _AccessError(_access_message(names[: index + 1], value, "map[string]interface{}"))
         if name not in value:
             return None
         value = value[name]
         if value is None and index < len(names) - 1:
             return None
     if _go_type(value) != wanted:
-        raise _AccessError(_sentence(names, value, wanted))
+        raise _AccessError(_access_message(names, value, wanted))
     return value
 
 
-def _sentence(names: list[str], value: Any, wanted: str) -> str:
-    way = "." + ".".join(names)
+def _access_message(names: list[str], value: Any, wanted: str) -> str:
+    path_names = "." + ".".join(names)
     shown = value if isinstance(value, str) else json_text.encode(value).decode()
-    return f"{way} accessor error: {shown} is of the type {_go_type(value)}, expected {wanted}"
+    return f"{path_names} accessor error: {shown} is of the type {_go_type(value)}, expected {wanted}"
 
 
 def _go_type(value: Any) -> str:

@@ -1,7 +1,10 @@
-"""Structural schemas of CustomResourceDefinitions as trees.
+"""Parses the structural schema of a CustomResourceDefinition's version to a tree of `Structural` nodes.
 
-Called by `records`, which parses each version's schema once; pruning, defaulting, validation, list types and OpenAPI
-walk the tree. The definition is valid already, so parsing reports no errors: a value of a wrong type is ignored.
+    parse({"type": "object", "properties": {"size": {"type": "integer"}}}).properties["size"].types      ("integer",)
+
+Called by `records`, which parses each version's schema once; pruning, defaulting, validation, list types and rules
+recurse into the tree. The definition is valid already, so parsing reports no errors. A new keyword: add it to
+Structural or ValueConstraints, and to `parse`.
 
 Source: the API documentation of structural schemas (CustomResourceDefinition v1).
 """
@@ -14,7 +17,7 @@ Schema = dict[str, Any]
 """One JSONSchemaProps as JSON-ready data."""
 
 ABSENT: Final = object()
-"""The value or default does not exist; null would be one."""
+"""Stands for a value or default that does not exist; None is JSON's null."""
 
 META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 """The fields that every object has, with or without a schema for them."""
@@ -22,7 +25,7 @@ META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValueConstraints:
-    """The constraints on values of one node; None (or empty) where there is none."""
+    """The keywords of one node that restrict values (`maxLength`, ...); None or empty where a keyword is missing."""
 
     maximum: float | None = None
     exclusive_maximum: bool = False
@@ -46,19 +49,19 @@ class Structural:
     """One node of the tree.
 
     Attributes:
-        types: JSON types, any of which a value may have; empty for all.
-        format: of texts and numbers.
-        nullable: whether null is a value.
-        default: of an absent value; ABSENT without one.
-        properties: the known members of an object.
-        additional: the schema of all other members, None without one.
+        types: the JSON types, any of which a value may have; empty for all types.
+        format: the format of texts or numbers (`date-time`); empty without one.
+        nullable: whether null is a valid value.
+        default: the default; ABSENT without one.
+        properties: the schemas of the known members of an object, by name.
+        additional: the schema of all other members; None without one.
         allows_additional: whether other members are allowed (`additionalProperties`).
-        items: of a list's elements.
+        items: the schema of the elements of a list; None without one.
         preserves_unknown: whether unknown members are kept (x-kubernetes-preserve-unknown-fields).
         is_embedded: whether it is a resource with apiVersion, kind and metadata (x-kubernetes-embedded-resource).
-        list_type, list_map_keys, map_type: x-kubernetes-list-type and so on; empty without.
-        limits: constraints on the value.
-        all_of, any_of, one_of, none_of: further schemas that a value must meet (or must not).
+        list_type, list_map_keys, map_type: x-kubernetes-list-type, -list-map-keys and -map-type; else empty.
+        limits: the keywords that restrict values.
+        all_of, any_of, one_of, none_of: the schemas of `allOf`, `anyOf`, `oneOf` and `not`.
         source: the JSON-ready schema that was parsed.
     """
 
@@ -83,7 +86,7 @@ class Structural:
     source: Schema = field(default_factory=dict)
 
     def member(self, name: str) -> "Structural | None":
-        """The schema of a member, None for an unknown one."""
+        """The schema of a member; None for an unknown member."""
         return self.properties.get(name, self.additional)
 
 
@@ -91,7 +94,7 @@ INT_OR_STRING = ("integer", "string")
 
 
 def parse(schema: Schema) -> Structural:
-    """The tree of a validated schema."""
+    """The tree of a valid schema."""
     additional = schema.get("additionalProperties")
     return Structural(
         types=_types(schema),

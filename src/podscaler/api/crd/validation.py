@@ -1,8 +1,11 @@
-"""Validates custom objects against their schemas; field errors have upstream's words.
+"""Validates custom objects against their OpenAPI schemas, with the field errors of kube-apiserver.
 
-Called by `records` for every write. An update does not validate unchanged values again (ratcheting: objects that a
-stricter schema would refuse can still be changed). Elements of `map` lists are paired with their old values by their
-keys; those of other lists are always validated.
+    field_errors({"spec": {"size": "x"}}, None, schema)      spec.size: Invalid value: ... must be of type integer
+
+Called by `records` for every write. `constraints` checks single values; this module recurses into objects and lists.
+An update does not validate unchanged values again (ratcheting: an object that a stricter schema would reject can still
+be changed). Elements of `map` lists are paired with their old values by their keys; elements of other lists are always
+validated.
 
 Source: kube-openapi's validator and its ratcheting (KEP-4008); the API documentation of x-kubernetes-embedded-resource;
 tests/conformance/golden/scale.jsonl.
@@ -10,8 +13,8 @@ tests/conformance/golden/scale.jsonl.
 
 from typing import Any
 
-from podscaler.api.crd import constraints, findings, list_types, structural
-from podscaler.api.crd.findings import SchemaFindings
+from podscaler.api.crd import constraints, list_types, schema_errors, structural
+from podscaler.api.crd.schema_errors import SchemaFindings
 from podscaler.api.crd.structural import ABSENT, Structural
 from podscaler.api.machinery import names
 from podscaler.api.machinery.field import FieldError, invalid, required
@@ -25,39 +28,40 @@ def field_errors(new: Object, old: Object | None, schema: Structural) -> list[Fi
 
 
 def value_errors(value: Any, schema: Structural, path: str) -> list[FieldError]:
-    """The field errors of a part of an object (a default), which is at `path`."""
+    """The field errors of the part of an object at `path`, for example of a default."""
     return _node(value, ABSENT, schema, path).errors
 
 
 def _node(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
+    """The findings about a value and all values in it; `old` is the stored value, ABSENT without one."""
     if old is not ABSENT and value == old:
         return SchemaFindings(checks=1)
     found = SchemaFindings()
     found.merge(constraints.of_type(value, schema, path))
     if value is None:
-        _note(found, constraints.of_enum(value, schema.limits, path))
+        _add(found, constraints.of_enum(value, schema.limits, path))
         return found
-    found.merge(_alternatives(value, old, schema, path))
-    found.merge(_own(value, old, schema, path))
+    found.merge(_composition_findings(value, old, schema, path))
+    found.merge(_value_findings(value, old, schema, path))
     return found
 
 
-def _note(found: SchemaFindings, errors: list[FieldError]) -> None:
+def _add(found: SchemaFindings, errors: list[FieldError]) -> None:
     found.errors += errors
     found.checks += 1
 
 
-def _own(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
-    """Validates the value by the node's own constraints, then its elements or members."""
+def _value_findings(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
+    """The findings by the schema's own constraints, and about the elements or members of the value."""
     found = SchemaFindings()
     if isinstance(value, str):
-        _note(found, constraints.of_text(value, schema.limits, path))
-        _note(found, constraints.of_format(value, schema.format, path))
+        _add(found, constraints.of_text(value, schema.limits, path))
+        _add(found, constraints.of_format(value, schema.format, path))
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        _note(found, constraints.of_number(value, schema, path))
+        _add(found, constraints.of_number(value, schema, path))
     elif isinstance(value, list):
         found.merge(_elements(value, old, schema, path))
-    _note(found, constraints.of_enum(value, schema.limits, path))
+    _add(found, constraints.of_enum(value, schema.limits, path))
     if isinstance(value, dict):
         found.merge(_members(value, old, schema, path))
     return found
@@ -70,7 +74,7 @@ def _elements(value: list[Any], old: Any, schema: Structural, path: str) -> Sche
         for index, item in enumerate(value):
             before = known.get(list_types.identity(item, schema), ABSENT) if known else ABSENT
             found.merge(_node(item, before, schema.items, f"{path}[{index}]"))
-    _note(found, constraints.of_length(value, schema.limits, path))
+    _add(found, constraints.of_length(value, schema.limits, path))
     return found
 
 
@@ -90,20 +94,20 @@ def _members(value: Object, old: Any, schema: Structural, path: str) -> SchemaFi
         if member is not None:
             before = old.get(name, ABSENT) if isinstance(old, dict) else ABSENT
             found.merge(_node(item, before, member, f"{path}.{name}" if path else name))
-    found.errors += [findings.required(path, name) for name in schema.limits.required if name not in value]
+    found.errors += [schema_errors.required(path, name) for name in schema.limits.required if name not in value]
     return found
 
 
-def _alternatives(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
-    """Validates the value by allOf, anyOf, oneOf and not."""
+def _composition_findings(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
+    """The findings by allOf, anyOf, oneOf and not."""
     found = SchemaFindings()
-    for judge in (_any_of, _one_of, _all_of, _none_of):
-        found.merge(judge(value, old, schema, path))
+    for check in (_any_of, _one_of, _all_of, _none_of):
+        found.merge(check(value, old, schema, path))
     return found
 
 
 def _closest(results: list[SchemaFindings]) -> SchemaFindings:
-    """The first of those with the most checks."""
+    """The result with the most checks: that of the alternative that the value resembles most."""
     return max(results, key=lambda one: one.checks)
 
 
@@ -115,7 +119,7 @@ def _any_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindin
         results.append(_node(value, old, one, path))
         if results[-1].is_valid:
             return results[-1]
-    found = SchemaFindings([findings.without_path(f'"{path}" must validate at least one schema (anyOf)')])
+    found = SchemaFindings([schema_errors.without_path(f'"{path}" must validate at least one schema (anyOf)')])
     found.merge(_closest(results))
     return found
 
@@ -129,7 +133,7 @@ def _one_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindin
         return valid[0]
     more = f"Found {len(valid)} valid alternatives" if valid else "Found none valid"
     text = f'"{path}" must validate one and only one schema (oneOf). {more}'
-    found = SchemaFindings([findings.without_path(text)])
+    found = SchemaFindings([schema_errors.without_path(text)])
     if not valid:
         found.merge(_closest(results))
     return found
@@ -143,24 +147,26 @@ def _all_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindin
     valid = sum(result.is_valid for result in results)
     if valid != len(results):
         more = "" if valid else ". None validated"
-        found.errors.append(findings.without_path(f'"{path}" must validate all the schemas (allOf){more}'))
+        found.errors.append(schema_errors.without_path(f'"{path}" must validate all the schemas (allOf){more}'))
     return found
 
 
 def _none_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
     if schema.none_of is None or not _node(value, old, schema.none_of, path).is_valid:
         return SchemaFindings()
-    return SchemaFindings([findings.without_path(f'"{path}" must not validate the schema (not)')])
+    return SchemaFindings([schema_errors.without_path(f'"{path}" must not validate the schema (not)')])
 
 
 def embedded_resource_errors(obj: Object, schema: Structural) -> list[FieldError]:
     """The field errors of apiVersion, kind, labels and annotations of embedded resources."""
     return [
-        error for path, embedded in structural.embedded_resources(obj, schema) for error in _of_embedded(embedded, path)
+        error
+        for path, embedded in structural.embedded_resources(obj, schema)
+        for error in _embedded_errors(embedded, path)
     ]
 
 
-def _of_embedded(value: Object, path: str) -> list[FieldError]:
+def _embedded_errors(value: Object, path: str) -> list[FieldError]:
     found = [required(f"{path}.{name}") for name in ("apiVersion", "kind") if not value.get(name)]
     api_version = value.get("apiVersion")
     if isinstance(api_version, str) and api_version.count("/") > 1:
@@ -169,7 +175,7 @@ def _of_embedded(value: Object, path: str) -> list[FieldError]:
     kind = value.get("kind")
     if isinstance(kind, str) and kind:
         head = "may have mixed case, but should otherwise match: "
-        found += [invalid(f"{path}.kind", kind, f"{head}{text}") for text in names.dns_label_faults(kind.lower())]
+        found += [invalid(f"{path}.kind", kind, f"{head}{text}") for text in names.dns_label_errors(kind.lower())]
     metadata = value.get("metadata")
     if isinstance(metadata, dict):
         found += metadata_rules.label_errors(metadata.get("labels") or {}, f"{path}.metadata.labels")

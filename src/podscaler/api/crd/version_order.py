@@ -1,6 +1,6 @@
-"""The order of a group's versions: `v10`, `v2`, `v1`, `v11beta2`, `v3alpha1`, `foo`.
+"""Sorts the versions of an API group by preference: `v10`, `v2`, `v1`, `v11beta2`, `v3alpha1`, `foo`.
 
-Called by discovery and routing for groups of CustomResourceDefinitions and APIServices, which prefer the first version.
+Called by discovery and routing for groups of CustomResourceDefinitions and APIServices; the first version is preferred.
 
 Source: the API documentation of version priority.
 """

@@ -1,12 +1,13 @@
-"""All built-in kinds that the API server serves, as records.
+"""Lists the records of all built-in kinds that the API server serves.
 
-To add a kind, write its record in `podscaler.api.kinds` and list it here.
+A record (`api.resource.resources.Resource`) holds the names, versions, defaults, validation and table of one kind. A
+new kind: write its record in a module of `podscaler.api.kinds` and add it to RESOURCES.
 """
 
 from podscaler.api.kinds.apiextensions import apiservice, customresourcedefinition
 from podscaler.api.kinds.apps import daemonset, deployment, job, replicaset, statefulset
 from podscaler.api.kinds.autoscaling import hpa
-from podscaler.api.kinds.core import configmap, event, lease, metrics, namespace, node
+from podscaler.api.kinds.core import configmap, event, lease, metrics, namespace, node, secret
 from podscaler.api.kinds.networking import endpoints, endpointslice, ingress, ingressclass, networkpolicy, service
 from podscaler.api.kinds.pods import pod
 from podscaler.api.kinds.policy import (
@@ -32,7 +33,7 @@ RESOURCES: tuple[Resource, ...] = (
     pod.RESOURCE,
     replicaset.REPLICATION_CONTROLLER,
     resourcequota.RESOURCE,
-    configmap.SECRET,
+    secret.SECRET,
     namespace.SERVICE_ACCOUNT,
     service.RESOURCE,
     apiservice.RESOURCE,
@@ -46,7 +47,7 @@ RESOURCES: tuple[Resource, ...] = (
     job.RESOURCE,
     lease.RESOURCE,
     endpointslice.RESOURCE,
-    event.NEW_FACE,
+    event.EVENTS_V1,
     metrics.NODE_METRICS,
     metrics.POD_METRICS,
     ingressclass.RESOURCE,
@@ -60,11 +61,11 @@ RESOURCES: tuple[Resource, ...] = (
     role.ROLE,
     priorityclass.RESOURCE,
 )
-"""Core group first, then by group; within a group by name, as discovery lists them."""
+"""The core group first, then the other groups by name; the kinds of a group by plural, as discovery lists them."""
 
 _BY_KEY = {resource.key: resource for resource in RESOURCES}
 
 
 def get(key: str) -> Resource:
-    """The record of `Resource.key` (`pods`, `deployments.apps`). Raises KeyError for a kind that is not served."""
+    """The record with that `Resource.key` (`pods`, `deployments.apps`). Raises KeyError for a key without a record."""
     return _BY_KEY[key]

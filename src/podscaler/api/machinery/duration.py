@@ -1,6 +1,7 @@
-"""Parses and prints durations as Go does (`1m30s`), for flags, metric windows and recordings.
+"""Parses and prints durations as Go does, for flags, metric windows and recordings; spans are integers, nanoseconds.
 
-Spans are integers, nanoseconds.
+    parse("1m30s")          90_000_000_000
+    text(1_500_000)         "1.5ms"
 
 Source: the documentation of Go's package time (ParseDuration, Duration.String).
 """
@@ -19,14 +20,15 @@ _UNIT_NS = {
     "h": 3_600_000_000_000,
 }
 _TERM = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]*)")
+"""The groups of `1.5h`: whole (`1`), fraction (`5`), unit (`h`)."""
 _MAX_NS = 2**63 - 1
 
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> int:
-    """The span in nanoseconds: an optional sign, then terms like `1.5h`, `300ms`; or `0`.
+    """The span in nanoseconds of a text: an optional sign, then terms like `1.5h`, `300ms`; or `0`.
 
-    Fractions are cut to nanoseconds. Raises ValueError in Go's words: `time: missing unit in duration "15"`.
+    Fractions are truncated to nanoseconds. Raises ValueError with Go's message: `time: missing unit in duration "15"`.
     """
     unsigned = text[1:] if text[:1] in {"-", "+"} else text
     if unsigned == "0":
@@ -50,8 +52,8 @@ def _term_ns(text: str, term: re.Match[str]) -> int:
         raise ValueError(f'time: unknown unit "{unit}" in duration "{text}"')
     if len(whole) > 19:
         raise _invalid(text)
-    kept = fraction[:18]
-    fraction_ns: int = int(kept or 0) * _UNIT_NS[unit] // 10 ** len(kept)
+    digits = fraction[:18]
+    fraction_ns: int = int(digits or 0) * _UNIT_NS[unit] // 10 ** len(digits)
     return int(whole or 0) * _UNIT_NS[unit] + fraction_ns
 
 

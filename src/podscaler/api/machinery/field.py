@@ -1,4 +1,9 @@
-"""Field errors, and the API error 422 (Invalid) with their causes.
+"""Field errors of API objects, and the API error 422 (Invalid) that lists them: as Go's package `validation/field`.
+
+    error = invalid("spec.replicas", -1, "must be greater than or equal to 0")
+    str(error)      "spec.replicas: Invalid value: -1: must be greater than or equal to 0"
+
+Validation functions return lists of FieldError; `invalid_object` makes the response of an object that has some.
 
 Source: the API conventions on Status (`reason: Invalid`, `details.causes`).
 """
@@ -13,7 +18,13 @@ from podscaler.base.errors import Cause, StatusError
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """The error of one field: `<field>: <text>` in messages, {reason, message, field} in causes."""
+    """The error of one field: `<field>: <text>` in messages, {reason, message, field} in causes.
+
+    Attributes:
+        reason: machine-readable: `FieldValueInvalid`, `FieldValueRequired`, ...
+        field: the path: `spec.ports[0].name`.
+        text: the kind of error, the value and the detail: `Invalid value: -1: must be positive`.
+    """
 
     reason: str
     field: str
@@ -34,7 +45,7 @@ def invalid(field: str, value: Any, detail: str) -> FieldError:
 
 
 def not_supported(field: str, value: Any, supported: Sequence[str]) -> FieldError:
-    """The value is not one of `supported`, which are listed in the order given."""
+    """The value is not one of `supported`, which the message lists in this order."""
     names = ", ".join(f'"{name}"' for name in supported)
     return FieldError("FieldValueNotSupported", field, f"Unsupported value: {_shown(value)}: supported values: {names}")
 
@@ -55,7 +66,7 @@ def not_found(field: str, value: Any) -> FieldError:
 
 
 def too_long(field: str, max_bytes: int) -> FieldError:
-    """The text (or all texts of a map together) has more than `max_bytes` bytes; upstream does not show the value."""
+    """The text (or the sum of the texts of a map) has more than `max_bytes` bytes; the value is not shown."""
     return FieldError("FieldValueTooLong", field, f"Too long: may not be more than {max_bytes} bytes")
 
 
@@ -69,8 +80,15 @@ def _shown(value: Any) -> str:
     return quoting.quoted(value) if isinstance(value, str) else json_text.encode(value).decode()
 
 
-def refusal(*, group: str, kind: str, name: str, errors: Sequence[FieldError]) -> StatusError:
-    """The API error 422 of an object with at least one field error; the message lists distinct ones, the causes all."""
+def invalid_object(*, group: str, kind: str, name: str, errors: Sequence[FieldError]) -> StatusError:
+    """The API error 422 of an invalid object: the message lists distinct field errors, the causes all of them.
+
+    Args:
+        group: the API group; empty for core.
+        kind: the kind, or the plural, by which the message names the object.
+        name: the name of the object; may be empty.
+        errors: at least one.
+    """
     unique = list(dict.fromkeys(errors))
     texts = [str(error) for error in unique]
     shown = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

@@ -1,6 +1,10 @@
-"""Converts times of API objects (RFC 3339) to nanoseconds since the Unix epoch, and back.
+"""Converts times of API objects (RFC 3339 texts) to nanoseconds since the Unix epoch, and back.
 
-Called for typed objects, decisions and recordings. Results are cached, since the same texts are parsed often.
+    parse("1970-01-01T00:00:01.5Z")     1_500_000_000
+    text(1_500_000_000)                 "1970-01-01T00:00:01Z"
+
+Called for typed objects, decisions and recordings. `timestamps` checks and normalizes the times of requests instead.
+Results are cached, since the same texts are parsed often.
 
 Source: RFC 3339; meta/v1 Time.
 """
@@ -12,16 +16,21 @@ from functools import lru_cache
 from podscaler.base import clock
 
 ZERO = -62_135_596_800_000_000_000
-"""Go's zero time (year 1): the value of an absent metav1.Time in upstream's comparisons."""
+"""Go's zero time (year 1), in nanoseconds: the value of an absent metav1.Time when Go code compares times."""
 
 _TEXT = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,18}))?(Z|z|[+-]\d\d:\d\d)", re.ASCII)
+"""`2026-01-31T12:00:00.123+02:00`: the groups are date, time, fraction, zone."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @lru_cache(maxsize=16384)
 def parse(text: str) -> int:
-    """The instant in nanoseconds; further digits are truncated. Raises ValueError that quotes the text."""
-    if len(text) == 20 and text[10] == "T" and text[4] == "-" and text.isascii():
+    """The instant in nanoseconds since the epoch; digits beyond nanoseconds are truncated.
+
+    Raises:
+        ValueError: not an RFC 3339 time; the message quotes the text.
+    """
+    if len(text) == 20 and text[10] == "T" and text[4] == "-" and text.isascii():  # the usual form: `...T12:00:00Z`
         return _since_epoch_ns(text, text)
     match = _TEXT.fullmatch(text)
     if match is None:
@@ -32,6 +41,7 @@ def parse(text: str) -> int:
 
 
 def _since_epoch_ns(whole: str, text: str) -> int:
+    """The instant of `whole`, a time in whole seconds; errors quote `text`."""
     try:
         since_epoch = datetime.fromisoformat(whole) - _EPOCH
     except (TypeError, ValueError) as error:
@@ -40,21 +50,15 @@ def _since_epoch_ns(whole: str, text: str) -> int:
 
 
 def parse_optional(text: str | None) -> int:
-    """As `parse`; ZERO for an absent or empty text."""
+    """As `parse`; ZERO for None and for an empty text."""
     return parse(text) if text else ZERO
-
-
-@lru_cache(maxsize=1024)
-def _of_second(second: int) -> str:
-    return datetime.fromtimestamp(second, UTC).isoformat()[:19] + "Z"
 
 
 def text(instant_ns: int) -> str:
     """The instant as metav1.Time prints it: UTC, whole seconds (truncated), `Z`."""
-    return _of_second(instant_ns // clock.NANOSECONDS)
+    return clock.rfc3339(instant_ns)
 
 
 def exact(instant_ns: int) -> str:
     """The instant with nine digits of nanoseconds, which `parse` reads back exactly."""
-    second, rest_ns = divmod(instant_ns, clock.NANOSECONDS)
-    return f"{_of_second(second)[:-1]}.{rest_ns:09}Z"
+    return f"{clock.rfc3339(instant_ns)[:-1]}.{instant_ns % clock.NANOSECONDS:09}Z"

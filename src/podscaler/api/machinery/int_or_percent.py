@@ -1,8 +1,8 @@
-"""Validates and reads IntOrString fields: a number of pods, or a percentage of them (`25%`).
+"""Validates and reads IntOrString fields such as `maxUnavailable`: a number of pods (3), or a percentage (`25%`).
 
-Called by the validation of workloads, disruption budgets and services.
+Called by the validation of workloads and disruption budgets. `path` is that of the field (`spec.maxUnavailable`).
 
-Source: the API reference (IntOrString), upstream's messages.
+Source: the API reference (IntOrString); kube-apiserver's messages.
 """
 
 import re
@@ -12,16 +12,16 @@ from podscaler.api.machinery.field import FieldError, invalid
 Amount = int | str
 
 _PERCENT = re.compile(r"[0-9]+%")
-_FORM = (
+_PERCENT_MESSAGE = (
     "a valid percent string must be a numeric string followed by an ending '%' "
     "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
 )
 
 
-def faults(amount: Amount, path: str) -> list[FieldError]:
+def errors(amount: Amount, path: str) -> list[FieldError]:
     """The field errors of an amount: a text that is no percentage, a negative number."""
     if isinstance(amount, str):
-        return [] if _PERCENT.fullmatch(amount) else [invalid(path, amount, _FORM)]
+        return [] if _PERCENT.fullmatch(amount) else [invalid(path, amount, _PERCENT_MESSAGE)]
     return [invalid(path, amount, "must be greater than or equal to 0")] if amount < 0 else []
 
 
@@ -32,7 +32,7 @@ def at_most_all(amount: Amount, path: str) -> list[FieldError]:
 
 
 def percent(amount: Amount) -> int | None:
-    """The percentage, None for a number and for an invalid text."""
+    """The percentage as a number: 25 of `25%`; None for a number of pods, and for an invalid text."""
     return int(amount[:-1]) if isinstance(amount, str) and _PERCENT.fullmatch(amount) else None
 
 

@@ -1,9 +1,9 @@
-"""Common parts of typed API objects: ObjectMeta, OwnerReference, and the Status of failed requests.
+"""Common parts of typed API objects: ObjectMeta, OwnerReference, the Status of failed requests, resource versions.
 
-Decoded with msgspec from JSON by the client, the recorder and the replay. Field names are the API's in snake case.
-Times and quantities stay texts, so that an object is written back as it was read.
+The client, the recorder and the replay decode them from JSON with msgspec: `msgspec.json.decode(body, type=Status)`.
+Field names are the API's in snake case. Times and quantities stay texts, so that an object is written back unchanged.
 
-Differs: `metadata.managedFields` is left out: it is large, and servers keep their own when it is absent.
+Differs: `metadata.managedFields` is left out: it is large, and a server keeps the stored one where it is absent.
 
 Source: meta/v1 (docs/spec/api.md, docs/spec/controller.md 10 (REST requests)).
 """
@@ -14,9 +14,9 @@ import msgspec
 
 
 class Wire(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """The base of typed API objects: immutable, camel case in JSON, empty fields omitted.
+    """The base of typed API objects: immutable; in JSON, names in camel case, and no fields with their default value.
 
-    They have no reference cycles, so the garbage collector does not track them (`gc=False`).
+    Objects have no reference cycles, so the garbage collector does not track them (`gc=False`).
     """
 
 
@@ -63,7 +63,7 @@ class Status(Wire, frozen=True, tag_field="kind", tag="Status"):
 
 
 def is_newer_version(version: str, than: str) -> bool:
-    """Whether the first of two resource versions is later; False where one of them is no number.
+    """Whether resource version `version` is later than `than`; False where one of them is no number.
 
     Source: client-go's comparison of resource versions, which are decimal numbers since Kubernetes 1.35.
     """

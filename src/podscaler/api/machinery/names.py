@@ -1,7 +1,10 @@
 """Validates names of objects and resources, label keys and label values.
 
-Called by the validation of served kinds and by label selectors. Each function returns upstream's messages in its order,
-empty for a valid text; the caller makes field errors of them. Lengths are in bytes.
+    dns_label_errors("web-1")       []
+    dns_label_errors("web.1")       ["must not contain dots"]
+
+Called by the validation of served kinds and by label selectors. Each `*_errors` function returns kube-apiserver's
+messages, an empty list for a valid text; the caller makes field errors of them. Lengths are in bytes.
 
 Source: Kubernetes v1.37.0, object names and label syntax (docs/spec/api.md 2.5 (Name rules), docs/spec/decision.md 12.3
 (Parsing scale.status.selector)).
@@ -9,6 +12,7 @@ Source: Kubernetes v1.37.0, object names and label syntax (docs/spec/api.md 2.5 
 
 import re
 
+# The texts of the patterns, which messages quote; `web-1`, `web.example.com`, `My_name.1`.
 _LABEL_TEXT = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN_TEXT = rf"{_LABEL_TEXT}(\.{_LABEL_TEXT})*"
 _QUALIFIED_TEXT = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
@@ -22,35 +26,35 @@ _SUBDOMAIN = re.compile(_SUBDOMAIN_TEXT)
 _QUALIFIED = re.compile(_QUALIFIED_TEXT)
 _VALUE = re.compile(_VALUE_TEXT)
 
-_LABEL_FAULT = (
+_LABEL_MESSAGE = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with"
     f" an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL_TEXT}')"
 )
-_1035_FAULT = (
+_1035_MESSAGE = (
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character,"
     " and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is"
     f" '{_1035_TEXT}')"
 )
-_DOTS_FAULT = "must not contain dots"
-_SUBDOMAIN_FAULT = (
+_DOTS_MESSAGE = "must not contain dots"
+_SUBDOMAIN_MESSAGE = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and"
     f" end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN_TEXT}')"
 )
 _WILDCARD_TEXT = rf"\*\.{_SUBDOMAIN_TEXT}"
 _WILDCARD = re.compile(_WILDCARD_TEXT)
-_WILDCARD_FAULT = (
+_WILDCARD_MESSAGE = (
     "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower"
     " case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used"
     f" for validation is '{_WILDCARD_TEXT}')"
 )
-_QUALIFIED_FAULT = (
+_QUALIFIED_MESSAGE = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
     f" (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_QUALIFIED_TEXT}')"
 )
-_TOO_MANY_SLASHES_FAULT = (
-    f"a valid label key {_QUALIFIED_FAULT} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+_TOO_MANY_SLASHES_MESSAGE = (
+    f"a valid label key {_QUALIFIED_MESSAGE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
 )
-_VALUE_FAULT = (
+_VALUE_MESSAGE = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and"
     " end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is"
     f" '{_VALUE_TEXT}')"
@@ -74,73 +78,72 @@ _QUOTA_RESOURCES = frozenset(
 }
 
 
-def path_segment_faults(text: str) -> list[str]:
-    """Validates `text` as one segment of a URL path (any object name of any kind)."""
+def path_segment_errors(text: str) -> list[str]:
+    """The errors of `text` as one segment of a URL path (any object name of any kind)."""
     if text in {".", ".."}:
         return [f"may not be '{text}'"]
     return [f"may not contain '{character}'" for character in "/%" if character in text]
 
 
-def dns_label_faults(text: str) -> list[str]:
-    """Validates `text` as an RFC 1123 label (namespaces, containers)."""
+def dns_label_errors(text: str) -> list[str]:
+    """The errors of `text` as an RFC 1123 label (namespaces, containers)."""
     if _LABEL.fullmatch(text):
         return _over(text, 63)
-    return [*_over(text, 63), _DOTS_FAULT if _SUBDOMAIN.fullmatch(text) else _LABEL_FAULT]
+    return [*_over(text, 63), _DOTS_MESSAGE if _SUBDOMAIN.fullmatch(text) else _LABEL_MESSAGE]
 
 
-def dns_1035_label_faults(text: str) -> list[str]:
-    """Validates `text` as an RFC 1035 label (names and versions of custom resources)."""
-    return _over(text, 63) + ([] if _1035.fullmatch(text) else [_1035_FAULT])
+def dns_1035_label_errors(text: str) -> list[str]:
+    """The errors of `text` as an RFC 1035 label (names and versions of custom resources)."""
+    return _over(text, 63) + ([] if _1035.fullmatch(text) else [_1035_MESSAGE])
 
 
-def dns_subdomain_faults(text: str) -> list[str]:
-    """Validates `text` as an RFC 1123 subdomain (names of most objects)."""
-    return _over(text, 253) + ([] if _SUBDOMAIN.fullmatch(text) else [_SUBDOMAIN_FAULT])
+def dns_subdomain_errors(text: str) -> list[str]:
+    """The errors of `text` as an RFC 1123 subdomain (names of most objects)."""
+    return _over(text, 253) + ([] if _SUBDOMAIN.fullmatch(text) else [_SUBDOMAIN_MESSAGE])
 
 
-def wildcard_subdomain_faults(text: str) -> list[str]:
-    """Validates `text` as an RFC 1123 subdomain whose first label is `*` (hosts of ingresses)."""
-    return _over(text, 253) + ([] if _WILDCARD.fullmatch(text) else [_WILDCARD_FAULT])
+def wildcard_subdomain_errors(text: str) -> list[str]:
+    """The errors of `text` as an RFC 1123 subdomain whose first label is `*` (hosts of ingresses)."""
+    return _over(text, 253) + ([] if _WILDCARD.fullmatch(text) else [_WILDCARD_MESSAGE])
 
 
-def label_key_faults(text: str) -> list[str]:
-    """Validates `text` as a label key, annotation key or any other qualified name."""
+def label_key_errors(text: str) -> list[str]:
+    """The errors of `text` as a label key, annotation key or any other qualified name."""
     parts = text.split("/")
     if len(parts) > 2:
-        return [_TOO_MANY_SLASHES_FAULT]
-    faults = _prefix_faults(parts[0]) if len(parts) == 2 else []
-    return faults + [f"name part {fault}" for fault in _name_part_faults(parts[-1])]
+        return [_TOO_MANY_SLASHES_MESSAGE]
+    errors = _prefix_errors(parts[0]) if len(parts) == 2 else []
+    return errors + [f"name part {error}" for error in _name_part_errors(parts[-1])]
 
 
-def label_value_faults(text: str) -> list[str]:
-    """Validates `text` as the value of a label."""
-    return _too_long(text, 63) + ([] if _VALUE.fullmatch(text) else [_VALUE_FAULT])
+def label_value_errors(text: str) -> list[str]:
+    """The errors of `text` as the value of a label."""
+    return _too_long(text, 63) + ([] if _VALUE.fullmatch(text) else [_VALUE_MESSAGE])
 
 
-def container_resource_name_faults(text: str) -> list[str]:
-    """Validates `text` as the name of a resource that a container requests.
+def container_resource_name_errors(text: str) -> list[str]:
+    """The errors of `text` as the name of a resource that a container requests.
 
-    Differs: the spec names the outcome for unqualified names only; names with a slash follow upstream's rule for
-    extended resources.
+    Differs: docs/spec/api.md covers names without a slash only; others follow the rule for extended resources.
     """
-    faults = resource_name_faults(text)
+    errors = resource_name_errors(text)
     if "/" in text:
-        return faults + ([] if _is_native(text) else _extended_resource_faults(text))
-    return faults + ([] if _is_container_resource(text) else ["must be a standard resource for containers"])
+        return errors + ([] if _is_native(text) else _extended_resource_errors(text))
+    return errors + ([] if _is_container_resource(text) else ["must be a standard resource for containers"])
 
 
-def resource_name_faults(text: str) -> list[str]:
-    """Validates `text` as the name of any resource: a standard one, or one with a domain."""
-    faults = label_key_faults(text)
-    if not faults and "/" not in text and not _is_standard_resource(text):
+def resource_name_errors(text: str) -> list[str]:
+    """The errors of `text` as the name of any resource: a standard one, or one with a domain."""
+    errors = label_key_errors(text)
+    if not errors and "/" not in text and not _is_standard_resource(text):
         return ["must be a standard resource type or fully qualified"]
-    return faults
+    return errors
 
 
-def quota_resource_name_faults(text: str) -> list[str]:
-    """Validates `text` as the name of a resource of a quota."""
+def quota_resource_name_errors(text: str) -> list[str]:
+    """The errors of `text` as the name of a resource of a quota."""
     is_known = "/" in text or is_standard_quota_resource(text)
-    return resource_name_faults(text) + ([] if is_known else ["must be a standard resource for quota"])
+    return resource_name_errors(text) + ([] if is_known else ["must be a standard resource for quota"])
 
 
 def is_standard_quota_resource(text: str) -> bool:
@@ -155,11 +158,11 @@ def is_native_resource(text: str) -> bool:
 
 def is_extended_resource(text: str) -> bool:
     """Whether `text` names an extended resource, which has integer quantities."""
-    return not is_native_resource(text) and not _extended_resource_faults(text)
+    return not is_native_resource(text) and not _extended_resource_errors(text)
 
 
 def _over(text: str, limit_bytes: int) -> list[str]:
-    """The message about a name that is too long; upstream counts bytes and calls them characters."""
+    """The message about a name that is too long; kube-apiserver counts bytes and calls them characters."""
     return [f"must be no more than {limit_bytes} characters"] if len(text.encode()) > limit_bytes else []
 
 
@@ -167,16 +170,16 @@ def _too_long(text: str, limit_bytes: int) -> list[str]:
     return [f"must be no more than {limit_bytes} bytes"] if len(text.encode()) > limit_bytes else []
 
 
-def _prefix_faults(prefix: str) -> list[str]:
+def _prefix_errors(prefix: str) -> list[str]:
     if not prefix:
         return ["prefix part must be non-empty"]
-    faults = _too_long(prefix, 253) + ([] if _SUBDOMAIN.fullmatch(prefix) else [_SUBDOMAIN_FAULT])
-    return [f"prefix part {fault}" for fault in faults]
+    errors = _too_long(prefix, 253) + ([] if _SUBDOMAIN.fullmatch(prefix) else [_SUBDOMAIN_MESSAGE])
+    return [f"prefix part {error}" for error in errors]
 
 
-def _name_part_faults(name: str) -> list[str]:
-    faults = _too_long(name, 63) if name else ["must be non-empty"]
-    return faults + ([] if _QUALIFIED.fullmatch(name) else [_QUALIFIED_FAULT])
+def _name_part_errors(name: str) -> list[str]:
+    errors = _too_long(name, 63) if name else ["must be non-empty"]
+    return errors + ([] if _QUALIFIED.fullmatch(name) else [_QUALIFIED_MESSAGE])
 
 
 def _is_container_resource(name: str) -> bool:
@@ -191,7 +194,7 @@ def _is_native(name: str) -> bool:
     return "kubernetes.io/" in name
 
 
-def _extended_resource_faults(name: str) -> list[str]:
-    if name.startswith("requests.") or label_key_faults(f"requests.{name}"):
+def _extended_resource_errors(name: str) -> list[str]:
+    if name.startswith("requests.") or label_key_errors(f"requests.{name}"):
         return ["doesn't follow extended resource name standard"]
     return []

@@ -1,7 +1,10 @@
-"""Go's integer and float arithmetic on amd64, equal to upstream's to the last bit.
+"""Go's integer and float arithmetic on amd64, so that results equal those of Kubernetes' Go code to the last bit.
 
-Called by quantities, the decision core and the decoding of requests. Operations raise no errors: overflow wraps,
-division of floats by zero gives an infinity or NaN, and floats beyond an integer type become its smallest value.
+    wrap32(2**31)                -2147483648      integer overflow wraps
+    divide(1.0, 0.0)             inf              float division by zero
+    int32_of_float(1e300)        INT32_MIN        a float beyond the integer type
+
+Called by quantities, the decision core and the decoding of requests. Only `parse_uint` raises.
 
 Source: the Go specification (integer overflow, conversions) and what amd64 does where it leaves freedom
 (docs/spec/decision.md 1.1 (Integer and float semantics)); Go's strconv.
@@ -22,7 +25,7 @@ def parse_uint(text: str, bits: int) -> int:
     """The number of a text of ASCII digits.
 
     Raises:
-        ValueError: another text, or a number beyond `bits` bits; in the words of Go's strconv.ParseUint.
+        ValueError: another text, or a number of more than `bits` bits; with the message of Go's strconv.ParseUint.
     """
     if not (text.isascii() and text.isdigit()):
         raise ValueError(f"strconv.ParseUint: parsing {quoting.quoted(text)}: invalid syntax")

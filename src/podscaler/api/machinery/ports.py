@@ -1,8 +1,8 @@
-"""Validates port numbers, port names and protocols.
+"""Validates port numbers, port names and protocols; `path` is that of the field (`spec.ports[0].port`).
 
-Called by the validation of pods and services.
+Called by the validation of pods, services, ingresses and network policies.
 
-Source: upstream's messages; the API reference of core/v1.
+Source: kube-apiserver's messages; the API reference of core/v1.
 """
 
 import re
@@ -17,20 +17,20 @@ _NAME = re.compile(r"[-a-z0-9]+")
 _NAME_MAX = 15
 
 
-def number_faults(port: int, path: str) -> list[FieldError]:
+def number_errors(port: int, path: str) -> list[FieldError]:
     """The field errors of a port number."""
     return [] if 1 <= port <= 65_535 else [invalid(path, port, _OUT_OF_RANGE)]
 
 
-def protocol_faults(protocol: str, path: str) -> list[FieldError]:
-    """The field errors of a protocol."""
+def protocol_errors(protocol: str, path: str) -> list[FieldError]:
+    """The field errors of a protocol, which must be one of PROTOCOLS."""
     if not protocol:
         return [required(path)]
     return [] if protocol in PROTOCOLS else [not_supported(path, protocol, PROTOCOLS)]
 
 
-def name_texts(name: str) -> list[str]:
-    """Validates the name of a port (an IANA service name): upstream's messages."""
+def name_errors(name: str) -> list[str]:
+    """kube-apiserver's messages about the name of a port, which must be an IANA service name; no field errors."""
     found = [] if len(name) <= _NAME_MAX else ["must be no more than 15 characters"]
     if not _NAME.fullmatch(name):
         found.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
@@ -43,8 +43,8 @@ def name_texts(name: str) -> list[str]:
     return found
 
 
-def target_faults(target: Any, path: str) -> list[FieldError]:
-    """The field errors of a port given by number or by name."""
+def target_errors(target: Any, path: str) -> list[FieldError]:
+    """The field errors of a reference to a port, by number (int) or by name."""
     if isinstance(target, int):
-        return number_faults(target, path)
-    return [invalid(path, target, text) for text in name_texts(str(target))]
+        return number_errors(target, path)
+    return [invalid(path, target, text) for text in name_errors(str(target))]

@@ -1,8 +1,12 @@
-"""Texts of cells in `kubectl get` tables: ages, labels, truncated lists.
+"""Texts of the cells in `kubectl get` tables: ages, labels, truncated lists.
 
-Called by the printers in `podscaler.api.kinds`. The present time is an argument, in nanoseconds since the epoch.
+    elapsed(330)                         "5m30s"
+    labels({"app": "web"})               "app=web"
+    cut_short(["a", "b", "c"], 2)        "a,b + 1 more..."
 
-Source: docs/spec/api.md 7.2 (Elapsed time); what upstream's tables show (golden captures).
+Called by the printers in `podscaler.api.kinds`. `now_ns` is the present time, in nanoseconds since the epoch.
+
+Source: docs/spec/api.md 7.2 (Elapsed time); the tables of kube-apiserver (golden captures).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +21,7 @@ _NS = 1_000_000_000
 
 
 def age(created: str | None, now_ns: int) -> str:
-    """The time since `created` (RFC 3339), as kubectl shows it; `<unknown>` if that is empty."""
+    """The time since `created` (RFC 3339), as kubectl shows it; `<unknown>` where `created` is None or empty."""
     if not created:
         return UNKNOWN
     elapsed_ns = now_ns - instants.parse(created)
@@ -47,6 +51,7 @@ def elapsed(seconds: int) -> str:
 
 
 def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
+    """`5m30s`, or `5m` where the smaller number is 0."""
     return f"{large}{large_unit}{small}{small_unit}" if small else f"{large}{large_unit}"
 
 
@@ -62,7 +67,7 @@ def containers(pod_spec: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def cut_short(items: Iterable[str], most: int) -> str:
-    """At most `most` items joined by commas, then how many more there are; `<unset>` for none."""
+    """At most `most` items joined by commas, then how many more there are; `<unset>` without items."""
     listed = list(items)
     shown = ",".join(listed[:most])
     if len(listed) > most:
@@ -76,5 +81,5 @@ def created_age(obj: Mapping[str, Any], now_ns: int) -> str:
 
 
 def or_none(texts: Sequence[str]) -> str:
-    """The texts joined by commas, `<none>` for none."""
+    """The texts joined by commas; `<none>` without texts."""
     return ",".join(texts) or NONE

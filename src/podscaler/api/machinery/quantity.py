@@ -1,9 +1,14 @@
-"""Kubernetes quantities (`100m`, `1Gi`, `1e3`), exact in value, text, rounding and overflow.
+"""Kubernetes quantities (`100m`, `1Gi`, `1e3`): parsed, printed, added and rounded exactly as resource.Quantity in Go.
 
-A quantity is a decimal number with a format and sometimes the text it was read from. Theory of operation:
+    parse("1.5Gi").value()                     1610612736
+    str(parse("100m") + parse("0.2"))          "300m"
+    milli("250m")                              250
 
-1. A quantity is `unscaled x 10^scale`. Parsing yields a *small* one where the digits fit, else a *big* one
-   (docs/spec/quantity.md 2 (Parsing)); the two are rounded differently when digits are lost or int64 overflows.
+Theory of operation:
+
+1. A quantity is `unscaled x 10^scale`. Parsing yields a *small* one (Go's int64Amount) where the digits fit, else a
+   *big* one (inf.Dec; docs/spec/quantity.md 2 (Parsing)). The two round differently when digits are lost or int64
+   overflows, so `is_big` is part of a quantity.
 2. Small quantities whose text is canonical (or close to it) print that text again; arithmetic drops it.
 3. `milli(text)` is a fast path for `parse(text).milli_value()`, with which the decision core reads usages.
 
@@ -11,7 +16,7 @@ Called for resource amounts and metric values. Quantities are immutable, equal a
 format.
 
 Source: Kubernetes v1.37.0, resource.Quantity (docs/spec/quantity.md).
-Differs: a number of more than 4000 digits is invalid; upstream would take minutes for it.
+Differs: a number of more than MAX_DIGITS digits is invalid; the Go code would take minutes for it.
 """
 
 import math
@@ -29,21 +34,24 @@ MALFORMED = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEin
 UNKNOWN_SUFFIX = "unable to parse quantity's suffix"
 NO_NUMBER = "unable to parse numeric part of quantity"
 
+# suffix -> power of ten, or of two
 _DECIMAL_SUFFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY_SUFFIXES = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DECIMAL_TEXTS = {exponent: suffix for suffix, exponent in _DECIMAL_SUFFIXES.items()}
 _BINARY_TEXTS = {exponent // 10: suffix for suffix, exponent in _BINARY_SUFFIXES.items()}
 
 _TEXT = re.compile(r"([+-]?)(0*)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)", re.ASCII)
+"""The groups of `-01.5Gi`: sign (`-`), leading zeros (`0`), digits (`1`), fraction (`5`), suffix (`Gi`)."""
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)", re.ASCII)
 
 _NANO = -9
 _SMALL_DIGITS = 18
 _WRAPPING_POWERS = frozenset({1, 2, 3, 6, 9})
+"""Powers of ten by which Go multiplies a small quantity without a check for overflow, so that the int64 wraps."""
 
 
 class QuantityError(ValueError):
-    """A text is not a quantity; str() is upstream's message."""
+    """A text is not a quantity; str() is Kubernetes' message."""
 
 
 class Format(StrEnum):
@@ -62,8 +70,8 @@ class Quantity(msgspec.Struct, frozen=True, eq=False, gc=False):
         unscaled: the digits, with sign.
         scale: the power of ten that they are multiplied by.
         format: DecimalSI, BinarySI or DecimalExponent.
-        is_big: whether it is held in upstream's arbitrary-precision form.
-        remembered: the parsed text if it is printed unchanged; else empty.
+        is_big: whether Go would hold it in the arbitrary-precision form.
+        remembered: the parsed text, if str() returns it unchanged; else empty.
     """
 
     unscaled: int
@@ -103,11 +111,11 @@ class Quantity(msgspec.Struct, frozen=True, eq=False, gc=False):
         return None if rest else whole
 
     def value(self) -> int:
-        """The number rounded up to an integer, as int64 (with upstream's overflow)."""
+        """The number rounded up to an integer, as int64 (overflow as in Go)."""
         return self._scaled(0)
 
     def milli_value(self) -> int:
-        """The number rounded up to thousandths, as int64 (with upstream's overflow)."""
+        """The number of thousandths, rounded up, as int64 (overflow as in Go)."""
         return self._scaled(-3)
 
     def milli_value_away_from_zero(self) -> int:
@@ -151,6 +159,7 @@ class Quantity(msgspec.Struct, frozen=True, eq=False, gc=False):
         return self._at(scale) + other._at(scale), scale
 
     def _at(self, scale: int) -> int:
+        """The digits for a scale that is not larger than its own."""
         return self.unscaled * _power_of_ten(self.scale - scale)
 
     def __eq__(self, other: object) -> bool:
@@ -171,15 +180,15 @@ class Quantity(msgspec.Struct, frozen=True, eq=False, gc=False):
         if not self.unscaled:
             return 0
         digits = str(self.unscaled)
-        kept = digits.rstrip("0")
-        return hash((kept, self.scale + len(digits) - len(kept)))
+        significant = digits.rstrip("0")
+        return hash((significant, self.scale + len(digits) - len(significant)))
 
 
 ZERO = Quantity(0)
 
 
 def parse(text: str) -> Quantity:
-    """The quantity of a text. Raises QuantityError with upstream's message."""
+    """The quantity of a text (`100m`). Raises QuantityError."""
     match = _TEXT.fullmatch(text)
     if match is None or not text:
         raise QuantityError(MALFORMED)
@@ -209,7 +218,7 @@ _EASY_UNITS = {
     "Mi": (8, 1_048_576_000, 1),
     "Gi": (5, 1_073_741_824_000, 1),
 }
-"""By unit, the number of digits that cannot overflow, and the factor to thousandths as multiplier and divisor."""
+"""Suffix -> (number of digits that cannot overflow, multiplier and divisor from the number to thousandths)."""
 
 
 def milli(text: str) -> int:
@@ -222,6 +231,7 @@ def milli(text: str) -> int:
 
 
 def _suffix(suffix: str) -> tuple[int, Format]:
+    """The exponent (of two for BINARY_SI, else of ten) and the format of a suffix. Raises QuantityError."""
     if suffix in _DECIMAL_SUFFIXES:
         return _DECIMAL_SUFFIXES[suffix], Format.DECIMAL_SI
     if suffix in _BINARY_SUFFIXES:
@@ -300,11 +310,12 @@ def _power_of_ten(exponent: int) -> int:
 
 
 def _mantissa_and_exponent(unscaled: int, scale: int) -> tuple[str, int]:
+    """The shortest digits, with an exponent that is a multiple of three."""
     digits = str(unscaled)
-    kept = digits.rstrip("0")
-    exponent = scale + len(digits) - len(kept)
+    significant = digits.rstrip("0")
+    exponent = scale + len(digits) - len(significant)
     padding = exponent % 3
-    return kept + "0" * padding, exponent - padding
+    return significant + "0" * padding, exponent - padding
 
 
 def _binary_text(whole: int) -> str:

@@ -1,9 +1,9 @@
-"""Requirements of label selectors: conditions on one label, and their validation.
+"""Requirements of label selectors: one condition on one label (`tier in (db,web)`), with validation.
+
+    requirement("tier", Operator.IN, ["web", "db"]).matches({"tier": "db"})      True
 
 Called by `podscaler.api.machinery.selectors`, which combines requirements, and `podscaler.api.machinery.selector_text`,
-which reads them.
-
-Invariant: what `requirement` returns is valid.
+which parses them.
 
 Source: Kubernetes v1.37.0, label selectors (docs/spec/decision.md 12.3 (Parsing scale.status.selector), 12.4
 (Converting a metric's selector)).
@@ -20,7 +20,7 @@ from podscaler.api.text.quoting import quoted
 
 
 class SelectorError(ValueError):
-    """A selector is invalid; str() is upstream's message."""
+    """A selector is invalid; str() is Kubernetes' message."""
 
 
 class Operator(StrEnum):
@@ -45,7 +45,13 @@ _COMPARISONS = frozenset({Operator.GREATER_THAN, Operator.LESS_THAN})
 
 
 class Requirement(msgspec.Struct, frozen=True):
-    """A condition on one label; `requirement` makes valid ones."""
+    """A condition on one label; the function `requirement` makes valid ones.
+
+    Attributes:
+        key: of the label.
+        operator: how the value of the label is compared.
+        values: at least one for IN and NOT_IN, none for EXISTS and DOES_NOT_EXIST, else one.
+    """
 
     key: str
     operator: Operator
@@ -83,23 +89,23 @@ class Requirement(msgspec.Struct, frozen=True):
 
 
 def requirement(key: str, operator: Operator, values: Sequence[str]) -> Requirement:
-    """A valid requirement. Raises SelectorError with all errors: of the key, the list of values, each value."""
-    faults = key_faults(key, "key") + _values_faults(operator, values)
+    """A valid requirement. Raises SelectorError with all errors: of the key, the number of values, each value."""
+    errors = key_errors(key, "key") + _values_errors(operator, values)
     for index, value in enumerate(values):
-        if wrong := names.label_value_faults(value):
-            faults.append(f"values[{index}][{key}]: Invalid value: {quoted(value)}: {'; '.join(wrong)}")
-    if faults:
-        raise SelectorError(_aggregated(faults))
+        if wrong := names.label_value_errors(value):
+            errors.append(f"values[{index}][{key}]: Invalid value: {quoted(value)}: {'; '.join(wrong)}")
+    if errors:
+        raise SelectorError(_aggregated(errors))
     return Requirement(key, operator, tuple(values))
 
 
-def key_faults(key: str, path: str) -> list[str]:
-    """The errors of a label key, as at most one text, which begins with `path`."""
-    wrong = names.label_key_faults(key)
+def key_errors(key: str, path: str) -> list[str]:
+    """The errors of a label key, joined in at most one text that begins with `path`."""
+    wrong = names.label_key_errors(key)
     return [f"{path}: Invalid value: {quoted(key)}: {'; '.join(wrong)}"] if wrong else []
 
 
-def _values_faults(operator: Operator, values: Sequence[str]) -> list[str]:
+def _values_errors(operator: Operator, values: Sequence[str]) -> list[str]:
     if operator in _LISTS and not values:
         return ["values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty"]
     if operator in _WITHOUT_VALUES and values:
@@ -114,12 +120,13 @@ def _values_faults(operator: Operator, values: Sequence[str]) -> list[str]:
     return []
 
 
-def _aggregated(faults: Sequence[str]) -> str:
-    unique = list(dict.fromkeys(faults))
+def _aggregated(errors: Sequence[str]) -> str:
+    unique = list(dict.fromkeys(errors))
     return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
 
 
 def _find_int64(text: str) -> int | None:
+    """The number, None where the text is no int64."""
     digits = text[1:] if text[:1] in {"+", "-"} else text
     if not (digits.isascii() and digits.isdigit()):
         return None

@@ -1,8 +1,8 @@
-"""Parses the text form of label selectors to requirements, with upstream's messages.
+"""Parses the text form of label selectors to requirements, with Kubernetes' messages.
 
-Called by `podscaler.api.machinery.selectors` (`parse`) only.
+    parse("a=1,tier in (db,web),!c")      requirements for `a`, `tier` and `c`
 
-Grammar, as upstream reads it:
+Called by `podscaler.api.machinery.selectors` (`parse`) only. Grammar:
 
     selector    = [ requirement { "," requirement } ]
     requirement = [ "!" ] key | key symbol [ value ] | key ( "in" | "notin" ) "(" values ")"
@@ -10,7 +10,7 @@ Grammar, as upstream reads it:
     values      = [ value ] { "," [ value ] }
 
 `in` and `notin` are identifiers except where an operator is expected. The values of a requirement are sorted and
-distinct.
+distinct; a missing value is the empty text.
 
 Source: Kubernetes v1.37.0, label selectors (docs/spec/decision.md 12.3 (Parsing scale.status.selector)).
 """
@@ -18,9 +18,10 @@ Source: Kubernetes v1.37.0, label selectors (docs/spec/decision.md 12.3 (Parsing
 import re
 from typing import NamedTuple
 
-from podscaler.api.machinery.requirements import Operator, Requirement, SelectorError, key_faults, requirement
+from podscaler.api.machinery.requirements import Operator, Requirement, SelectorError, key_errors, requirement
 
 _TOKEN = re.compile(r"[ \t\r\n]*(==|!=|[=!(),><]|[^ \t\r\n=!(),><]+)")
+"""A symbol (`!=`) or a word (`tier`), with the white space before it."""
 _SYMBOLS = frozenset({"=", "==", "!=", "!", "(", ")", ",", ">", "<"})
 _OPERATORS = {
     "in": Operator.IN,
@@ -40,10 +41,11 @@ class _Token(NamedTuple):
 
 
 _END = _Token("", False)
+"""The token after the last one."""
 
 
 def parse(text: str) -> list[Requirement]:
-    """The requirements of a selector text, in its order. Raises SelectorError with upstream's message."""
+    """The requirements of a selector text, in its order. Raises SelectorError."""
     return _Parser(text).requirements()
 
 
@@ -104,8 +106,8 @@ class _Parser:
         token = self._take()
         if not token.is_word:
             raise SelectorError(f"found '{token.text}', expected: identifier")
-        for fault in key_faults(token.text, "<nil>"):
-            raise SelectorError(fault)
+        for message in key_errors(token.text, "<nil>"):
+            raise SelectorError(message)
         return token.text
 
     def _operator(self) -> Operator:

@@ -1,5 +1,8 @@
 """Label selectors: parsed from text and from LabelSelector objects, matched against labels.
 
+    parse("app=web,tier!=db").matches({"app": "web"})                    True
+    from_label_selector({"matchLabels": {"app": "web"}})                 the same as parse("app=web")
+
 Called by the API server (`labelSelector=` parameters), by controllers (objects' `spec.selector`) and by the decision
 core (the selector of a scale, the selectors of metrics).
 
@@ -44,9 +47,9 @@ class Selector(msgspec.Struct, frozen=True):
     """Requirements that an object must all satisfy.
 
     Attributes:
-        requirements: in the order they were given.
-        equalities: those of the form `key=value`, which are matched first; derived.
-        others: the rest; derived.
+        requirements: in the order of the text or object.
+        equalities: (key, value) of the requirements of the form `key=value`, which are matched first.
+        others: the requirements that are not in `equalities`.
         matches_nothing: whether this is NOTHING.
     """
 
@@ -75,7 +78,7 @@ NOTHING = Selector(matches_nothing=True)
 
 
 def of(requirements: Sequence[Requirement]) -> Selector:
-    """The selector with these requirements (none: everything)."""
+    """The selector with these requirements; EVERYTHING without any."""
     return Selector(
         tuple(requirements),
         tuple((each.key, each.values[0]) for each in requirements if _is_equality(each)),
@@ -91,7 +94,7 @@ def _is_equality(each: Requirement) -> bool:
 def parse(text: str) -> Selector:
     """The selector of a text like `a=1,b in (x,y),!c`; EVERYTHING for the empty text.
 
-    Raises SelectorError with upstream's message.
+    Raises SelectorError.
     """
     return of(selector_text.parse(text))
 
@@ -125,7 +128,7 @@ def from_labels(labels: Mapping[str, str]) -> Selector:
 
 
 def shown(selector: Mapping[str, Any] | None) -> str:
-    """A LabelSelector object as upstream's messages print it (`&LabelSelector{...}`, `nil`).
+    """A LabelSelector object as Go prints it in messages (`&LabelSelector{...}`, `nil`).
 
     Source: docs/spec/decision.md 12.1.
     """

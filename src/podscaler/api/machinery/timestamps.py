@@ -1,9 +1,11 @@
-"""Normalizes times of requests: meta/v1 Time (whole seconds) and MicroTime (six digits), with Go's errors.
+"""Normalizes times in requests: meta/v1 Time (whole seconds) and MicroTime (six digits), with the errors of Go.
 
-Called by decoding; `instants` converts times to numbers.
+    seconds("2026-01-31T13:00:00.5+01:00")      "2026-01-31T12:00:00Z"
+
+Called by the decoding of request bodies; `instants` converts times to numbers instead.
 
 Theory of operation: a layout is a sequence of elements of Go's reference time `2006-01-02T15:04:05Z07:00`, each with a
-pattern and the range of its number. The first element that does not match determines Go's error.
+pattern and the range of its number. The first element that does not match determines the error of Go's time.Parse.
 
 Source: the documentation and observed errors of Go's time.Parse.
 """
@@ -18,6 +20,15 @@ RFC3339_MICRO = "2006-01-02T15:04:05.000000Z07:00"
 
 
 class _Element(NamedTuple):
+    """One element of a layout: `_Element("01", two digits, "month", 1, 12)`.
+
+    Attributes:
+        text: in Go's reference time; errors quote it.
+        pattern: what matches the element; its last group, if any, is the number.
+        name: of the number; empty for punctuation.
+        lowest, highest: the valid numbers.
+    """
+
     text: str
     pattern: re.Pattern[str]
     name: str = ""
@@ -49,13 +60,13 @@ _MICROS = (
 
 @lru_cache(maxsize=4096)
 def seconds(text: str) -> str:
-    """The text of a Time as the server prints it: UTC, whole seconds. Raises ValueError in Go's words."""
+    """A Time as the API server prints it: UTC, whole seconds. Raises ValueError with Go's message."""
     return _formatted(_instant(text, RFC3339, _SECONDS), "seconds")
 
 
 @lru_cache(maxsize=4096)
 def micros(text: str) -> str:
-    """The text of a MicroTime as the server prints it: UTC, six digits. Raises ValueError in Go's words."""
+    """A MicroTime as the API server prints it: UTC, six digits. Raises ValueError with Go's message."""
     return _formatted(_instant(text, RFC3339_MICRO, _MICROS), "microseconds")
 
 
@@ -87,6 +98,7 @@ def _number(text: str, element: _Element, match: re.Match[str]) -> int:
 
 
 def _zone(text: str, layout: str, rest: str) -> tuple[timedelta, str]:
+    """The offset from UTC at the beginning of `rest`, and what follows it."""
     match = _ZONE.match(rest)
     if match is None:
         raise _mismatch(text, layout, rest, "Z07:00")
@@ -102,18 +114,9 @@ def _zone(text: str, layout: str, rest: str) -> tuple[timedelta, str]:
 
 
 def _utc(text: str, numbers: dict[str, int], offset: timedelta) -> datetime:
+    year, month, day, hour, minute, second = (numbers[element.name] for element in _SECONDS if element.name)
     try:
-        at = datetime(
-            numbers["year"],
-            numbers["month"],
-            numbers["day"],
-            numbers["hour"],
-            numbers["minute"],
-            numbers["second"],
-            numbers.get("micro", 0),
-            tzinfo=UTC,
-        )
-        return at - offset
+        return datetime(year, month, day, hour, minute, second, numbers.get("micro", 0), UTC) - offset
     except (ValueError, OverflowError):
         raise ValueError(f"parsing time {_quoted(text)}: day out of range") from None
 

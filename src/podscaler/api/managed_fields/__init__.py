@@ -1,6 +1,6 @@
-"""Field ownership of server-side apply: sets of fields, comparison, merging, conflicts.
+"""Server-side apply: who owns which field (metadata.managedFields), comparison, merging, conflicts.
 
-Entry point: `kinds`, with the operations that the server uses.
-Reading order: `field_sets` and `types`, `managers`, then `updating` (create, update, patch) and `applying` (apply).
+Entry point: `managed_kinds`, with the operations that the server uses.
+Reading order: `field_sets`, `field_types` and `managers`, then `updating` (create, update, patch) and `applying`.
 May import: `api.schema` and below.
 """

@@ -1,9 +1,10 @@
-"""Server-side apply: merges a configuration into an object and updates its managers.
+"""Server-side apply: merges a configuration into an object and updates the managers of its fields.
 
-Called by `kinds`.
+Called by `managed_kinds`.
 
-Rules: the manager of the configuration owns its fields; fields of other managers that it changes are conflicts, or are
-taken from them if forced; fields that the manager applied before, does not apply now, and nobody else owns are removed.
+Rules: the applying manager owns the fields of its configuration. Fields of other managers that it changes are
+conflicts, or, with `force`, are taken from them. Fields that it applied before, does not apply now, and nobody else
+owns are removed.
 
 Source: structured-merge-diff's Updater.Apply; apimachinery's field managers.
 """
@@ -11,25 +12,32 @@ Source: structured-merge-diff's Updater.Apply; apimachinery's field managers.
 from dataclasses import dataclass
 from typing import Any
 
-from podscaler.api.managed_fields import checking, extracting, field_sets, merging
+from podscaler.api.managed_fields import extracting, field_sets, merging, type_checking
 from podscaler.api.managed_fields.conflicts import ConflictsError
 from podscaler.api.managed_fields.field_sets import Set
 from podscaler.api.managed_fields.managers import Managed, Managers
 from podscaler.api.managed_fields.pruning import Pruning
-from podscaler.api.managed_fields.updating import SERVERS_OWN, Changes, FieldWriter, Object, Versions, taken_away
+from podscaler.api.managed_fields.updating import (
+    SERVERS_OWN,
+    Changes,
+    FieldWriter,
+    Object,
+    Versions,
+    without_changed_fields,
+)
 
 
 class ConfigurationError(ValueError):
-    """A configuration that does not match its type; str() is upstream's text with the paths."""
+    """A configuration does not have the types of its kind; str() is kube-apiserver's message with the paths."""
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The outcome of an application.
+    """The outcome of applying a configuration.
 
     Attributes:
-        obj: the merged object, None where it is unchanged.
-        managers: of the merged object.
+        obj: the merged object; None where it equals the live one.
+        managers: the managers of the merged object.
     """
 
     obj: Object | None
@@ -42,23 +50,23 @@ def applied(
     """The outcome of applying `config`.
 
     Args:
-        managers: of the live object.
-        live: the stored form in the writer's version; the empty object where none exists.
-        config: as the client wrote it, in the writer's version.
-        writer: the manager that applies.
-        versions: of the kind.
-        force: take fields from other managers in place of a conflict.
+        managers: the managers of the live object.
+        live: the stored object in the writer's version; the empty object where none exists.
+        config: the configuration that the client sent, in the writer's version.
+        writer: the applying manager.
+        versions: the versions of the kind.
+        force: whether changed fields of other managers are taken from them.
 
     Raises:
         ConfigurationError: the configuration does not match its type.
-        ConflictsError: it changes fields of others, and `force` is not set.
+        ConflictsError: it changes fields of other managers, and `force` is not set.
         ConversionError: the merged object cannot be converted to the version of another manager.
         KeyError: the writer's version is not served.
     """
     kind = versions.type_of(writer.version)
-    found = checking.errors(config, kind)
+    found = type_checking.errors(config, kind)
     if found:
-        raise ConfigurationError(checking.summary(found))
+        raise ConfigurationError(type_checking.summary(found))
     last = managers.get(writer.manager)
     fields = field_sets.without_trees(extracting.field_set(config, kind), versions.ignored)
     mine = Managed(fields, writer.version, last.time if last else "")
@@ -67,7 +75,7 @@ def applied(
     changes = Changes(live, new, writer.version, versions)
     if not force:
         _refuse_conflicts(claimed, changes, writer)
-    after = taken_away(claimed, changes, but=writer.manager)
+    after = without_changed_fields(claimed, changes, but=writer.manager)
     changed = live != new
     _finish_entry(after, writer, last, changed=changed)
     return Applied(new if changed else None, after)
@@ -87,6 +95,7 @@ def _finish_entry(after: Managers, writer: FieldWriter, last: Managed | None, *,
 
 
 def _refuse_conflicts(managers: Managers, changes: Changes, writer: FieldWriter) -> None:
+    """Raise ConflictsError where the writer changes fields that others own."""
     sets: dict[Any, Set] = {}
     for manager, managed in managers.items():
         found = changes.of(managed.version)

@@ -1,6 +1,10 @@
-"""Compares two states of an object: the fields that a change wrote, and those that it removed.
+"""Compares two states of an object: which fields a write set or changed, and which it removed.
 
-Called by `updating` and `last_applied` with the stored forms before and after, both in one version. Equal parts are
+    compare({"spec": {"a": 1}}, {"spec": {"b": 2}}, kind)
+
+    FieldChanges(written={"f:spec": {"f:b": {}}}, removed={"f:spec": {"f:a": {}}})
+
+Called by `updating` and `last_applied` with the stored objects before and after, both in one version. Equal parts are
 skipped as a whole, so the cost is proportional to the change.
 
 Rules: an added field is written, with all fields below it; a removed one removed, with all fields below it; a scalar or
@@ -12,25 +16,25 @@ Source: structured-merge-diff's comparison of typed values (its Added and Modifi
 from dataclasses import dataclass
 from typing import Any
 
-from podscaler.api.managed_fields import field_sets, types
+from podscaler.api.managed_fields import field_sets, field_types
 from podscaler.api.managed_fields.field_sets import LEAF, SELF, Set
-from podscaler.api.managed_fields.types import FieldType, ListType, MapType
+from podscaler.api.managed_fields.field_types import FieldType, ListType, MapType
 
 
 class _Absent:
-    """The value of a missing field: null is a value."""
+    """The type of ABSENT, which stands for a missing field: None is JSON's null."""
 
 
 ABSENT = _Absent()
 _Nodes = tuple[Set | None, Set | None]
-"""The written and the removed fields of a value, as nodes of sets; None for none."""
+"""The written and the removed fields of a value, as nodes of sets (`field_sets`); None: no field."""
 _WRITTEN: _Nodes = (LEAF, None)
 _NOTHING: _Nodes = (None, None)
 
 
 @dataclass(frozen=True, slots=True)
 class FieldChanges:
-    """The paths that a change wrote, and those that it removed."""
+    """The sets of paths that a write set or changed (`written`), and that it removed."""
 
     written: Set
     removed: Set
@@ -52,50 +56,50 @@ def compare(old: Any, new: Any, kind: FieldType) -> FieldChanges:
 
 
 def _compare(old: Any, new: Any, kind: FieldType) -> _Nodes:
-    """Two values that differ; a value whose shape changes is compared in both shapes."""
+    """The changes between values that differ; a value that was a list, say, and is a map is compared as both."""
     if old is ABSENT:
-        return _whole(new, kind), None
+        return _all_below(new, kind), None
     if new is ABSENT:
-        return None, _whole(old, kind)
+        return None, _all_below(old, kind)
     if kind.has_one_shape:
-        return _in_shape(old, new, kind)
-    before, after = types.shape_of(kind, old), types.shape_of(kind, new)
+        return _compare_in_shape(old, new, kind)
+    before, after = field_types.shape_of(kind, old), field_types.shape_of(kind, new)
     if before == after:
-        return _in_shape(old, new, before)
-    one, other = _in_shape(old, new, before), _in_shape(old, new, after)
-    return _both(one[0], other[0]), _both(one[1], other[1])
+        return _compare_in_shape(old, new, before)
+    one, other = _compare_in_shape(old, new, before), _compare_in_shape(old, new, after)
+    return _union(one[0], other[0]), _union(one[1], other[1])
 
 
-def _whole(value: Any, kind: FieldType) -> Set:
+def _all_below(value: Any, kind: FieldType) -> Set:
     """The node of an added or removed value, with all fields below it."""
     if not value:
         return LEAF
     if isinstance(value, dict) and kind.map is not None and not kind.map.atomic:
-        return {SELF: LEAF, **_whole_map(value, kind.map)}
+        return {SELF: LEAF, **_all_below_map(value, kind.map)}
     if isinstance(value, list) and kind.list is not None and not kind.list.atomic:
-        items = types.indexed(kind.list, value)
+        items = field_types.indexed(kind.list, value)
         element = kind.list.element()
-        nodes = {step: _whole(each[0], element) if len(each) == 1 else LEAF for step, each in items.items()}
+        nodes = {step: _all_below(each[0], element) if len(each) == 1 else LEAF for step, each in items.items()}
         return {SELF: LEAF, **nodes}
     return LEAF
 
 
-def _whole_map(value: dict[str, Any], kind: MapType) -> Set:
+def _all_below_map(value: dict[str, Any], kind: MapType) -> Set:
     nodes: Set = {}
     for name, item in value.items():
         child = kind.child(name)
         if child is not None:
-            nodes[f"f:{name}"] = _whole(item, child)
+            nodes[f"f:{name}"] = _all_below(item, child)
     return nodes
 
 
-def _both(one: Set | None, other: Set | None) -> Set | None:
+def _union(one: Set | None, other: Set | None) -> Set | None:
     if one is None or other is None:
         return other if one is None else one
     return field_sets.joined(one, other)
 
 
-def _in_shape(old: Any, new: Any, kind: FieldType) -> _Nodes:
+def _compare_in_shape(old: Any, new: Any, kind: FieldType) -> _Nodes:
     if kind.map is not None:
         return _maps(old, new, kind.map)
     if kind.scalar or kind.list is None:
@@ -118,7 +122,7 @@ def _maps(old: Any, new: Any, kind: MapType) -> _Nodes:
         one, other = before.get(name, ABSENT), after.get(name, ABSENT)
         child = None if one == other else kind.child(name)
         if child is not None:
-            _note(f"f:{name}", _compare(one, other, child), written, removed)
+            _add(f"f:{name}", _compare(one, other, child), written, removed)
     return written or None, removed or None
 
 
@@ -127,29 +131,29 @@ def _lists(old: Any, new: Any, kind: ListType) -> _Nodes:
     after = new if isinstance(new, list) else []
     if kind.atomic or not (before or after):
         return _leaf(old, new)
-    ones, others = types.indexed(kind, before), types.indexed(kind, after)
+    old_items, new_items = field_types.indexed(kind, before), field_types.indexed(kind, after)
     written: Set = {}
     removed: Set = {}
-    for element in dict.fromkeys((*ones, *others)):
-        found = _items(ones.get(element, []), others.get(element, []), kind.element())
-        _note(element, found, written, removed)
+    for element in dict.fromkeys((*old_items, *new_items)):
+        found = _items(old_items.get(element, []), new_items.get(element, []), kind.element())
+        _add(element, found, written, removed)
     return written or None, removed or None
 
 
-def _items(ones: list[Any], others: list[Any], kind: FieldType) -> _Nodes:
+def _items(old_items: list[Any], new_items: list[Any], kind: FieldType) -> _Nodes:
     """The changes of the items with one path element; duplicates are owned together."""
-    if ones == others:
+    if old_items == new_items:
         return _NOTHING
-    if len(ones) > 1 and len(others) > 1:
+    if len(old_items) > 1 and len(new_items) > 1:
         return _WRITTEN
-    if len(ones) > 1:
-        return (_compare(ABSENT, others[0], kind)[0] if others else None), LEAF
-    if len(others) > 1:
-        return LEAF, (_compare(ones[0], ABSENT, kind)[1] if ones else None)
-    return _compare(ones[0] if ones else ABSENT, others[0] if others else ABSENT, kind)
+    if len(old_items) > 1:
+        return (_compare(ABSENT, new_items[0], kind)[0] if new_items else None), LEAF
+    if len(new_items) > 1:
+        return LEAF, (_compare(old_items[0], ABSENT, kind)[1] if old_items else None)
+    return _compare(old_items[0] if old_items else ABSENT, new_items[0] if new_items else ABSENT, kind)
 
 
-def _note(element: str, nodes: _Nodes, written: Set, removed: Set) -> None:
+def _add(element: str, nodes: _Nodes, written: Set, removed: Set) -> None:
     if nodes[0] is not None:
         written[element] = nodes[0]
     if nodes[1] is not None:

@@ -1,6 +1,9 @@
-"""Conflicts of server-side apply, and the 409 that reports them.
+"""Conflicts of server-side apply, and the API error 409 that reports them.
 
-Raised by `applying`; `kinds` removes those that kubectl may resolve, and raises the API error.
+    Apply failed with 1 conflict: conflict with "kubectl-edit" using apps/v1: .spec.replicas
+
+`applying` raises them; `managed_kinds` drops those about fields that client-side kubectl wrote, and raises the API
+error.
 
 Source: apimachinery's NewConflictError; golden update-hpa.jsonl, scale.jsonl.
 """
@@ -18,7 +21,7 @@ class ConflictsError(Exception):
     """An applied configuration changes fields of other managers.
 
     Args:
-        sets: by manager, the fields in question; none is empty.
+        sets: manager -> those of its fields that the configuration changes; not empty.
     """
 
     def __init__(self, sets: Mapping[Manager, Set]) -> None:
@@ -26,13 +29,13 @@ class ConflictsError(Exception):
         self.sets = dict(sets)
 
     def without(self, allowed: Set) -> "ConflictsError | None":
-        """The conflicts without the fields `allowed`, None if none remain."""
+        """The conflicts without the fields `allowed`; None if no conflict remains."""
         rest = {manager: field_sets.difference(fields, allowed) for manager, fields in self.sets.items()}
         rest = {manager: fields for manager, fields in rest.items() if fields}
         return ConflictsError(rest) if rest else None
 
 
-def refusal(conflicts: ConflictsError) -> StatusError:
+def conflict_error(conflicts: ConflictsError) -> StatusError:
     """The API error 409, with a cause for each field."""
     found = [
         (_shown(manager), path_elements.shown(path))

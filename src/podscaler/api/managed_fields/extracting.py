@@ -1,28 +1,30 @@
-"""Lists the fields of an object: the set that its manager owns after applying it.
+"""Makes the set of all fields of an object: those that a manager owns after applying it.
+
+    field_set({"spec": {"replicas": 3}}, kind)      {"f:spec": {"f:replicas": {}}}
 
 Called by `applying`, `pruning` and `last_applied`.
 
-Rules: scalars and atomic values are members of the set; of other maps and lists the fields and items are; a map or list
-itself only if it is empty.
+Rules: scalars and atomic values are members of the set; of other maps and lists, their fields and items are, and the
+map or list itself only if it is empty.
 
 Source: structured-merge-diff's ToFieldSet.
 """
 
 from typing import Any
 
-from podscaler.api.managed_fields import field_sets, types
+from podscaler.api.managed_fields import field_sets, field_types
 from podscaler.api.managed_fields.field_sets import LEAF, SELF, Set
-from podscaler.api.managed_fields.types import FieldType, ListType, MapType
+from podscaler.api.managed_fields.field_types import FieldType, ListType, MapType
 
 
 def field_set(value: Any, kind: FieldType) -> Set:
-    """All paths of an object of a type."""
+    """The set of all paths of `value`, an object of type `kind`."""
     return _below(value, kind) or {}
 
 
 def _below(value: Any, kind: FieldType) -> Set | None:
     """The node of a value: LEAF for a scalar or an atomic value, None for an empty map or list."""
-    shape = types.shape_of(kind, value)
+    shape = field_types.shape_of(kind, value)
     if shape.map is not None:
         return LEAF if shape.map.atomic else _map(value, shape.map)
     if shape.scalar or shape.list is None:
@@ -50,7 +52,7 @@ def _list(value: Any, kind: ListType) -> Set | None:
     if not isinstance(value, list):
         return None
     nodes: Set = {}
-    for element, items in types.indexed(kind, value).items():
+    for element, items in field_types.indexed(kind, value).items():
         nodes[element] = LEAF if len(items) > 1 else _as_member(_below(items[0], kind.element()))
     return nodes or None
 
@@ -62,7 +64,7 @@ def _as_member(node: Set | None) -> Set:
 
 
 def with_named_fields(fields: Set, kind: FieldType) -> Set:
-    """The set with, as further members, the ancestors of its paths that are declared fields of the type.
+    """The set, with those ancestors of its paths as further members that are declared fields of the type.
 
     A path `.spec.template.spec` makes `.spec` a member. Where fields are removed, emptied ancestors are removed, too.
 

@@ -1,10 +1,11 @@
-"""Sets of field paths in the form of managedFields (FieldsV1).
+"""Sets of field paths in the form of metadata.managedFields (FieldsV1), with union, difference and intersection.
 
     {"f:spec": {"f:replicas": {}, "f:ports": {"k:{\\"port\\":80}": {".": {}, "f:port": {}}}}}
 
-A set maps path elements (`path_elements`) to nodes. A node is itself a path of the set if it is empty or has the
-member `.`; its other members are the elements below it. Stored sets are used without decoding. Sets are values: no
-function changes its arguments; results may share parts with them.
+This set has the paths `.spec.replicas`, `.spec.ports[port=80]` and `.spec.ports[port=80].port`. A set maps path
+elements (`path_elements`) to nodes. A node is itself a path of the set if it is empty or has the member `.`; its other
+members are the elements below it. Stored sets are used without decoding. No function changes its arguments; results
+may share parts with them.
 
 Called by all modules of this package. Source: the wire format of metav1.FieldsV1; structured-merge-diff's fieldpath.
 """
@@ -13,9 +14,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 Set = dict[str, Any]
-"""A set, or a node of one; `{}` is the empty set, as a node a path without paths below it."""
+"""A set, or a node of one; `{}` is the empty set, or the node of a path without paths below it."""
 
 SELF = "."
+"""The member of a node that makes it a path of the set."""
 LEAF: Set = {}
 """The node of a path without paths below it."""
 
@@ -52,7 +54,7 @@ def below(fields: Set, element: str) -> Set:
 
 
 def union(one: Set, other: Set) -> Set:
-    """The paths of either set; `one` itself where it has all."""
+    """The paths of either set; the object `one` itself where it has all of them."""
     if not one:
         return other
     return one if _covers(one, other) else joined(one, other)
@@ -73,7 +75,7 @@ def joined(one: Set, other: Set) -> Set:
 
 
 def difference(one: Set, other: Set) -> Set:
-    """The paths of `one` that are not in `other`; `one` itself where that is all of them."""
+    """The paths of `one` that are not in `other`; the object `one` itself where that is all of them."""
     if not one or not other:
         return one
     return _without(one, other) or {}
@@ -127,7 +129,7 @@ def _covers(one: Set, other: Set) -> bool:
 
 
 def _without(one: Set, other: Set) -> Set | None:
-    """A node without the paths of another, None if none are left, `one` itself if all are."""
+    """A node without the paths of another; None if no path is left, `one` itself if all are."""
     changed: dict[str, Set | None] = {}
     for element, cut in other.items():
         node = one.get(element)

@@ -1,8 +1,8 @@
-"""Migrates kubectl from client-side to server-side apply.
+"""The migration of `kubectl apply` from client-side to server-side apply.
 
-Called by `kinds`. Client-side `kubectl apply` keeps its last configuration in an annotation. Server-side apply by the
-manager `kubectl` has no conflicts about fields of that annotation that nobody changed since; and it updates the
-annotation.
+Called by `managed_kinds` when a manager named `kubectl` applies. Client-side `kubectl apply` stored its last
+configuration in an annotation. Fields of that configuration that nobody changed since cause no conflict; the annotation
+is set to the new configuration.
 
 Source: apimachinery's lastAppliedManager and lastAppliedUpdater.
 """
@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from podscaler.api.managed_fields import checking, comparing, extracting, field_sets
+from podscaler.api.managed_fields import comparing, extracting, field_sets, type_checking
 from podscaler.api.managed_fields.field_sets import Set
-from podscaler.api.managed_fields.types import FieldType
+from podscaler.api.managed_fields.field_types import FieldType
 
 Object = dict[str, Any]
 
@@ -26,20 +26,20 @@ def allowed(live: Object, version: str, kind: FieldType) -> Set:
     """The fields that client-side apply wrote and that are unchanged since; empty without a valid annotation.
 
     Args:
-        live: the stored form in `version`.
-        version: of the configuration that is applied now; an annotation in another version is ignored.
-        kind: its type.
+        live: the stored object in `version`.
+        version: the apiVersion of the configuration that is applied now; an annotation in another one is ignored.
+        kind: the type of objects in `version`.
     """
     config = _last_configuration(live)
-    if config is None or config.get("apiVersion") != version or checking.errors(config, kind):
+    if config is None or config.get("apiVersion") != version or type_checking.errors(config, kind):
         return {}
     changes = comparing.compare(config, live, kind)
     fields = field_sets.difference(extracting.field_set(config, kind), changes.written)
     return field_sets.difference(fields, changes.removed)
 
 
-def follow(obj: Object, config: Object) -> None:
-    """Set the annotation of `obj`, if it has one, to the configuration; remove it where annotations get too long."""
+def update_annotation(obj: Object, config: Object) -> None:
+    """Set the annotation of `obj`, if it has it, to the configuration; remove it where annotations get too long."""
     annotations = (obj.get("metadata") or {}).get("annotations") or {}
     if not annotations.get(ANNOTATION):
         return

@@ -1,6 +1,10 @@
-"""Managers of fields, decoded from and encoded to the entries of metadata.managedFields.
+"""Managers and their fields, decoded from and encoded to the entries of metadata.managedFields.
 
-Called by `updating`, `applying`, `kinds` and `scale_fields`. A manager is identified by its name, operation,
+    parse([{"manager": "kubectl", "operation": "Apply", "apiVersion": "apps/v1", "fieldsV1": {"f:spec": ...}, ...}])
+
+    {Manager("kubectl", "Apply"): Managed({"f:spec": ...}, "apps/v1", ...)}
+
+Called by `updating`, `applying`, `managed_kinds` and `scale_fields`. A manager is identified by its name, operation,
 subresource and (for updates) apiVersion; one that applies stays the same when it changes its version.
 
 Source: apimachinery's managedfields package; the wire format of metav1.ManagedFieldsEntry.
@@ -22,7 +26,7 @@ UPDATE = "Update"
 
 
 class EntriesError(ValueError):
-    """Entries of a client are invalid; str() says why."""
+    """Entries of a client are invalid; str() is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,10 @@ class Manager:
     """The identity of a manager.
 
     Attributes:
+        name: the field manager that the client names (`kubectl`).
+        operation: APPLY or UPDATE.
         version: the apiVersion of an updater's writes; empty for one that applies.
+        subresource: the written subresource; empty for the object itself.
     """
 
     name: str
@@ -40,7 +47,7 @@ class Manager:
 
     @property
     def identifier(self) -> str:
-        """The text that upstream sorts managers by."""
+        """The text by which kube-apiserver sorts managers."""
         parts = {
             "manager": self.name,
             "operation": self.operation,
@@ -52,13 +59,13 @@ class Manager:
 
 @dataclass(frozen=True, slots=True)
 class Managed:
-    """The fields of a manager.
+    """The fields of one manager.
 
     Attributes:
-        fields: not empty.
-        version: the apiVersion of the fields.
-        time: of the last change, as RFC 3339 (UTC, whole seconds); empty if unknown.
-        entry: the stored entry (its time may be older), None for changed fields.
+        fields: the set of its fields; not empty.
+        version: the apiVersion in which the fields are named.
+        time: the time of the last change, RFC 3339 (UTC, whole seconds); empty if unknown.
+        entry: the stored entry, except for its time; None if the fields differ from the stored ones.
     """
 
     fields: Set
@@ -99,7 +106,7 @@ def parse(entries: Iterable[Any]) -> Managers:
     return found
 
 
-def parse_foreign(entries: Sequence[Any]) -> Managers:
+def parse_sent(entries: Sequence[Any]) -> Managers:
     """The managers of a client's entries, with their sets in canonical form. Raises EntriesError."""
     for entry in entries:
         _check(entry)
@@ -111,13 +118,13 @@ def is_reset(entries: Sequence[Any] | None) -> bool:
     return entries is not None and (not entries or (len(entries) == 1 and not entries[0]))
 
 
-def written(managers: Iterable[tuple[Manager, Managed]]) -> Entries:
-    """The entries of managers: appliers first, then by time (seconds), name, version, subresource."""
+def to_entries(managers: Iterable[tuple[Manager, Managed]]) -> Entries:
+    """The entries of managers: those that apply first, then by time, name, version, subresource."""
     pairs = sorted(managers, key=lambda pair: _order(*pair))
     return [_entry(manager, managed) for manager, managed in pairs]
 
 
-def timeless(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def without_times(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Entries without their times."""
     return [{name: value for name, value in entry.items() if name != "time"} for entry in entries]
 

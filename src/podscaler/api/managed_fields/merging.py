@@ -1,24 +1,26 @@
-"""Merges a configuration into an object.
+"""Merges a configuration into a stored object, as server-side apply does.
 
-Called by `applying`. Scalars and atomic values are replaced; maps are merged; items of associative lists are merged, in
-the order of the configuration, with the items of other managers between them.
+    merged({"a": 1, "b": 2}, {"b": 3}, kind)      {"a": 1, "b": 3}
+
+Called by `applying`. Scalars and atomic values are replaced; maps are merged; so are the items of associative lists, in
+the order of the configuration, with the other items of the object between them.
 
 Source: structured-merge-diff's Merge.
 """
 
 from typing import Any
 
-from podscaler.api.managed_fields import types
+from podscaler.api.managed_fields import field_types
 from podscaler.api.managed_fields.comparing import ABSENT
-from podscaler.api.managed_fields.types import FieldType, ListType, MapType
+from podscaler.api.managed_fields.field_types import FieldType, ListType, MapType
 
 
 def merged(live: Any, config: Any, kind: FieldType) -> Any:
     """The merged object; shares parts with its arguments, which are not changed.
 
     Args:
-        live: the object; its lists may have duplicates.
-        config: a valid configuration (`checking`).
+        live: the stored object; its lists may have duplicates.
+        config: a valid configuration (`type_checking`).
         kind: the type of both.
     """
     result = _merged(live, config, kind)
@@ -28,7 +30,7 @@ def merged(live: Any, config: Any, kind: FieldType) -> Any:
 def _merged(live: Any, config: Any, kind: FieldType) -> Any:
     if config is ABSENT:
         return live
-    shape = types.shape_of(kind, live if config is None else config)
+    shape = field_types.shape_of(kind, live if config is None else config)
     if shape.map is not None:
         return _maps(live, config, shape.map)
     if shape.scalar or shape.list is None:
@@ -62,12 +64,12 @@ def _lists(live: Any, config: Any, kind: ListType) -> Any:
 
 
 class _Interleaved:
-    """Merges two lists: in the order of the configuration, with other items in their places between shared ones."""
+    """Merges two associative lists, in the order of the configuration with other live items between shared ones."""
 
     def __init__(self, live: list[Any], config: list[Any], kind: ListType) -> None:
         self._kind = kind
-        self._live = [(types.item_element(kind, item), item) for item in live]
-        self._config = [(types.item_element(kind, item), item) for item in config]
+        self._live = [(field_types.item_element(kind, item), item) for item in live]
+        self._config = [(field_types.item_element(kind, item), item) for item in config]
         self._by_live: dict[str, Any] = {}
         for element, item in self._live:
             self._by_live[element] = None if element in self._by_live else item
@@ -78,35 +80,35 @@ class _Interleaved:
 
     def items(self) -> list[Any]:
         """The items of the merged list."""
-        at = place = 0
-        while at < len(self._live) or place < len(self._config):
-            if at < len(self._live):
-                element, item = self._live[at]
-                if self._comes_later(element, place):
-                    at += 1
+        live_index = config_index = 0
+        while live_index < len(self._live) or config_index < len(self._config):
+            if live_index < len(self._live):
+                element, item = self._live[live_index]
+                if self._is_used_later(element, config_index):
+                    live_index += 1
                     continue
                 if element not in self._wanted:
                     self._result.append(item)
-                    at += 1
+                    live_index += 1
                     continue
-                if element in self._done or self._is_next(element, place):
-                    at += 1
-            if place < len(self._config):
-                self._take(place)
-                place += 1
+                if element in self._done or self._is_next(element, config_index):
+                    live_index += 1
+            if config_index < len(self._config):
+                self._append_config_item(config_index)
+                config_index += 1
         return self._result
 
-    def _is_next(self, element: str, place: int) -> bool:
-        return place < len(self._config) and self._config[place][0] == element
+    def _is_next(self, element: str, config_index: int) -> bool:
+        return config_index < len(self._config) and self._config[config_index][0] == element
 
-    def _comes_later(self, element: str, place: int) -> bool:
+    def _is_used_later(self, element: str, config_index: int) -> bool:
         """Whether a live item is in the configuration, but is not the next of the shared items."""
-        if place >= len(self._config) or self._is_next(element, place) or element not in self._wanted:
+        if config_index >= len(self._config) or self._is_next(element, config_index) or element not in self._wanted:
             return False
         return bool(self._shared) and self._shared[0] != element
 
-    def _take(self, place: int) -> None:
-        element, item = self._config[place]
+    def _append_config_item(self, config_index: int) -> None:
+        element, item = self._config[config_index]
         live = self._by_live.get(element, ABSENT)
         self._result.append(_merged(live, item, self._kind.element()))
         self._done.add(element)

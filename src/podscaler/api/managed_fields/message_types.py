@@ -1,16 +1,18 @@
-"""Field types of built-in kinds, from the schema of the API.
+"""Makes the field types of built-in kinds for server-side apply, from the facts about the API types.
+
+    of_message("core/v1.Service")      FieldType(map=...), whose `ports` is a list with the keys `port` and `protocol`
 
 Called by the registry and by `structural_types`. Types are made on demand and cached, one for each message.
 
-Source: the x-kubernetes-list-type, -list-map-keys and -map-type of the published types; where a list declares none, its
-patch strategy, as upstream's reading of OpenAPI does it.
+Source: the x-kubernetes-list-type, -list-map-keys and -map-type of the published types; where a list has no list type,
+its patch strategy, as in kube-openapi.
 """
 
 from functools import cache, partial
 from typing import Any
 
-from podscaler.api.managed_fields import types
-from podscaler.api.managed_fields.types import FieldType, ListType, MapType, Scalar
+from podscaler.api.managed_fields import field_types
+from podscaler.api.managed_fields.field_types import FieldType, ListType, MapType, Scalar
 from podscaler.api.schema import schema
 from podscaler.api.schema.schema import Field, Message
 
@@ -28,14 +30,14 @@ _SCALARS: dict[str, Scalar] = {
     schema.QUANTITY: "untyped",
     schema.INT_OR_STRING: "untyped",
 }
-_ZEROS: dict[Scalar, Any] = {"string": "", "numeric": 0, "boolean": False}
-_OWN_FORMS = {
-    schema.RAW_EXTENSION: types.WHOLE_OBJECT,
-    schema.FIELDS_V1: types.FREE_OBJECT,
-    schema.JSON: types.DEDUCED,
-    schema.SCHEMA_OR_ARRAY: types.DEDUCED,
-    schema.SCHEMA_OR_BOOL: types.DEDUCED,
-    schema.SCHEMA_OR_STRINGS: types.DEDUCED,
+_ZERO_VALUES: dict[Scalar, Any] = {"string": "", "numeric": 0, "boolean": False}
+_OPAQUE_TYPES = {
+    schema.RAW_EXTENSION: field_types.WHOLE_OBJECT,
+    schema.FIELDS_V1: field_types.FREE_OBJECT,
+    schema.JSON: field_types.DEDUCED,
+    schema.SCHEMA_OR_ARRAY: field_types.DEDUCED,
+    schema.SCHEMA_OR_BOOL: field_types.DEDUCED,
+    schema.SCHEMA_OR_STRINGS: field_types.DEDUCED,
 }
 
 
@@ -49,7 +51,7 @@ def of_message(name: str) -> FieldType:
 def _fields(message: Message) -> dict[str, FieldType]:
     fields = {field.name: _of_field(field) for field in message.json_fields()}
     if message.type_meta:
-        fields |= {"apiVersion": types.STRING, "kind": types.STRING}
+        fields |= {"apiVersion": field_types.STRING, "kind": field_types.STRING}
     return fields
 
 
@@ -58,7 +60,7 @@ def _of_field(field: Field) -> FieldType:
     if field.repeated:
         return FieldType(list=_list(field, element))
     if field.map:
-        return types.map_of(element, atomic=field.map_type == "atomic")
+        return field_types.map_of(element, atomic=field.map_type == "atomic")
     if field.is_scalar or field.type in schema.OPAQUE or schema.get_message(field.type).list:
         return element()
     return _object(field)
@@ -81,8 +83,8 @@ def _value(name: str) -> FieldType:
     scalar = _SCALARS.get(name)
     if scalar:
         return FieldType(scalar=scalar)
-    if name in _OWN_FORMS:
-        return _OWN_FORMS[name]
+    if name in _OPAQUE_TYPES:
+        return _OPAQUE_TYPES[name]
     message = schema.get_message(name)
     if message.list:
         return FieldType(list=ListType(partial(FieldType, scalar="string")))
@@ -97,7 +99,7 @@ def _list(field: Field, element: "partial[FieldType]") -> ListType:
 
 
 def _keys(field: Field) -> tuple[str, ...] | None:
-    """The keys of an associative list, empty for a set, None for an atomic list."""
+    """The keys of an associative list; empty for a set; None for an atomic list."""
     match field.list_type:
         case "map":
             return field.list_map_keys
@@ -123,4 +125,4 @@ def _default(field: Field) -> Any:
     """The value of an absent field: its default, or zero if it is always present in JSON; None without either."""
     if field.default is not None or field.omitempty or field.pointer:
         return field.default
-    return _ZEROS.get(_SCALARS.get(field.type, ""))
+    return _ZERO_VALUES.get(_SCALARS.get(field.type, ""))

@@ -1,4 +1,4 @@
-"""Elements of field paths: the text in FieldsV1 and the text in messages.
+"""Makes, parses and prints the elements of field paths, which have one text in FieldsV1 and another one in messages.
 
     f:replicas                      .replicas                           a field of an object, a key of a map
     k:{"name":"web"}                [name="web"]                        an item of a list, by its keys
@@ -52,7 +52,7 @@ def value(item: Any) -> str:
 
 
 def parsed(text: str) -> str:
-    """The canonical element of a client's text; empty for an element of an unknown kind. Raises ElementError."""
+    """The canonical form of an element that a client sent; empty for one of an unknown kind. Raises ElementError."""
     kind, rest = text[:2], text[2:]
     if kind == "f:":
         return text

@@ -1,26 +1,26 @@
-"""Removes fields that a manager applied before and does not apply any more.
+"""Removes from an applied object the fields that its manager applied before, does not apply now, and nobody else owns.
 
-Called by `applying`.
+Called by `applying` after the merge.
 
 Source: structured-merge-diff's Updater (prune) and RemoveItems.
 """
 
 from typing import Any
 
-from podscaler.api.managed_fields import extracting, field_sets, types
+from podscaler.api.managed_fields import extracting, field_sets, field_types
 from podscaler.api.managed_fields.field_sets import Set
+from podscaler.api.managed_fields.field_types import FieldType, ListType, MapType
 from podscaler.api.managed_fields.managers import Managed, Managers
-from podscaler.api.managed_fields.types import FieldType, ListType, MapType
 from podscaler.api.managed_fields.updating import ConversionError, Object, Versions
 
 
 class Pruning:
-    """Removes the fields that a manager applied before, does not apply now, and nobody else owns.
+    """Prunes the object of one apply.
 
     Args:
-        managers: after the configuration was applied.
-        version: the applier's.
-        versions: of the kind.
+        managers: the managers, with the fields of the new configuration.
+        version: the apiVersion of the configuration.
+        versions: the versions of the kind.
     """
 
     def __init__(self, managers: Managers, version: str, versions: Versions) -> None:
@@ -34,8 +34,8 @@ class Pruning:
         """`merged` without the fields of `last` that nobody owns now. Raises ConversionError.
 
         Args:
-            merged: the object after the merge, in the applier's version.
-            last: the applier's fields before; None at its first application.
+            merged: the merged object, in the version of the configuration.
+            last: the fields of the last configuration; None at the first apply of the manager.
         """
         kind = self._versions.types(last.version) if last and last.fields else None
         if last is None or kind is None:
@@ -49,7 +49,7 @@ class Pruning:
         return self._converted(rest, last.version, self._version)
 
     def _with_owned(self, whole: Object, rest: Object, version: str) -> Object:
-        """Add owned fields back, version by version; the version of the last configuration is the first to convert."""
+        """`rest` with those fields of `whole` that any manager owns, version by version, beginning with `version`."""
         at = version
         for each in sorted(self._owned, key=lambda one: (one != version, one)):
             kind = self._versions.types(each)
@@ -97,7 +97,7 @@ def without(value: Any, fields: Set, kind: FieldType) -> Any:
     """
     if not fields:
         return value
-    shape = types.shape_of(kind, value)
+    shape = field_types.shape_of(kind, value)
     if shape.map is not None:
         return _map(value, fields, shape.map)
     if shape.scalar or shape.list is None:
@@ -123,8 +123,8 @@ def _list(value: Any, fields: Set, kind: ListType) -> list[Any] | None:
     result: list[Any] = []
     for item in value:
         try:
-            element = types.item_element(kind, item)
-        except types.AtomError:
+            element = field_types.item_element(kind, item)
+        except field_types.AtomError:
             result.append(item)
             continue
         if element in fields and field_sets.is_member(fields[element]):

@@ -1,10 +1,10 @@
-"""Converts the managers of an object's replicas to those of its Scale, and back.
+"""Converts the managedFields of an object to those of its Scale, and back.
 
-Called by the scale subresource. The managers of a Scale are those of its object that own the replicas; changes of the
-Scale's managers apply to the object's.
+Called by the scale subresource. The managers of a Scale are those of its object that own the replicas; a write of the
+Scale changes who owns the replicas of the object.
 
-Invariant: as upstream, an updater of the Scale that owns the replicas gets a new entry without a time: a PUT of an
-unchanged Scale changes managedFields.
+Invariant: as in kube-apiserver, an updater of the Scale that owns the replicas gets a new entry without a time: a PUT
+of an unchanged Scale changes managedFields.
 
 Source: apimachinery's ScaleHandler; golden scale.jsonl.
 """
@@ -22,11 +22,11 @@ _IN_SCALE = ("f:spec", "f:replicas")
 
 @dataclass(frozen=True, slots=True)
 class ScaleFields:
-    """The field of a kind's replicas.
+    """Where the replicas of a kind are.
 
     Attributes:
         versions: the apiVersions in which the kind is served.
-        path: of the replicas, as path elements.
+        path: the path of the replicas, as path elements: ("f:spec", "f:replicas").
         version: the apiVersion of the request.
     """
 
@@ -35,15 +35,15 @@ class ScaleFields:
     version: str
 
     def of_scale(self, parent: Iterable[Any]) -> Entries:
-        """The entries of the Scale, by those of its object."""
+        """The entries of the Scale, from those of its object."""
         found: Managers = {}
         for manager, managed in managers.parse(parent).items():
             if managed.version in self.versions and field_sets.has(managed.fields, self.path):
                 found[manager] = Managed(field_sets.of(_IN_SCALE), SCALE_VERSION, managed.time)
-        return managers.written(found.items())
+        return managers.to_entries(found.items())
 
     def of_parent(self, parent: Iterable[Any], scale: Iterable[Any]) -> Entries:
-        """The entries of the object, before `parent`, after those of its Scale changed to `scale`."""
+        """The entries of the object, which were `parent`, after a write changed those of its Scale to `scale`."""
         before = managers.parse(parent)
         claims = {name for name, managed in managers.parse(scale).items() if field_sets.has(managed.fields, _IN_SCALE)}
         replicas = field_sets.of(self.path)
@@ -55,4 +55,4 @@ class ScaleFields:
             if fields and managed.version in self.versions:
                 kept[manager] = managed.with_fields(fields)
         claimed = [(name, Managed(replicas, self.version)) for name in claims - before.keys()]
-        return managers.written([*kept.items(), *claimed])
+        return managers.to_entries([*kept.items(), *claimed])

@@ -1,6 +1,7 @@
-"""Field types of custom resources, from their OpenAPI v3 schemas.
+"""Makes the field types of custom resources for server-side apply, from their OpenAPI v3 schemas.
 
-Called for the record of each custom resource. The types of members are made on demand.
+Called for the record of each custom resource; `message_types` does so for built-in kinds. The types of members are made
+on demand.
 
 Rules: values without a schema have the type DEDUCED; a list without a list type is atomic; unknown members are allowed
 where unknown fields are preserved.
@@ -12,8 +13,8 @@ from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any
 
-from podscaler.api.managed_fields import message_types, types
-from podscaler.api.managed_fields.types import FieldType, ListType, MapType, Scalar
+from podscaler.api.managed_fields import field_types, message_types
+from podscaler.api.managed_fields.field_types import FieldType, ListType, MapType, Scalar
 
 _SCALARS: dict[str, Scalar] = {
     "string": "string",
@@ -24,11 +25,11 @@ _SCALARS: dict[str, Scalar] = {
 
 
 def of_kind(schema: Mapping[str, Any]) -> FieldType:
-    """The type of a kind; apiVersion, kind and metadata have the types of built-in kinds."""
+    """The type of the objects with a schema; apiVersion, kind and metadata have the types of built-in kinds."""
     members = _members(schema)
     common = {
-        "apiVersion": types.STRING,
-        "kind": types.STRING,
+        "apiVersion": field_types.STRING,
+        "kind": field_types.STRING,
         "metadata": message_types.of_message("meta/v1.ObjectMeta"),
     }
     element = members.element if members is not None else None
@@ -43,7 +44,7 @@ def of_kind(schema: Mapping[str, Any]) -> FieldType:
 def of_schema(schema: Mapping[str, Any]) -> FieldType:
     """The type of the values of a schema."""
     if schema.get("x-kubernetes-int-or-string"):
-        return types.UNTYPED
+        return field_types.UNTYPED
     kind = schema.get("type")
     if kind in _SCALARS:
         return FieldType(scalar=_SCALARS[kind])
@@ -51,12 +52,12 @@ def of_schema(schema: Mapping[str, Any]) -> FieldType:
         return FieldType(list=_list(schema))
     if kind == "object" or "properties" in schema:
         return FieldType(map=_members(schema))
-    return types.DEDUCED
+    return field_types.DEDUCED
 
 
 def _list(schema: Mapping[str, Any]) -> ListType:
     items = schema.get("items") or {}
-    element = _later(items)
+    element = _made_on_demand(items)
     match schema.get("x-kubernetes-list-type"):
         case "map":
             keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
@@ -79,7 +80,7 @@ def _members(schema: Mapping[str, Any]) -> MapType:
     @cache
     def known(name: str) -> FieldType:
         if schema_of_embedded and name in ("apiVersion", "kind", "metadata"):
-            return types.STRING if name != "metadata" else message_types.of_message("meta/v1.ObjectMeta")
+            return field_types.STRING if name != "metadata" else message_types.of_message("meta/v1.ObjectMeta")
         return of_schema(properties[name])
 
     schema_of_embedded = bool(schema.get("x-kubernetes-embedded-resource"))
@@ -88,18 +89,18 @@ def _members(schema: Mapping[str, Any]) -> MapType:
 
 
 def _element(schema: Mapping[str, Any]) -> "partial[FieldType] | None":
-    """The type of members that are not declared, None where they are not allowed."""
+    """The type of members that are not declared; None where they are not allowed."""
     additional = schema.get("additionalProperties")
     if isinstance(additional, Mapping) and additional:
-        return _later(additional)
+        return _made_on_demand(additional)
     if additional or schema.get("x-kubernetes-preserve-unknown-fields") or not schema.get("properties"):
         return partial(_deduced)
     return None
 
 
 def _deduced() -> FieldType:
-    return types.DEDUCED
+    return field_types.DEDUCED
 
 
-def _later(schema: Mapping[str, Any]) -> "partial[FieldType]":
+def _made_on_demand(schema: Mapping[str, Any]) -> "partial[FieldType]":
     return partial(of_schema, schema)

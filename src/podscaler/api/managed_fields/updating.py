@@ -1,6 +1,6 @@
-"""Updates the managers of an object after a create, update or patch.
+"""Updates the managers of an object's fields after a create, update or patch.
 
-Called by `kinds`, with the object before and after.
+Called by `managed_kinds`, with the object before and after.
 
 Rules: the writer becomes the only owner of the fields that it changed; removed fields have no owner; the owners of
 other fields stay. The sets of a manager are compared in the version that it wrote; managers of versions that are no
@@ -16,13 +16,13 @@ from typing import Any
 from podscaler.api.managed_fields import comparing, field_sets
 from podscaler.api.managed_fields.comparing import FieldChanges
 from podscaler.api.managed_fields.field_sets import Set
+from podscaler.api.managed_fields.field_types import FieldType
 from podscaler.api.managed_fields.managers import UPDATE, Managed, Manager, Managers
-from podscaler.api.managed_fields.types import FieldType
 
 Object = dict[str, Any]
 
 UPDATERS_MAX = 10
-"""Beyond it, the oldest updaters of one version become one entry."""
+"""Where there are more managers of updates, the oldest ones of a version are merged into one, ANCIENT."""
 
 ANCIENT = "ancient-changes"
 
@@ -42,11 +42,11 @@ SERVERS_OWN: Set = {
         "f:uid": {},
     },
 }
-"""Fields without an owner, because the server sets them."""
+"""The fields that the API server sets, which have no owner."""
 
 
 class ConversionError(ValueError):
-    """An object cannot be converted to another version; str() is the reason in upstream's words."""
+    """An object cannot be converted to another version; str() is kube-apiserver's message."""
 
     def within(self, doing: str) -> "ConversionError":
         """The same error with `doing` before its text."""
@@ -55,13 +55,12 @@ class ConversionError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """An object's kind in all its versions.
+    """A kind in all its versions.
 
     Attributes:
-        types: by apiVersion, how an object is typed in it.
-        convert: an object (in the form in which it is stored) from one apiVersion to another. Raises ConversionError
-            for one that no decoder has seen yet.
-        ignored: what a write through this path cannot change, whatever it sends.
+        types: from an apiVersion to the type of objects; None for a version that is not served.
+        convert: converts an object in stored form from one apiVersion to another. Raises ConversionError.
+        ignored: the fields that the written resource cannot change, such as the status through the object itself.
     """
 
     types: Callable[[str], FieldType | None]
@@ -78,10 +77,12 @@ class Versions:
 
 @dataclass(frozen=True, slots=True)
 class FieldWriter:
-    """A manager that writes, in which version, and when.
+    """A manager that writes.
 
     Attributes:
-        now: as RFC 3339, whole seconds.
+        manager: the manager.
+        version: the apiVersion of the write.
+        now: the time of the write, RFC 3339 in whole seconds.
     """
 
     manager: Manager
@@ -93,24 +94,24 @@ def updated(managers: Managers, old: Object, new: Object, writer: FieldWriter, v
     """The managers after a write.
 
     Args:
-        managers: of the old object.
-        old, new: the stored forms in the writer's version; `old` is the empty object on create.
-        writer: the manager that writes.
-        versions: of the kind.
+        managers: the managers of the old object.
+        old, new: the stored objects in the writer's version; `old` is the empty object on create.
+        writer: the writing manager.
+        versions: the versions of the kind.
 
     Raises:
         ConversionError: an object cannot be converted to the version of another manager.
     """
     changes = Changes(old, new, writer.version, versions)
-    after = taken_away(managers, changes, but=writer.manager)
-    own = _own(after.pop(writer.manager, None), changes, writer)
+    after = without_changed_fields(managers, changes, but=writer.manager)
+    own = _writers_fields(after.pop(writer.manager, None), changes, writer)
     if own is not None:
         after[writer.manager] = own
     return capped(after)
 
 
-def _own(before: Managed | None, changes: "Changes", writer: FieldWriter) -> Managed | None:
-    """The writer's fields after the write, None for none; with the time of the write if it changed fields."""
+def _writers_fields(before: Managed | None, changes: "Changes", writer: FieldWriter) -> Managed | None:
+    """The writer's fields after the write (None without fields), with the time of the write if it changed fields."""
     found = changes.of(writer.version)
     if found is None:
         return before
@@ -134,7 +135,7 @@ class Changes:
         self._known: dict[str, FieldChanges | None] = {}
 
     def of(self, version: str) -> FieldChanges | None:
-        """The change in a version, None where that is not served."""
+        """The changed fields in a version; None where it is not served."""
         if version not in self._known:
             self._known[version] = self._compare(version)
         return self._known[version]
@@ -156,7 +157,7 @@ class Changes:
             raise error.within(f"failed to convert {which} object") from None
 
 
-def taken_away(managers: Managers, changes: Changes, *, but: Manager | None = None) -> Managers:
+def without_changed_fields(managers: Managers, changes: Changes, *, but: Manager | None = None) -> Managers:
     """The managers without the fields that a write changed or removed; `but` keeps all of its fields."""
     after: Managers = {}
     for manager, managed in managers.items():
@@ -171,36 +172,36 @@ def taken_away(managers: Managers, changes: Changes, *, but: Manager | None = No
     return after
 
 
-def capped(all_of: Managers) -> Managers:
+def capped(managers: Managers) -> Managers:
     """The managers, changed in place, with at most UPDATERS_MAX updaters, or one for each version if these are more.
 
     Source: apimachinery's cap on managers.
     """
-    updaters = [manager for manager in all_of if manager.operation == UPDATE]
+    updaters = [manager for manager in managers if manager.operation == UPDATE]
     excess = len(updaters) - UPDATERS_MAX
     if excess <= 0:
-        return all_of
-    updaters.sort(key=lambda manager: (all_of[manager].time, manager.identifier))
+        return managers
+    updaters.sort(key=lambda manager: (managers[manager].time, manager.identifier))
     first: dict[str, Manager] = {}
     for manager in updaters:
         if excess <= 0:
             break
-        version = all_of[manager].version
+        version = managers[manager].version
         if version in first:
-            _merge(all_of, manager, first[version])
+            _merge(managers, manager, first[version])
             excess -= 1
         else:
             first[version] = manager
-    return all_of
+    return managers
 
 
-def _merge(all_of: Managers, manager: Manager, first: Manager) -> None:
+def _merge(managers: Managers, manager: Manager, first: Manager) -> None:
     """Merge an updater into the entry ANCIENT of its version, which begins with the fields of the older `first`."""
-    managed = all_of[manager]
+    managed = managers[manager]
     bucket = Manager(ANCIENT, UPDATE, managed.version)
-    before = all_of.get(bucket)
+    before = managers.get(bucket)
     if before is None:
-        before = all_of.pop(first)
-    all_of.pop(manager, None)
+        before = managers.pop(first)
+    managers.pop(manager, None)
     fields = field_sets.union(managed.fields, before.fields)
-    all_of[bucket] = Managed(fields, managed.version, managed.time)
+    managers[bucket] = Managed(fields, managed.version, managed.time)

@@ -1,7 +1,7 @@
-"""Records of served kinds, and what all kinds share: checks of fields, metadata, status, scales, tables, API errors.
+"""The record that describes a served kind, and what kinds share: checks of fields, metadata, status, scale, tables.
 
 Reading order: `resources` defines the record that every module of `api.kinds` fills in; `checks` and `label_selector`
-validate fields, `metadata` and `status_subresource` what all objects have; `tables` and `scaling` make the usual
+validate fields, `metadata` and `status_subresource` what all objects have; `tables` and `scale_mappings` make the usual
 printers and scales; `api_errors` has the Status errors of the API server.
 May import: `api.schema`, `api.managed_fields` and below.
 """

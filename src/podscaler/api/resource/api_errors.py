@@ -1,6 +1,10 @@
-"""API errors: the Status errors of the API server, in upstream's words.
+"""Makes the error responses of the API server, with the messages of kube-apiserver.
 
-Each function returns the StatusError to raise.
+    raise not_found(DEPLOYMENTS, "web")      404, `deployments.apps "web" not found`
+
+Each function returns the StatusError to raise; its docstring begins with the HTTP status code. `name` is that of the
+object in question.
+
 Source: k8s.io/apimachinery/pkg/api/errors (documented behaviour), tests/conformance/golden.
 """
 
@@ -14,7 +18,7 @@ from podscaler.base.errors import Cause, StatusError
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
-_STORED_UNDER = {
+_STORAGE_PATHS = {
     "endpoints": "services/endpoints",
     "ingresses.networking.k8s.io": "ingress",
     "nodes": "minions",
@@ -22,6 +26,7 @@ _STORED_UNDER = {
     "replicationcontrollers": "controllers",
     "services": "services/specs",
 }
+"""`Resource.key` -> the folder in etcd where kube-apiserver stores the kind, if it is not the plural."""
 
 
 def not_found(resource: Resource, name: str) -> StatusError:
@@ -30,14 +35,14 @@ def not_found(resource: Resource, name: str) -> StatusError:
     return StatusError(message, code=404, reason="NotFound", details=_details(resource, name))
 
 
-def already_exists(resource: Resource, name: str, *, is_going: bool = False) -> StatusError:
-    """409: there is an object of that name, which may be on its way out."""
-    message = f'{"object is being deleted: " if is_going else ""}{resource.key} "{name}" already exists'
+def already_exists(resource: Resource, name: str, *, is_being_deleted: bool = False) -> StatusError:
+    """409: there is an object of that name; `is_being_deleted`: its deletion waits for finalizers."""
+    message = f'{"object is being deleted: " if is_being_deleted else ""}{resource.key} "{name}" already exists'
     return StatusError(message, code=409, reason="AlreadyExists", details=_details(resource, name))
 
 
 def no_unique_name(resource: Resource, name: str) -> StatusError:
-    """409: every name made from generateName was taken; `name` is the last one tried."""
+    """409: every name generated from generateName exists; `name` is the last one tried."""
     message = (
         f'{resource.key} "{name}" already exists, the server was not able to generate a unique name for the object'
     )
@@ -46,74 +51,74 @@ def no_unique_name(resource: Resource, name: str) -> StatusError:
     return StatusError(message, code=409, reason="AlreadyExists", details=details, headers=headers)
 
 
-def conflict(resource: Resource, name: str, why: str = MODIFIED) -> StatusError:
-    """409: the request rests on another version than the stored one."""
-    message = f'Operation cannot be fulfilled on {resource.key} "{name}": {why}'
+def conflict(resource: Resource, name: str, reason: str = MODIFIED) -> StatusError:
+    """409: the request has another resourceVersion (or what `reason` says) than the stored object."""
+    message = f'Operation cannot be fulfilled on {resource.key} "{name}": {reason}'
     return StatusError(message, code=409, reason="Conflict", details=_details(resource, name))
 
 
 def uid_conflict(resource: Resource, key: str, name: str, *, wanted: str, found: str) -> StatusError:
     """409: a PUT for an object that has another uid. `key` is `namespace/name`."""
-    more = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
-    return conflict(resource, name, _storage_error(resource, key, more))
+    detail = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+    return conflict(resource, name, _storage_error(resource, key, detail))
 
 
-def readable(resource: Resource, key: str, name: str) -> StatusError:
-    """409: an unsafe delete, which is only for objects that cannot be read. `key` is `namespace/name`."""
-    more = "unsafe deletion is not allowed because the object is decodable from storage"
-    return conflict(resource, name, _storage_error(resource, key, more))
+def unsafe_delete_conflict(resource: Resource, key: str, name: str) -> StatusError:
+    """409: an unsafe delete of an object that can be read. `key` is `namespace/name`."""
+    detail = "unsafe deletion is not allowed because the object is decodable from storage"
+    return conflict(resource, name, _storage_error(resource, key, detail))
 
 
-def _storage_error(resource: Resource, key: str, more: str) -> str:
+def _storage_error(resource: Resource, key: str, detail: str) -> str:
     own = f"{resource.group}/{resource.plural}" if resource.is_custom else resource.plural
-    path = f"/registry/{_STORED_UNDER.get(resource.key, own)}/{key.lstrip('/')}"
-    return f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, AdditionalErrorMsg: {more}"
+    path = f"/registry/{_STORAGE_PATHS.get(resource.key, own)}/{key.lstrip('/')}"
+    return f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, AdditionalErrorMsg: {detail}"
 
 
-def subresource_conflict(resource: Resource, part: str, name: str, why: str) -> StatusError:
-    """409: a change of a part of an object that cannot be made; names the part."""
+def subresource_conflict(resource: Resource, part: str, name: str, reason: str) -> StatusError:
+    """409: a write of the subresource `part` that conflicts with the stored object."""
     kind = f"{resource.plural}/{part}"
     full = f"{kind}.{resource.group}" if resource.group else kind
     details = _details(resource, name) | {"kind": kind}
-    message = f'Operation cannot be fulfilled on {full} "{name}": {why}'
+    message = f'Operation cannot be fulfilled on {full} "{name}": {reason}'
     return StatusError(message, code=409, reason="Conflict", details=details)
 
 
-def delete_conflict(resource: Resource, name: str, why: str) -> StatusError:
-    """409: a delete whose preconditions do not hold; names the kind, not the plural, as upstream does."""
+def delete_conflict(resource: Resource, name: str, reason: str) -> StatusError:
+    """409: a delete whose preconditions do not hold; the message has the kind in place of the plural."""
     full_kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
-    message = f'Operation cannot be fulfilled on {full_kind} "{name}": {why}'
+    message = f'Operation cannot be fulfilled on {full_kind} "{name}": {reason}'
     details = _details(resource, name) | {"kind": resource.kind}
     return StatusError(message, code=409, reason="Conflict", details=details)
 
 
-def forbidden(resource: Resource, name: str, why: str, *, cause: Cause | None = None) -> StatusError:
+def forbidden(resource: Resource, name: str, reason: str, *, cause: Cause | None = None) -> StatusError:
     """403: admission rejects the request."""
-    message = f'{resource.key} "{name}" is forbidden: {why}'
+    message = f'{resource.key} "{name}" is forbidden: {reason}'
     causes = [cause] if cause else []
     return StatusError(message, code=403, reason="Forbidden", details=_details(resource, name), causes=causes)
 
 
 def name_at_admission(obj: Object) -> str:
-    """What admission calls an object, whose name may still have to be made."""
+    """The name of an object in admission errors, when its name may still have to be generated."""
     metadata = obj.get("metadata") or {}
     return str(metadata.get("name") or metadata.get("generateName") or "Unknown")
 
 
 def invalid(resource: Resource, name: str, errors: list[FieldError]) -> StatusError:
     """422: the object is invalid."""
-    return field.refusal(group=resource.group, kind=resource.kind, name=name, errors=errors)
+    return field.invalid_object(group=resource.group, kind=resource.kind, name=name, errors=errors)
 
 
 def unconditional_update(resource: Resource, name: str) -> StatusError:
-    """422: an update without resourceVersion of a kind that demands one; upstream names the plural here."""
+    """422: an update without resourceVersion of a kind that requires one; the message has the plural as kind."""
     error = field.invalid("metadata.resourceVersion", 0, "must be specified for an update")
-    return field.refusal(group=resource.group, kind=resource.plural, name=name, errors=[error])
+    return field.invalid_object(group=resource.group, kind=resource.plural, name=name, errors=[error])
 
 
 def invalid_options(kind: str, errors: list[FieldError]) -> StatusError:
     """422: the request's ListOptions, DeleteOptions, ... are invalid."""
-    return field.refusal(group="meta.k8s.io", kind=kind, name="", errors=errors)
+    return field.invalid_object(group="meta.k8s.io", kind=kind, name="", errors=errors)
 
 
 def bad_request(message: str) -> StatusError:
@@ -139,13 +144,13 @@ def too_large_resource_version(wanted: int, current: int) -> StatusError:
     )
 
 
-def unnamed_failure(message: str) -> StatusError:
-    """500 without a reason: what upstream answers where its storage layer complains."""
+def error_without_reason(message: str) -> StatusError:
+    """500 without a `reason`: kube-apiserver's response to errors of its storage layer."""
     return StatusError(message, code=500)
 
 
 SPACE_EXCEEDED = "etcdserver: mvcc: database space exceeded"
-"""What upstream answers, 500 without a reason, when there is no space for another object."""
+"""The message of `error_without_reason` when the database is full."""
 
 
 def internal_error(message: str) -> StatusError:

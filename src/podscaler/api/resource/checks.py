@@ -1,8 +1,11 @@
-"""Checks of one field that the validation of many kinds repeats.
+"""Checks of single fields, which the validation of all kinds is composed of.
 
-Each check returns the field errors of a value at a path, an empty list for a valid value.
+    not_negative(-1, "spec.replicas")     [FieldError("FieldValueInvalid", "spec.replicas", "Invalid value: -1: must
+    ...")] each(ports, "spec.ports", check)      the errors of check(ports[0], "spec.ports[0]"), ...
 
-Source: k8s.io/apimachinery/pkg/api/validation and pkg/api/validate (upstream's messages).
+Each function returns the field errors of a value at a path, an empty list for a valid value.
+
+Source: k8s.io/apimachinery/pkg/api/validation and pkg/api/validate (the messages).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,10 +15,10 @@ from podscaler.api.machinery.field import FieldError, duplicate, invalid, not_su
 from podscaler.api.machinery.quantity import Quantity
 
 Check = Callable[[Any, str], list[FieldError]]
-"""From a value and its path to its field errors."""
+"""A function from a value and its path to its field errors."""
 
 Rule = Callable[[str], Sequence[str]]
-"""From a text to what is wrong with it, as messages (`machinery.names`)."""
+"""A function from a text to the messages about it, such as `machinery.names.dns_label_errors`; empty: it is valid."""
 
 IMMUTABLE = "field is immutable"
 NOT_NEGATIVE = "must be greater than or equal to 0"
@@ -34,7 +37,7 @@ def optional(value: Any, path: str, check: Check) -> list[FieldError]:
 
 
 def well_formed(value: str | None, path: str, rule: Rule) -> list[FieldError]:
-    """The errors of a text by a rule; none for None."""
+    """The errors of a text by a rule; no error for None."""
     messages = () if value is None else rule(value)
     return [invalid(path, value, message) for message in messages] if messages else []
 
@@ -50,7 +53,7 @@ def well_formed_if_set(value: str | None, path: str, rule: Rule) -> list[FieldEr
 
 
 def required_form(value: str, path: str, rule: Rule, detail: str = "") -> list[FieldError]:
-    """As `well_formed`, for a text that must not be empty; `detail` says so in more words."""
+    """As `well_formed`, for a text that must not be empty; `detail` is added to the message about an empty one."""
     return well_formed(value, path, rule) if value else [required(path, detail)]
 
 
@@ -92,7 +95,7 @@ def unchanged(new: Any, old: Any, path: str) -> list[FieldError]:
 
 
 def not_repeated(value: Any, path: str, seen: set[Any]) -> list[FieldError]:
-    """The error of a value that is in `seen` already; adds it there."""
+    """The error of a value that is in `seen` already; adds the value to `seen`."""
     if value in seen:
         return [duplicate(path, value)]
     seen.add(value)
@@ -100,7 +103,7 @@ def not_repeated(value: Any, path: str, seen: set[Any]) -> list[FieldError]:
 
 
 def fraction_warnings(resources: Mapping[str, Any], path: str) -> list[str]:
-    """The warnings about `limits` and `requests` of bytes that are not whole numbers."""
+    """The warnings about `limits` and `requests` of memory or storage that are fractions of a byte."""
     found = []
     for name in ("storage", "memory", "ephemeral-storage"):
         for part in ("limits", "requests"):

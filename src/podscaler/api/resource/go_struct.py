@@ -1,6 +1,8 @@
-"""Objects as Go prints its structs in field errors, and the differences of two of them.
+"""Converts objects to the form in which Go prints its structs in field errors, and compares two of them.
 
-A struct is printed with the names of its Go fields, and with all that are unset.
+    shown({"port": 80}, "core/v1.ServicePort")      {"Name": "", "Protocol": "", ..., "Port": 80, ...}
+
+A struct is printed with the names of its Go fields, and with the fields that are unset.
 
 Source: golden captures (`pod-spec-immutable`); the API types' field names and order.
 """
@@ -16,17 +18,17 @@ from podscaler.api.schema.decode_values import ZERO_VALUES
 from podscaler.api.schema.schema import Field
 
 _CONTEXT_LINES = 3
-_OTHER_NAMES = {"serviceAccount": "DeprecatedServiceAccount", "cephfs": "CephFS", "storageos": "StorageOS"}
+_IRREGULAR_GO_NAMES = {"serviceAccount": "DeprecatedServiceAccount", "cephfs": "CephFS", "storageos": "StorageOS"}
 _EMBEDDED = "meta/v1.ObjectMeta"
-"""Whose fields are those of what it stands in."""
-_AS_JSON = "meta/v1."
-"""Types whose fields have their JSON names in Go's dumps too, and are left out where unset."""
-_INITIALISM = re.compile("api|aws|csi|dns|fc|fs|gce|grpc|http|ip|iscsi|nfs|os|rbd|se|tcp|tty|uid")
-"""First words that Go writes in capitals."""
+"""The message that Go embeds: its fields are printed among those of the struct around it."""
+_PRINTED_AS_JSON = "meta/v1."
+"""The package whose types are printed with their JSON names, and without the fields that are unset."""
+_INITIALISMS = re.compile("api|aws|csi|dns|fc|fs|gce|grpc|http|ip|iscsi|nfs|os|rbd|se|tcp|tty|uid")
+"""First words of JSON names that Go names have in capitals: `podIP` is `PodIP`, `ipMode` is `IPMode`."""
 
 
 def difference(old: Object, new: Object, message: str) -> str:
-    """The differing lines of two objects of `message` (a schema name) as a unified diff without file names."""
+    """The differing lines of two objects of `message` (`core/v1.PodSpec`), as a unified diff without file names."""
     lines = difflib.unified_diff(_lines(old, message), _lines(new, message), n=_CONTEXT_LINES, lineterm="")
     return "".join(f"{line}\n" for line in list(lines)[2:])
 
@@ -36,7 +38,7 @@ def _lines(obj: Object, message: str) -> list[str]:
 
 
 def shown(obj: Object, message: str) -> Object:
-    """An object of `message` with the names that Go gives its fields and everything that is unset."""
+    """An object of `message` with the Go names of its fields, and with the fields that are unset."""
     found: Object = {}
     for field in schema.get_message(message).json_fields():
         if field.type == _EMBEDDED:
@@ -47,7 +49,7 @@ def shown(obj: Object, message: str) -> Object:
 
 
 def _value(value: Any, field: Field) -> Any:
-    is_struct = not field.is_scalar and field.type not in schema.OPAQUE and not field.type.startswith(_AS_JSON)
+    is_struct = not field.is_scalar and field.type not in schema.OPAQUE and not field.type.startswith(_PRINTED_AS_JSON)
     if field.repeated or field.map:
         return _elements(value, field.type if is_struct else "")
     if value is None:
@@ -66,8 +68,8 @@ def _elements(value: Any, message: str) -> Any:
 
 
 def _go_name(name: str) -> str:
-    if name in _OTHER_NAMES:
-        return _OTHER_NAMES[name]
+    if name in _IRREGULAR_GO_NAMES:
+        return _IRREGULAR_GO_NAMES[name]
     first = next((index for index, letter in enumerate(name) if letter.isupper()), len(name))
     word, rest = name[:first], name[first:]
-    return (word.upper() if _INITIALISM.fullmatch(word) else word.capitalize()) + rest
+    return (word.upper() if _INITIALISMS.fullmatch(word) else word.capitalize()) + rest

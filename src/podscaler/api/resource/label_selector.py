@@ -1,8 +1,8 @@
-"""LabelSelector fields: validation, matching, and their text in tables.
+"""LabelSelector fields of specs (`matchLabels`, `matchExpressions`): validation, matching, and their text in tables.
 
-Called by the records of workloads. The meaning of selectors is `podscaler.api.machinery.selectors`.
+Called by the records of workloads. `podscaler.api.machinery.selectors` evaluates selectors.
 
-Source: docs/spec/decision.md 12.2 (Canonical selector string); golden captures of refused workloads.
+Source: docs/spec/decision.md 12.2 (Canonical selector string); golden captures of rejected workloads.
 """
 
 from podscaler.api.machinery import names, printing, selectors
@@ -16,16 +16,16 @@ _COMPARING = ("Gt", "Lt")
 
 
 def validate(selector: Object, path: str) -> list[FieldError]:
-    """The field errors of a selector that is there."""
+    """The field errors of the selector at `path`."""
     found = []
     for key, value in (selector.get("matchLabels") or {}).items():
-        found += checks.well_formed(key, f"{path}.matchLabels", names.label_key_faults)
-        found += checks.well_formed(value, f"{path}.matchLabels", names.label_value_faults)
+        found += checks.well_formed(key, f"{path}.matchLabels", names.label_key_errors)
+        found += checks.well_formed(value, f"{path}.matchLabels", names.label_value_errors)
     return found + checks.each(selector.get("matchExpressions"), f"{path}.matchExpressions", requirement_errors)
 
 
 def requirement_errors(requirement: Object, path: str, *, is_comparing: bool = False) -> list[FieldError]:
-    """The field errors of one requirement; `is_comparing` where `Gt` and `Lt` are operators too (node affinity)."""
+    """The field errors of one requirement; `is_comparing`: whether `Gt` and `Lt` are operators, too (node affinity)."""
     operator, values = requirement.get("operator", ""), requirement.get("values") or []
     place = f"{path}.values"
     if operator in _WITH_VALUES:
@@ -38,8 +38,8 @@ def requirement_errors(requirement: Object, path: str, *, is_comparing: bool = F
         found = checks.present(len(values) == 1, place, message)
     else:
         found = [invalid(f"{path}.operator", operator, "not a valid selector operator")]
-    found += checks.well_formed(requirement.get("key", ""), f"{path}.key", names.label_key_faults)
-    return found + checks.each_well_formed(values, place, names.label_value_faults)
+    found += checks.well_formed(requirement.get("key", ""), f"{path}.key", names.label_key_errors)
+    return found + checks.each_well_formed(values, place, names.label_value_errors)
 
 
 def is_empty(selector: Object) -> bool:

@@ -1,8 +1,9 @@
-"""Validation of `metadata`, the same for every kind.
+"""Validates `metadata`, by rules that all kinds share: names, labels, annotations, owner references, finalizers.
 
-Called by the API server before a kind's own validation; parts of it by kinds whose specs carry labels or references.
+The API server calls `validate_metadata` before a kind's own validation; kinds whose specs carry labels or annotations
+call `label_errors` and `annotation_errors`.
 
-Source: docs/spec/api.md 2.7 (metadata); golden captures of refused objects.
+Source: docs/spec/api.md 2.7 (metadata); golden captures of rejected objects.
 """
 
 import json
@@ -19,29 +20,29 @@ ANNOTATIONS_MAX_BYTES = 256 * 1024
 _NameRule = Callable[[str], list[str]]
 
 _RBAC = "rbac.authorization.k8s.io"
-_SEGMENTS = (
+_KINDS_WITH_ANY_NAME = (
     "apiservices.apiregistration.k8s.io",
     "events",
     "poddisruptionbudgets.policy",
     *(f"{plural}.{_RBAC}" for plural in ("clusterrolebindings", "clusterroles", "rolebindings", "roles")),
 )
 _NAME_RULES: Mapping[str, _NameRule] = {
-    **dict.fromkeys(_SEGMENTS, names.path_segment_faults),
-    **dict.fromkeys(("namespaces", "services", "statefulsets.apps"), names.dns_label_faults),
+    **dict.fromkeys(_KINDS_WITH_ANY_NAME, names.path_segment_errors),
+    **dict.fromkeys(("namespaces", "services", "statefulsets.apps"), names.dns_label_errors),
 }
-"""By `Resource.key`; every other kind has the names of DNS subdomains."""
+"""`Resource.key` -> rule of object names; names of other kinds are DNS subdomains."""
 
-_SET_BY_THE_SYSTEM = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
+STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 """Finalizers that need no domain prefix."""
 
 
 def validate_metadata(resource: Resource, new: Object, old: Object | None) -> list[FieldError]:
-    """The field errors of the metadata of an object to be stored, in upstream's order.
+    """The field errors of the metadata of an object to be stored, in kube-apiserver's order.
 
     Args:
-        resource: its kind.
+        resource: the kind of the object.
         new: the object; a generated name is already in its `metadata.name`.
-        old: the stored object, None on create.
+        old: the stored object; None on create.
     """
     meta = new.get("metadata") or {}
     found = _name_errors(resource, meta) if old is None else _change_errors(meta, old.get("metadata") or {})
@@ -54,7 +55,7 @@ def validate_metadata(resource: Resource, new: Object, old: Object | None) -> li
 
 
 def _name_errors(resource: Resource, meta: Object) -> list[FieldError]:
-    rule = _NAME_RULES.get(resource.storage_key, names.dns_subdomain_faults)
+    rule = _NAME_RULES.get(resource.storage_key, names.dns_subdomain_errors)
     prefix = meta.get("generateName", "")
     found = checks.well_formed_if_set(prefix, "metadata.generateName", lambda text: rule(_as_name(text)))
     missing = "name or generateName is required"
@@ -62,7 +63,7 @@ def _name_errors(resource: Resource, meta: Object) -> list[FieldError]:
 
 
 def _as_name(prefix: str) -> str:
-    """A prefix in the form that is validated: a trailing dash may be followed by more characters."""
+    """A generateName in the form that is validated as name: a dash at the end counts as valid."""
     return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
 
 
@@ -70,22 +71,22 @@ def label_errors(labels: Mapping[str, str], path: str) -> list[FieldError]:
     """The field errors of a map of labels; each is at `path` itself and shows the key or the value."""
     found = []
     for key in sorted(labels):
-        found += checks.well_formed(key, path, names.label_key_faults)
-        found += checks.well_formed(labels[key], path, names.label_value_faults)
+        found += checks.well_formed(key, path, names.label_key_errors)
+        found += checks.well_formed(labels[key], path, names.label_value_errors)
     return found
 
 
 def annotation_errors(annotations: Mapping[str, str], path: str) -> list[FieldError]:
-    """The field errors of a map of annotations: keys that are no qualified names, too much text in all."""
+    """The field errors of a map of annotations: keys that are no qualified names, too much text in sum."""
     found = []
     for key in sorted(annotations):
-        found += [invalid(path, key, text) for text in names.label_key_faults(key.lower())]
+        found += [invalid(path, key, text) for text in names.label_key_errors(key.lower())]
     total_bytes = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
     return found + ([too_long(path, ANNOTATIONS_MAX_BYTES)] if total_bytes > ANNOTATIONS_MAX_BYTES else [])
 
 
 def owner_errors(owners: list[Object], path: str) -> list[FieldError]:
-    """The field errors of owner references: parts that are missing, more than one controller."""
+    """The field errors of owner references: missing members, more than one controller."""
     found = []
     controllers: list[str] = []
     for index, owner in enumerate(owners):
@@ -116,7 +117,7 @@ def _owner_errors(owner: Object, path: str) -> list[FieldError]:
 
 
 def _owner_json(owner: Object) -> dict[str, Any]:
-    """The reference with its fields in upstream's order."""
+    """The reference with its members in the order in which Go prints them."""
     order = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
     return {key: owner[key] for key in order if key in owner}
 
@@ -124,7 +125,7 @@ def _owner_json(owner: Object) -> dict[str, Any]:
 def _finalizer_errors(finalizers: list[str]) -> list[FieldError]:
     found = []
     for name in finalizers:
-        found += checks.well_formed(name, "metadata.finalizers", names.label_key_faults)
+        found += checks.well_formed(name, "metadata.finalizers", names.label_key_errors)
     if {"orphan", "foregroundDeletion"} <= set(finalizers):
         text = "finalizer orphan and foregroundDeletion cannot be both set"
         found.append(invalid("metadata.finalizers", finalizers, text))
@@ -136,7 +137,7 @@ def _unqualified_errors(finalizers: list[str]) -> list[FieldError]:
     return [
         invalid(f"metadata.finalizers[{index}]", name, text)
         for index, name in enumerate(finalizers)
-        if "/" not in name and name not in _SET_BY_THE_SYSTEM
+        if "/" not in name and name not in STANDARD_FINALIZERS
     ]
 
 

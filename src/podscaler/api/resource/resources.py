@@ -1,8 +1,9 @@
-"""Records of served kinds: names, versions, strategy, table and scale of a kind, as data.
+"""Defines the record of a served kind: `Resource`, with its versions, strategy (hooks of writes), table and scale.
 
-`podscaler.api.kinds.catalog` lists the records; `podscaler.controlplane` serves whatever is listed. A new kind is a new
-record, never a new branch in the server. Objects are JSON-ready dicts throughout; functions here neither read the clock
-nor make random values (the server sets uid, creationTimestamp, resourceVersion and generated names).
+`podscaler.api.kinds.catalog` lists the records; `podscaler.controlplane` serves every listed kind. A new kind is a new
+record, never a new branch in the server; `api.kinds.core.lease` is a short example. Objects are JSON-ready dicts;
+functions in records neither read the clock nor make random values (the server sets uid, creationTimestamp,
+resourceVersion and generated names).
 """
 
 from collections.abc import Callable, Mapping
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from podscaler.api.machinery.field import FieldError
-from podscaler.api.managed_fields.types import FieldType
+from podscaler.api.managed_fields.field_types import FieldType
 from podscaler.api.schema.decoding import Decoded
 
 Object = dict[str, Any]
@@ -50,15 +51,15 @@ class Version:
 
     Attributes:
         version: `v1`, `v2`, ...
-        message: the schema's name of the object (`autoscaling/v2.HorizontalPodAutoscaler`, see `api.schema.schema`).
+        message: the name of the object in `api.schema.schema`: `autoscaling/v2.HorizontalPodAutoscaler`; empty for
+            kinds without schema (custom resources), which have the last three attributes instead.
         default: sets this version's API defaults, in place.
         to_storage: converts a decoded and defaulted object to the storage version (may return its argument).
         from_storage: the reverse; its result has this version's apiVersion and the fields that are always present.
-        deprecation: the warning for clients of a version that upstream no longer serves, else empty.
-        decode: for kinds without schema: decodes a parsed body. Raises `json_text.DecodeError`.
-        openapi: for such kinds, makes their schemas in OpenAPI documents, by name.
-        fields_type: for such kinds, how server-side apply sees objects (`managed_fields.structural_types`); None: as
-            the schema of `message` has it, or without a schema.
+        deprecation: the warning to clients of a deprecated version, else empty.
+        decode: decodes a parsed body of a kind without schema. Raises `json_text.DecodeError`.
+        openapi: makes the OpenAPI schemas of a kind without schema, by name.
+        fields_type: the type of objects in server-side apply; None: the type that the schema of `message` defines.
     """
 
     version: str
@@ -74,11 +75,12 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """What happens to objects (in the storage version) between decoding and storing.
+    """Hooks of a kind: what the API server does with an object, in the storage version, between decoding and storing.
 
-    `prepare_*` change the new object in place (clear or carry over status, keep what a client may not set); `validate*`
-    return all field errors, in upstream's order. Generation is the server's: where `has_generation`, it starts at 1 and
-    rises when `spec_of` differs in meaning (`podscaler.api.resource.semantics`).
+    Hooks get the new object and, on updates, the stored one (`None` on create). `prepare_*` change the new object in
+    place: they clear fields, or copy those that the client may not set from the stored object. `validate*` return all
+    field errors, in kube-apiserver's order. With `has_generation` the server sets metadata.generation: 1 at first, and
+    one more whenever `spec_of` differs in meaning (`podscaler.api.resource.semantics`).
     """
 
     prepare_create: Callable[[Object], None] = _nothing
@@ -89,30 +91,24 @@ class Strategy:
     has_generation: bool = False
     spec_of: Callable[[Object], Any] = lambda obj: obj.get("spec")
     grace_period_s: Callable[[Object], int] | None = None
-    """For kinds that are deleted gracefully (Pod): the seconds that apply when the client names none.
-
-    0 means at once whatever the client names (a pod that runs nowhere).
-    """
+    """For kinds that are deleted gracefully (Pod): the default grace period; 0 also overrides what the client sends."""
     prepare_delete: Callable[[Object], None] = _nothing
-    """Called, in place, whenever a delete marks the object instead of removing it."""
+    """Changes, in place, an object that a delete marks with a deletionTimestamp instead of removing it."""
     is_held: Callable[[Object], bool] = lambda _obj: False
     """Whether something besides metadata.finalizers keeps a deleted object (a namespace's spec.finalizers)."""
     prepare_subresource_update: Mapping[str, Callable[[Object, Object], None]] = field(default_factory=dict)
-    """Further subresources whose PUT is an update of the object (`finalize`): what prepare_update is to it."""
+    """Further subresources whose PUT is an update of the object (`finalize`) -> hook in place of prepare_update."""
     seen_by_managers: Callable[[Object], Callable[[Object], Object]] = _as_stored
-    """From an update as it was sent (which it does not change) to how the managers of its fields see what is stored.
+    """From the sent object to a function that converts the stored one to the object whose fields get managers.
 
-    It differs from the stored object in fields that the kind overrides: who sent those owns them all the same.
+    The two differ in fields that the kind overrides: the manager that sent such a field owns it all the same.
     """
     allows_unconditional_update: bool = True
-    """Whether a PUT without resourceVersion replaces whatever is stored (not a Lease: its holder must have seen it)."""
+    """Whether a PUT without resourceVersion replaces any stored version of the object (False for Lease)."""
     stored_form: Callable[[Object], Object] = _same
-    """For kinds that the schema does not know: a valid object as it is stored (may return its argument)."""
+    """For kinds without schema: the form in which a valid object is stored (may return its argument)."""
     allows_bare_finalizers: bool = False
-    """Whether a finalizer that is not the system's own may do without a domain (custom resources: with a warning).
-
-    True for kinds whose metadata upstream validates by the rules of apimachinery and not by those of core.
-    """
+    """Whether finalizers other than Kubernetes' own may lack a domain (custom resources: with a warning)."""
     warnings: Callable[[Object, Object | None], list[str]] = _no_warnings
     """The warnings for the client of a create or update (Warning headers)."""
     allows_create_on_update: bool = False
@@ -122,7 +118,7 @@ class Strategy:
     has_no_dependents: bool = False
     """Whether nothing can depend on its objects, so that a propagation policy means nothing (Event)."""
     permanent_names: Mapping[str, str] = field(default_factory=dict)
-    """Objects that cannot be deleted, by name, with the message of the error."""
+    """Name of an object that cannot be deleted -> the message of the error."""
     orphaning_warning: str = ""
     """The warning for a delete without a propagation policy, which orphans dependents (Job)."""
     is_checked_before_metadata: bool = False
@@ -142,9 +138,13 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Printer:
-    """How a kind looks as a Table: `row` returns one cell per column; its second argument is now (nanoseconds).
+    """How objects of a kind are printed as a Table (`kubectl get`).
 
-    `empty_is_null` where upstream has no printer of its own for the kind: a table without rows has null for them then.
+    Attributes:
+        columns: the columns.
+        row: from an object and the present time (nanoseconds since the epoch) to one cell for each column.
+        empty_is_null: whether `rows` of an empty Table is null; so it is for kinds for which kube-apiserver uses its
+            default printer.
     """
 
     columns: tuple[Column, ...]
@@ -154,15 +154,21 @@ class Printer:
 
 @dataclass(frozen=True, slots=True)
 class ScaleMapping:
-    """How a kind maps to autoscaling/v1 Scale."""
+    """How a kind maps to autoscaling/v1 Scale.
+
+    Attributes:
+        replicas: reads the desired number; None where a custom object has none.
+        status_replicas: reads the observed number.
+        selector: reads the label selector of the pods, in text form; empty without one.
+        set_replicas: sets the desired number, in place.
+        custom_path: for custom resources, the JSON path of the desired number; empty for other kinds.
+    """
 
     replicas: Callable[[Object], int | None]
-    """The wanted number; None where it must be there and is not."""
     status_replicas: Callable[[Object], int]
     selector: Callable[[Object], str]
     set_replicas: Callable[[Object, int], None]
     custom_path: str = ""
-    """Of a custom resource, the path of its replicas in its definition; its schema validates them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,23 +176,23 @@ class Resource:
     """One kind in all its versions, as it is served and stored.
 
     Attributes:
-        group: API group, empty for core.
-        plural, singular, kind: its names; singular is by default the kind in lower case.
-        versions: preferred version first.
-        storage_version: the version in which objects are kept and given to `strategy`, `printer`, `fields` and `scale`;
-            by default the preferred one.
+        group: the API group; empty for core.
+        plural, singular, kind: the names of the kind; singular is by default the kind in lower case.
+        versions: the preferred version first.
+        storage_version: the version in which objects are stored, and passed to `strategy`, `printer`, `fields` and
+            `scale`; by default the preferred one.
         namespaced: whether objects live in a namespace.
-        short_names, categories: for kubectl (`hpa`, `all`).
+        short_names, categories: names in kubectl (`hpa`, `all`).
         has_status: whether there is a `status` subresource.
-        scale: how the `scale` subresource maps, None without one.
-        fields: the selectable fields besides metadata.name and metadata.namespace: `{"status.phase": "Running"}`.
+        scale: how the `scale` subresource maps; None without one.
+        fields: from an object to its selectable fields besides name and namespace: `{"status.phase": "Running"}`.
         stored: False where another part of the program provides the objects (metrics.k8s.io).
-        stored_as: key of the resource that keeps the objects, where that is another one: `events.events.k8s.io` is a
-            second API for `events`. Its `versions` convert to and from that resource's storage version, and errors
-            name that resource's group. Strategy, printer and fields are its own.
-        face: distinguishes records of one name: a custom resource has one for each version that is not the stored one.
-        is_custom: whether a CustomResourceDefinition made it.
-        hidden_annotations: what only objects show, and not their bare metadata: annotations that stand for a field.
+        stored_as: for a second API of stored objects, the key of the resource that stores them: `events` for
+            `events.events.k8s.io`. `versions` convert to and from that resource's storage version, and errors have
+            that resource's group; strategy, printer and fields are its own.
+        face: distinguishes the records of one custom resource: the version, except for the stored one; else empty.
+        is_custom: whether the record was made from a CustomResourceDefinition.
+        hidden_annotations: annotations that replace a removed field; PartialObjectMetadata does not show them.
     """
 
     group: str
@@ -215,11 +221,11 @@ class Resource:
 
     @property
     def storage_key(self) -> str:
-        """The key under which the objects are stored: `key`, or that of the resource that stores them."""
+        """The key under which the objects are stored: `stored_as`, or else `key`."""
         return self.stored_as or self.key
 
     @property
     def key(self) -> str:
-        """The group-resource text that names it in code and in messages: `pods`, `deployments.apps`."""
+        """The group-resource text that identifies the record in code and messages: `pods`, `deployments.apps`."""
         name = f"{self.plural}.{self.group}" if self.group else self.plural
         return f"{name}@{self.face}" if self.face else name

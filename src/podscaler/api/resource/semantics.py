@@ -1,7 +1,9 @@
-"""Semantic equality of parts of objects (apimachinery's equality.Semantic).
+"""Semantic equality of parts of API objects (equality.Semantic of apimachinery), and deep copies.
 
-Called for the generation (did the spec change?) and for fields that may not change. `100m` of cpu equals `0.1`, an
-empty list equals none; everything else counts, including the order of lists.
+    same({"limits": {"cpu": "100m"}, "env": []}, {"limits": {"cpu": "0.1"}})      True
+
+Called to set metadata.generation (did the spec change?) and to check fields that may not change. Quantities are
+compared by value, and an empty list equals a missing one; everything else counts, including the order of lists.
 
 Source: docs/spec/api.md 3 (Create, update, status update).
 """
@@ -10,50 +12,51 @@ from typing import Any
 
 from podscaler.api.machinery.quantity import Quantity
 
-_QUANTITIES = frozenset({"value", "averageValue", "tolerance", "sizeLimit", "divisor", "storage"})
-_QUANTITY_MAPS = frozenset({"limits", "requests", "overhead", "capacity", "allocatable"})
-_PLAIN_MAPS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector", *_QUANTITY_MAPS})
+# Names of fields, at any depth: quantities, maps of quantities, and maps whose empty value equals a missing one.
+_QUANTITY_FIELDS = frozenset({"value", "averageValue", "tolerance", "sizeLimit", "divisor", "storage"})
+_QUANTITY_MAP_FIELDS = frozenset({"limits", "requests", "overhead", "capacity", "allocatable"})
+_MAP_FIELDS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector", *_QUANTITY_MAP_FIELDS})
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two JSON values mean the same."""
+    """Whether two JSON values have the same meaning."""
     return bool(one == other) or bool(meaning(one) == meaning(other))
 
 
 def meaning(value: Any, name: str = "") -> Any:
-    """A value to compare by: without empty lists, maps and nulls, quantities by amount.
+    """A value that is equal for parts of objects with the same meaning.
 
     Args:
         value: a part of an object.
-        name: the field that has the value, by which quantities are recognized.
+        name: of the field that has the value, by which quantities are recognized.
     """
     if isinstance(value, dict):
         parts = {key: meaning(part, _amount_name(name, key)) for key, part in value.items()}
         return {key: part for key, part in parts.items() if not _is_nothing(key, part)}
     if isinstance(value, list):
         return [meaning(part, name) for part in value]
-    if name in _QUANTITIES and isinstance(value, str):
+    if name in _QUANTITY_FIELDS and isinstance(value, str):
         return _amount(value)
     return value
 
 
 def copied(value: Any) -> Any:
-    """A deep copy of a JSON value, to fill in defaults for comparing."""
+    """A deep copy of a JSON value."""
     if isinstance(value, dict):
         return {key: copied(part) for key, part in value.items()}
     return [copied(part) for part in value] if isinstance(value, list) else value
 
 
 def _amount_name(parent: str, key: str) -> str:
-    return "value" if parent in _QUANTITY_MAPS else key
+    return "value" if parent in _QUANTITY_MAP_FIELDS else key
 
 
 def _is_nothing(key: str, part: Any) -> bool:
-    return part is None or part == [] or (part == {} and key in _PLAIN_MAPS)
+    return part is None or part == [] or (part == {} and key in _MAP_FIELDS)
 
 
 def _amount(text: str) -> Any:
-    """The quantity's numeric value; environment variables also have a `value`, which need not be one."""
+    """The quantity; or the text, since the `value` of an environment variable need not be a quantity."""
     try:
         return Quantity.parse(text)
     except ValueError:

@@ -1,9 +1,8 @@
-"""The `status` subresource: what a write of the object and a write of the status keep, and its conditions.
+"""Hooks for kinds with a `status` subresource (`Strategy.prepare_*`), and the validation of conditions.
 
-A write of the object leaves the status alone, a write of the status leaves the rest alone, a new object starts without
-one.
+A write of the object does not change the status; a write of the status changes nothing else.
 
-Source: docs/spec/api.md 3 (Create, update, status update); upstream's validation of meta/v1 Condition.
+Source: docs/spec/api.md 3 (Create, update, status update); kube-apiserver's validation of meta/v1 Condition.
 """
 
 import re
@@ -27,7 +26,7 @@ _REASON_MESSAGE = (
 
 
 def start_with(status: Object) -> Callable[[Object], None]:
-    """`prepare_create`: whatever the client sent, the object starts with a copy of `status`."""
+    """A `prepare_create` hook: the object starts with a copy of `status`, whatever the client sent."""
 
     def prepare(new: Object) -> None:
         new["status"] = semantics.copied(status)
@@ -36,16 +35,16 @@ def start_with(status: Object) -> Callable[[Object], None]:
 
 
 def keep_status(new: Object, old: Object) -> None:
-    """`prepare_update`: the status is that of the stored object."""
-    _carry("status", new, old)
+    """The `prepare_update` hook: the status stays that of the stored object."""
+    _copy("status", new, old)
 
 
 def keep_spec(new: Object, old: Object) -> None:
-    """`prepare_status_update`: the spec is that of the stored object."""
-    _carry("spec", new, old)
+    """The `prepare_status_update` hook: the spec stays that of the stored object."""
+    _copy("spec", new, old)
 
 
-def _carry(part: str, new: Object, old: Object) -> None:
+def _copy(part: str, new: Object, old: Object) -> None:
     if part in old:
         new[part] = old[part]
     else:
@@ -63,7 +62,7 @@ def validate_conditions(conditions: list[Object] | None, path: str) -> list[Fiel
 def _errors_of(condition: Object, path: str) -> list[FieldError]:
     kind, status, message = (condition.get(name, "") for name in ("type", "status", "message"))
     generation, reason = condition.get("observedGeneration", 0), condition.get("reason", "")
-    found = checks.required_form(kind, f"{path}.type", names.label_key_faults, "is required")
+    found = checks.required_form(kind, f"{path}.type", names.label_key_errors, "is required")
     found += checks.required_one_of(status, f"{path}.status", _STATUSES)
     if generation < 0:
         found.append(invalid(f"{path}.observedGeneration", generation, "must be greater than or equal to zero"))

@@ -1,6 +1,6 @@
-"""Tables of `kubectl get` for kinds that show name and age, as most do.
+"""Makes the printers of kinds whose `kubectl get` table has name and age, as most have.
 
-Called by the records of kinds. The printer fills in the name and the age; the record gives the other cells.
+Called by the records of kinds, which give the other columns and cells.
 
 Source: the columns of kube-apiserver's tables (golden captures).
 """
@@ -12,20 +12,20 @@ from podscaler.api.machinery import printing
 from podscaler.api.resource.resources import Column, Object, Printer
 
 AGE = Column("Age")
-"""Where the age stands among the columns; the last one where it is not named."""
+"""Marks the position of the age in the arguments of `named`; without it the age is the last column."""
 UNIQUE = ", unique within its namespace"
 
 
 def named(
     kind: str, *columns: Column, cells: Callable[[Object, int], Sequence[Any]] | None = None, note: str = UNIQUE
 ) -> Printer:
-    """The printer of a kind.
+    """The printer of a table with the columns Name, `columns` and Age.
 
     Args:
-        kind: what descriptions call an object (`config map`).
-        columns: those after the name.
-        cells: from an object and now (nanoseconds) to the cells of `columns`, without that of AGE.
-        note: ends the description of the name.
+        kind: the words for an object in descriptions (`config map`).
+        columns: the columns after the name.
+        cells: from an object and now (nanoseconds) to the cells of `columns`, without AGE; None without columns.
+        note: the end of the description of the name.
     """
     others = columns if AGE in columns else (*columns, AGE)
     place = others.index(AGE)
@@ -41,11 +41,11 @@ def named(
 
 
 def with_creation_time(kind: str, note: str = UNIQUE, *, unknown: str = "") -> Printer:
-    """The printer of a kind without a printer of its own upstream: its tables show name and creation time.
+    """kube-apiserver's default printer: a table with the columns Name and Created At.
 
     Args:
-        kind: what descriptions call an object.
-        note: ends the description of the name.
+        kind: the words for an object in descriptions.
+        note: the end of the description of the name.
         unknown: the cell of an object without a creation time.
     """
 

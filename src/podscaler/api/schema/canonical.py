@@ -1,12 +1,14 @@
-"""Objects as the server stores and prints them: nothing that is empty, everything that is always there.
+"""Converts decoded objects to the form in which the API server stores and prints them, that of a round trip through Go.
 
-The API server stores and prints objects in this form (`status: {}`, `strategy: {}`, `resources: {}`; no `metrics: []`).
+    canonical({"kind": "Pod", "metadata": {"labels": {}}}, "core/v1.Pod")
 
-Rules, those of a round trip through Go: empty lists and maps vanish where the field has `omitempty`, and become null
-elsewhere; fields without `omitempty` are always there; objects that are not behind a pointer are always there, with
-what must be in them. Unset times without `omitempty` are null.
+    {"kind": "Pod", "metadata": {}, "spec": {"containers": None}, "status": {}}
 
-Source: encoding/json on the API types.
+Rules: an empty list or map is removed where the Go field has the tag `omitempty`, and becomes null elsewhere; a field
+without `omitempty` is always present; so is a struct that is not behind a pointer, with its own fields of that kind. An
+unset time without `omitempty` is null.
+
+Source: Go's encoding/json on the API types.
 """
 
 from dataclasses import dataclass
@@ -25,11 +27,11 @@ class _Rule:
     """The canonical form of one field.
 
     Attributes:
-        message: of its value or elements, where that has rules; else empty.
+        message: the message of its value or elements; empty for scalars and messages with a JSON form of their own.
         is_list, is_map: its shape.
-        always: whether the field is there even if the object does not have it.
-        is_filled: whether what is there then is an object with what it always has.
-        empty: what is there otherwise.
+        always: whether the field is present even if the object does not have it.
+        is_filled: whether the missing value is then an object, in canonical form.
+        empty: the missing value otherwise.
     """
 
     message: str
@@ -41,9 +43,15 @@ class _Rule:
 
 
 def canonical(obj: Object, message: str, *, stored: Object | None = None) -> Object:
-    """The object in its stored form. `obj` is a decoded object of `message`; it is not changed. Raises KeyError.
+    """The canonical form of an object.
 
-    Members that are those of `stored` (the very same value) are in that form already.
+    Args:
+        obj: a decoded object of `message`; it is not changed.
+        message: the name of its type: `core/v1.Pod`.
+        stored: an object in canonical form; members that `obj` shares with it (the same Python value) are kept.
+
+    Raises:
+        KeyError: the schema does not have `message`.
     """
     rules = _rules(message)
     out: Object = {key: obj[key] for key in ("kind", "apiVersion") if obj.get(key)}

@@ -1,11 +1,13 @@
-"""Decoders of whole messages, made once from the schema.
+"""Makes the decoder of each message (API type) from the schema; decoders check types and drop unknown fields.
 
-Called by `decoding`. `for_message(name)` is a callable from a parsed value and a Run to the clean object; the plans
-refer to one another, so that recursive types (JSONSchemaProps) need no special care.
+    decode = for_message("apps/v1.Deployment")
+    decode({"kind": "Deployment", "x": 1}, state)      {"kind": "Deployment"}; state.problems has `unknown field "x"`
 
-Rules: null is absent; unknown fields are noted and dropped; names match exactly; a zero that means the same as nothing
-(Go's omitempty without a pointer) is dropped, an empty list or map is kept (defaulting tells it from none); fields come
-out in the schema's order; of a repeated field the last one counts.
+Called by `decoding`. Decoders are made once and refer to one another, also for recursive types (JSONSchemaProps).
+
+Rules: null is absent; names match exactly; a zero that means the same as a missing field (Go's omitempty without a
+pointer) is dropped, an empty list or map is kept (defaulting treats it differently); fields come out in the schema's
+order; of a repeated field the last one counts.
 
 Source: encoding/json as sigs.k8s.io/json uses it, measured (tests/conformance/decoding.jsonl).
 Differs: of a repeated object field the last one wins as a whole, where Go merges the objects.
@@ -16,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from podscaler.api.schema import decode_values, schema
-from podscaler.api.schema.decode_run import FieldLocation, Run
+from podscaler.api.schema.decode_state import DecodeState, FieldLocation
 from podscaler.api.schema.decode_values import ABSENT, OWN_FORMS, ZERO_VALUES, Decode
 from podscaler.api.schema.schema import Field, Message
 from podscaler.api.text.json_text import DecodeError, Repeated
@@ -25,7 +27,7 @@ _TYPE_META = (
     Field(name="kind", type="string", omitempty=True),
     Field(name="apiVersion", type="string", omitempty=True),
 )
-_QUICK_TYPES: dict[str, type] = {"string": str, "bool": bool}
+_EXACT_TYPES: dict[str, type] = {"string": str, "bool": bool}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +35,16 @@ class _FieldPlan:
     """How to decode one field.
 
     Attributes:
-        place: what errors call it.
-        order: its position in output.
-        quick_type: values of exactly this type need no decoder; None where all do.
+        location: how errors name the field.
+        order: its position in the decoded object.
+        exact_type: the type whose values need no decoder; None where all values do.
         keeps_zero: whether an empty scalar is kept.
-        decode: for every other value that is not null.
+        decode: the decoder of all other values that are not null.
     """
 
-    place: FieldLocation
+    location: FieldLocation
     order: int
-    quick_type: type | None
+    exact_type: type | None
     keeps_zero: bool
     decode: Decode
 
@@ -56,26 +58,26 @@ class _Struct:
         self.go_type = schema.go_name(name)
         self.fields: dict[str, _FieldPlan] = {}
 
-    def __call__(self, value: Any, run: Run) -> Any:
+    def __call__(self, value: Any, state: DecodeState) -> Any:
         if not isinstance(value, dict):
-            run.mismatch(value, self.go_type)
+            state.mismatch(value, self.go_type)
             return ABSENT
-        steps = run.steps
+        steps = state.steps
         steps.append(None)
         out: dict[str, Any] = {}
         last_order, in_order = -1, True
-        for key, raw in value.items() if type(value) is dict else self._pairs(cast("Repeated", value), run):
+        for key, raw in value.items() if type(value) is dict else self._pairs(cast("Repeated", value), state):
             plan = self.fields.get(key)
             if plan is None:
-                run.unknown(key)
+                state.unknown(key)
                 continue
             if raw is None:
                 continue
-            if type(raw) is plan.quick_type:
+            if type(raw) is plan.exact_type:
                 item = raw
             else:
-                steps[-1] = plan.place
-                item = plan.decode(raw, run)
+                steps[-1] = plan.location
+                item = plan.decode(raw, state)
             if item is not ABSENT and (item or plan.keeps_zero):
                 out[key] = item
                 in_order = in_order and plan.order > last_order
@@ -83,11 +85,11 @@ class _Struct:
         steps.pop()
         return out if in_order else self._sorted(out)
 
-    def _pairs(self, value: Repeated, run: Run) -> Iterator[tuple[str, Any]]:
+    def _pairs(self, value: Repeated, state: DecodeState) -> Iterator[tuple[str, Any]]:
         seen: set[str] = set()
         for key, item in value.pairs:
             if key in seen and key in self.fields:
-                run.duplicate(key)
+                state.duplicate(key)
             seen.add(key)
             yield key, item
 
@@ -113,12 +115,12 @@ def _struct(message: Message) -> _Struct:
     found = _structs.get(message.name)
     if found is None:
         found = _structs[message.name] = _Struct(message.name)
-        for order, (field, place) in enumerate(_placed_fields(message)):
-            found.fields[field.name] = _plan(field, place, order)
+        for order, (field, location) in enumerate(_located_fields(message)):
+            found.fields[field.name] = _plan(field, location, order)
     return found
 
 
-def _placed_fields(message: Message) -> Iterator[tuple[Field, FieldLocation]]:
+def _located_fields(message: Message) -> Iterator[tuple[Field, FieldLocation]]:
     for field in _TYPE_META if message.type_meta else ():
         yield field, FieldLocation(message.short_name, ("TypeMeta", field.name))
     yield from _own_fields(message, message.short_name, ())
@@ -133,12 +135,12 @@ def _own_fields(message: Message, struct: str, path: tuple[str, ...]) -> Iterato
             yield field, FieldLocation(struct, (*path, field.name))
 
 
-def _plan(field: Field, place: FieldLocation, order: int) -> _FieldPlan:
+def _plan(field: Field, location: FieldLocation, order: int) -> _FieldPlan:
     is_plain = not field.repeated and not field.map
     return _FieldPlan(
-        place=place,
+        location=location,
         order=order,
-        quick_type=_QUICK_TYPES.get(field.type) if is_plain else None,
+        exact_type=_EXACT_TYPES.get(field.type) if is_plain else None,
         keeps_zero=not (is_plain and field.is_scalar) or field.pointer or not field.omitempty,
         decode=_decoder(field),
     )
@@ -164,49 +166,49 @@ def _zero(kind: str) -> Any:
 def _list_of(kind: str, go_type: str, element_go_type: str = "string") -> Decode:
     element = _element(kind, element_go_type)
 
-    def decode(value: Any, run: Run) -> Any:
+    def decode(value: Any, state: DecodeState) -> Any:
         if type(value) is not list:
-            run.mismatch(value, go_type)
+            state.mismatch(value, go_type)
             return ABSENT
-        run.steps.append(0)
+        state.steps.append(0)
         decoded = []
         for index, item in enumerate(value):
-            run.steps[-1] = index
-            decoded.append(_or_zero(item, element, kind, run))
-        run.steps.pop()
+            state.steps[-1] = index
+            decoded.append(_or_zero(item, element, kind, state))
+        state.steps.pop()
         return decoded
 
     return decode
 
 
 def _map_of(kind: str, go_type: str, element: Decode) -> Decode:
-    def decode(value: Any, run: Run) -> Any:
+    def decode(value: Any, state: DecodeState) -> Any:
         if not isinstance(value, dict):
-            run.mismatch(value, go_type)
+            state.mismatch(value, go_type)
             return ABSENT
-        run.steps.append(None)
+        state.steps.append(None)
         if type(value) is Repeated:
-            _note_repeated_keys(value, run)
+            _note_repeated_keys(value, state)
         decoded = {}
         for key, item in value.items():
-            run.steps[-1] = key
-            decoded[key] = _or_zero(item, element, kind, run)
-        run.steps.pop()
+            state.steps[-1] = key
+            decoded[key] = _or_zero(item, element, kind, state)
+        state.steps.pop()
         return decoded
 
     return decode
 
 
-def _note_repeated_keys(value: Repeated, run: Run) -> None:
+def _note_repeated_keys(value: Repeated, state: DecodeState) -> None:
     seen: set[str] = set()
     for key, _ in value.pairs:
         if key in seen:
-            run.duplicate(key)
+            state.duplicate(key)
         seen.add(key)
 
 
-def _or_zero(item: Any, element: Decode, kind: str, run: Run) -> Any:
-    decoded = ABSENT if item is None else element(item, run)
+def _or_zero(item: Any, element: Decode, kind: str, state: DecodeState) -> Any:
+    decoded = ABSENT if item is None else element(item, state)
     return _zero(kind) if decoded is ABSENT else decoded
 
 
@@ -214,15 +216,15 @@ _JSON_SCHEMA = "apiextensions/v1.JSONSchemaProps"
 
 
 def _union(name: str) -> Decode:
-    """The three "a schema or something simpler" types of CustomResourceDefinitions."""
+    """The decoder of JSONSchemaPropsOrArray, -OrBool or -OrStringArray: a schema, or what the name says."""
 
-    def decode(value: Any, run: Run) -> Any:
+    def decode(value: Any, state: DecodeState) -> Any:
         if isinstance(value, dict):
             return _inner(for_message(_JSON_SCHEMA), value)
         if name == schema.SCHEMA_OR_BOOL:
             if isinstance(value, bool):
                 return value
-            raise run.fail("boolean or JSON schema expected")
+            raise state.fail("boolean or JSON schema expected")
         if not isinstance(value, list):
             return ABSENT
         kind, go_type = ("string", "[]string") if name == schema.SCHEMA_OR_STRINGS else (_JSON_SCHEMA, "")
@@ -232,8 +234,8 @@ def _union(name: str) -> Decode:
 
 
 def _inner(element: Decode, value: Any) -> Any:
-    """Decode in a run of its own: upstream loses the outer place, and unknown fields, at these types."""
-    inner = Run()
+    """Decode with a new state: Go's decoders of these types report neither the path to them nor unknown fields."""
+    inner = DecodeState()
     decoded = element(value, inner)
     if inner.error:
         raise DecodeError(inner.error)

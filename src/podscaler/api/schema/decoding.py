@@ -1,16 +1,16 @@
-"""Clients' objects as clean JSON-ready data, with Go's type errors, unknown and duplicate fields.
+"""Decodes objects of clients by the schema: checks types, drops unknown fields, normalizes quantities and times.
 
-Called by the API server for each body, and for files and patches. Defaulting and validation come after it.
+Called by the API server for each request body, and for files and patches, before defaulting and validation.
 
     decoded = decoding.decode_json(body, "autoscaling/v2.HorizontalPodAutoscaler")
     decoded.obj          {"kind": ..., "apiVersion": ..., "metadata": {...}, "spec": {...}}
     decoded.problems     ('unknown field "spec.foo"', 'duplicate field "metadata.name"')
 
-For problems the server returns `strict decoding error: a, b` (400) for fieldValidation=Strict, one Warning header
-each for Warn, nothing for Ignore. A DecodeError is 400 always; its text is bare. The server prepends
+For problems the server responds `strict decoding error: a, b` (400) for fieldValidation=Strict, with one Warning header
+each for Warn, and ignores them for Ignore. A DecodeError is always 400. Before its text the server writes
 `HorizontalPodAutoscaler in version "v2" cannot be handled as a HorizontalPodAutoscaler: ` where apiVersion and kind are
-known, and otherwise `the object provided is unrecognized (must be of type KIND): TEXT (SUMMARY)`, the summary being
-`summary(body)`; for syntax errors TEXT is `no_type_meta(error)`.
+known; otherwise the message is `the object provided is unrecognized (must be of type KIND): TEXT (SUMMARY)`, with
+`summary(body)` as SUMMARY and, for syntax errors, `no_type_meta(error)` as TEXT.
 
 Source: docs/spec/api.md 2.9 (Other errors), golden create-hpa.jsonl and errors.jsonl.
 """
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from podscaler.api.schema import decode_plan
-from podscaler.api.schema.decode_run import Run
+from podscaler.api.schema.decode_state import DecodeState
 from podscaler.api.schema.decode_values import ABSENT
 from podscaler.api.text import json_text, yaml_text
 from podscaler.api.text.json_text import DecodeError
@@ -27,6 +27,7 @@ from podscaler.api.text.json_text import DecodeError
 Object = dict[str, Any]
 
 SUMMARY_BYTES = 30
+"""The length of the beginning of a body that `summary` shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Decoded:
 
     Attributes:
         obj: only known fields, in the schema's order, without nulls; quantities and times as the server prints them.
-        problems: unknown and duplicate fields, in the order of the text; none may be shown twice.
+        problems: unknown and duplicate fields, in the order of the text, each once: `unknown field "spec.foo"`.
     """
 
     obj: Object
@@ -65,29 +66,24 @@ def decode_yaml(body: bytes, message: str) -> Decoded:
 
 
 def decode_value(value: Any, message: str) -> Decoded:
-    """The object of a parsed value, for instance after a patch; it may share parts with `value`, which is not changed.
+    """The object of a parsed value (after a patch, for example); shares parts with `value`, which is not changed.
 
     Raises DecodeError; KeyError for a message that the schema does not have.
     """
-    run = Run()
-    obj = decode_plan.for_message(message)({} if value is None else value, run)
-    if run.error:
-        raise DecodeError(run.error)
-    return Decoded({} if obj is ABSENT else obj, tuple(run.problems))
+    state = DecodeState()
+    obj = decode_plan.for_message(message)({} if value is None else value, state)
+    if state.error:
+        raise DecodeError(state.error)
+    return Decoded({} if obj is ABSENT else obj, tuple(state.problems))
 
 
 def parse_json(body: bytes) -> Any:
-    """The value of a JSON body as plain data. Raises DecodeError in Go's words."""
+    """The value of a JSON body as plain data. Raises DecodeError with Go's message."""
     return json_text.plain(json_text.parse(body))
 
 
-def parse_yaml(body: bytes) -> Any:
-    """The value of a YAML body (the first document) as plain data. Raises DecodeError (`yaml: line 2: ...`)."""
-    return yaml_text.parse(body).value
-
-
 def read_type_meta(value: Any) -> TypeMeta:
-    """apiVersion and kind of a parsed body. Raises DecodeError where they cannot be had, as upstream words it."""
+    """apiVersion and kind of a parsed body. Raises DecodeError for a body that is no object, or has no texts there."""
     if value is None:
         return TypeMeta("", "")
     if not isinstance(value, dict):
@@ -114,12 +110,12 @@ def _scalar_kind(value: Any) -> str:
 
 
 def no_type_meta(reason: object) -> DecodeError:
-    """The error for a JSON body whose kind cannot be read; `reason` is the parser's error or text."""
+    """The error about a JSON body whose apiVersion and kind cannot be read; `reason` is the error or its message."""
     return DecodeError(f"couldn't get version/kind; json parse error: {reason}")
 
 
 def summary(body: bytes) -> str:
-    """A body as upstream shows it at the end of `the object provided is unrecognized`: its beginning, or `<empty>`."""
+    """The beginning of a body, as `the object provided is unrecognized` ends with it; `<empty>` for an empty one."""
     if not body:
         return "<empty>"
     beginning, more = body[:SUMMARY_BYTES], " ..." if len(body) > SUMMARY_BYTES else ""

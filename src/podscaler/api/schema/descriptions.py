@@ -1,18 +1,19 @@
 """Descriptions of the API types and their fields, in our own words, for OpenAPI and `kubectl explain`.
 
-Used by `openapi_schemas` and for the descriptions of columns of Tables.
+    of_field("autoscaling/v2.HorizontalPodAutoscalerSpec", "maxReplicas")      "The most replicas; not less than
+    minReplicas."
 
-The texts stand in data/descriptions/*.toml, one table for each message, with the message's own text under `_`. A field
-without a text there may have one in the table `common` (`metadata`, `kind`, ...), which holds for all messages. A
-package of an old version has only the texts that differ from those of the version after it.
+Used by `openapi_schemas`. The texts are in data/descriptions/*.toml: a table for each message, with the text of the
+message itself under the key `_`. The table `common` has texts of fields that all messages share (`metadata`, `kind`,
+...). An old version of an API has only the texts that differ from those of its successor (`_SUCCESSORS`).
 """
 
 import tomllib
 from functools import cache
 from importlib import resources
 
-_OWN = "_"
-_COMMON = "common"
+_MESSAGE_KEY = "_"
+_COMMON_TABLE = "common"
 _SUCCESSORS = {
     "autoscaling/v2alpha1": "autoscaling/v2beta1",
     "autoscaling/v2beta1": "autoscaling/v2beta2",
@@ -22,13 +23,13 @@ _SUCCESSORS = {
 
 
 def of_message(message: str) -> str:
-    """The text of a message (`apps/v1.Deployment`), empty where there is none."""
-    return _text(message, _OWN)
+    """The text of a message (`apps/v1.Deployment`); empty without one."""
+    return _text(message, _MESSAGE_KEY)
 
 
 def of_field(message: str, field: str) -> str:
-    """The text of a message's field (JSON name), empty where there is none."""
-    return _text(message, field) or _texts()[_COMMON].get(field, "")
+    """The text of a message's field (JSON name); empty without one."""
+    return _text(message, field) or _texts()[_COMMON_TABLE].get(field, "")
 
 
 def _text(message: str, name: str) -> str:

@@ -1,6 +1,6 @@
-"""The patch strategies and merge keys of the API types, for strategic merge patches.
+"""Looks up the patch strategy and merge key of a field of an API type, for strategic merge patches.
 
-Called by the server's strategic merge patch, which walks a patch together with `merge_strategy` and `element_message`.
+Called by the API server's strategic merge patch for each field of a patch.
 
     merge_strategy("core/v1.PodSpec", "containers")        Merge(merge=True, key="name")
     merge_strategy("core/v1.PodSpec", "volumes")           Merge(merge=True, retain_keys=True, key="name")
@@ -8,9 +8,9 @@ Called by the server's strategic merge patch, which walks a patch together with 
     merge_strategy("apps/v1.DeploymentSpec", "strategy")   Merge(retain_keys=True)      an object
     merge_strategy("core/v1.PodSpec", "tolerations")       None: a list is replaced, an object or map is merged by key
 
-Field names come from clients, so what is remembered is bounded.
+Field names come from clients, so caches are bounded.
 
-Source: the patchStrategy and patchMergeKey tags of the API types (see schema).
+Source: the patchStrategy and patchMergeKey tags of the API types (`schema.Field`).
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Merge:
 
 @lru_cache(maxsize=8192)
 def merge_strategy(message: str, field: str) -> Merge | None:
-    """The strategy of a message's field (JSON names), None where none is declared or the field is unknown."""
+    """The strategy of a message's field (JSON name); None where none is declared, and for an unknown field."""
     found = schema.find_field(message, field)
     if found is None or not found.patch_strategy:
         return None
@@ -55,7 +55,7 @@ def merge_strategy(message: str, field: str) -> Merge | None:
 def element_message(message: str, field: str) -> str:
     """The message of a field's value, or of its elements; empty where these are scalars, free-form or unknown.
 
-    Where the result is empty, the rules of plain data apply: objects merge by key, lists are replaced.
+    Below a field with an empty result a patch merges objects by key, and replaces lists.
     """
     found = schema.find_field(message, field)
     if found is None or found.is_scalar or found.type in schema.OPAQUE or schema.get_message(found.type).list:

@@ -1,8 +1,11 @@
-"""The `components.schemas` of OpenAPI v3 documents, from the schema of the API types.
+"""Makes the `components.schemas` of OpenAPI v3 documents from the facts about the API types.
 
-Called by `openapi`.
+    name("autoscaling/v2.MetricSpec")                      "io.k8s.api.autoscaling.v2.MetricSpec"
+    of(["autoscaling/v2.MetricSpec"], {})[that name]       {"type": "object", "properties": {"type": ...}, ...}
 
-Source: the golden OpenAPI documents of autoscaling v1 and v2; for everything else the markers of the API types.
+Called by `openapi` and for custom resources.
+
+Source: the golden OpenAPI documents of autoscaling v1 and v2; the markers of the other API types.
 Differs: descriptions are our own words.
 """
 
@@ -15,12 +18,12 @@ from podscaler.api.schema.schema import Field, Message
 Json = dict[str, Any]
 
 CUSTOM = "custom:"
-"""Begins what stands for a message where a custom resource has none; the rest is the name of its schema."""
+"""The prefix of names that replace the name of a message for custom resources; the rest is the name of the schema."""
 
 PATCH = "meta/v1.Patch"
-"""Not a message: any patch."""
+"""The name of the schema of any patch, which is no message."""
 
-_SCALARS: dict[str, Json] = {
+_SCALAR_SCHEMAS: dict[str, Json] = {
     "string": {"type": "string"},
     "bytes": {"type": "string", "format": "byte"},
     "bool": {"type": "boolean"},
@@ -29,8 +32,8 @@ _SCALARS: dict[str, Json] = {
     "uint32": {"type": "integer", "format": "int64"},
     "double": {"type": "number", "format": "double"},
 }
-_ZEROS: dict[str, Any] = {"string": "", "bool": False, "int32": 0, "int64": 0, "uint32": 0, "double": 0}
-_OWN_FORMS: dict[str, Json] = {
+_ZERO_DEFAULTS: dict[str, Any] = {"string": "", "bool": False, "int32": 0, "int64": 0, "uint32": 0, "double": 0}
+_OPAQUE_SCHEMAS: dict[str, Json] = {
     schema.QUANTITY: {"oneOf": [{"type": "string"}, {"type": "number"}]},
     schema.TIME: {"type": "string", "format": "date-time"},
     schema.MICRO_TIME: {"type": "string", "format": "date-time"},
@@ -47,7 +50,7 @@ _TYPE_META = (
 
 
 def name(message: str) -> str:
-    """What OpenAPI calls a message: `io.k8s.api.autoscaling.v2.MetricSpec`."""
+    """The name of a message's schema. Raises KeyError for an unknown package."""
     if message.startswith(CUSTOM):
         return message.removeprefix(CUSTOM)
     package, _, short_name = message.rpartition(".")
@@ -61,27 +64,27 @@ def reference(message: str) -> Json:
 
 
 def of(messages: Iterable[str], kinds: dict[str, list[Json]]) -> Json:
-    """The schemas of the messages and of all that they refer to, by name and in its order.
+    """The schemas of messages and of all messages to which they refer, by name, sorted.
 
     Args:
-        messages: names, `meta/v1.Patch` among them.
-        kinds: the `x-kubernetes-group-version-kind` of the messages that are kinds: {group, kind, version} each.
+        messages: names of messages; PATCH and names with the prefix CUSTOM are allowed.
+        kinds: message -> its `x-kubernetes-group-version-kind`: a list of {group, kind, version}.
     """
     roots = [message for message in messages if message != PATCH and not message.startswith(CUSTOM)]
-    found = {message for message in schema.reachable(roots) if not _is_dissolved(message)}
-    made = {name(message): _of_message(message, kinds.get(message, [])) for message in found | {PATCH}}
-    return dict(sorted(made.items()))
+    found = {message for message in schema.reachable(roots) if not _is_named_list(message)}
+    schemas = {name(message): _of_message(message, kinds.get(message, [])) for message in found | {PATCH}}
+    return dict(sorted(schemas.items()))
 
 
-def _is_dissolved(message: str) -> bool:
-    """Named lists have no schema of their own: they are spelled out where they are used."""
+def _is_named_list(message: str) -> bool:
+    """Whether a message is a named list, such as meta/v1.Verbs: its schema is repeated wherever it is used."""
     return schema.get_message(message).list
 
 
 def _of_message(message: str, kinds: list[Json]) -> Json:
     described = _described(descriptions.of_message(message))
     if message in schema.OPAQUE or message == PATCH:
-        return described | _OWN_FORMS.get(message, {})
+        return described | _OPAQUE_SCHEMAS.get(message, {})
     known = schema.get_message(message)
     out = described | _object(known)
     if kinds:
@@ -108,7 +111,7 @@ def _property(message: Message, field: Field) -> Json:
     default = field.default if field.default is not None else _zero(field)
     if default is not None:
         out["default"] = default
-    return out | _merging(field)
+    return out | _merge_extensions(field)
 
 
 def _value(field: Field) -> Json:
@@ -122,23 +125,23 @@ def _value(field: Field) -> Json:
 
 def _element(field: Field) -> Json:
     if field.is_scalar:
-        return _SCALARS[field.type] | ({"enum": list(field.enum)} if field.enum else {})
-    if _is_dissolved(field.type):
+        return _SCALAR_SCHEMAS[field.type] | ({"enum": list(field.enum)} if field.enum else {})
+    if _is_named_list(field.type):
         return {"type": "array", "items": {"type": "string"}}
     return reference(field.type)
 
 
 def _zero(field: Field) -> Any:
-    """The default that a field has because Go cannot leave it unset."""
+    """The default of a field that Go cannot leave unset: its zero value; None for other fields."""
     if field.repeated or field.map or field.pointer or (not field.is_scalar and field.type in schema.OPAQUE):
         return None
     if field.is_scalar:
-        return None if field.omitempty else _ZEROS.get(field.type)
-    return None if _is_dissolved(field.type) else {}
+        return None if field.omitempty else _ZERO_DEFAULTS.get(field.type)
+    return None if _is_named_list(field.type) else {}
 
 
-def _merging(field: Field) -> Json:
-    """How server-side apply and strategic merge treat the field."""
+def _merge_extensions(field: Field) -> Json:
+    """The `x-kubernetes-*` extensions about server-side apply and strategic merge patches."""
     facts = {
         "x-kubernetes-list-type": field.list_type,
         "x-kubernetes-list-map-keys": list(field.list_map_keys),

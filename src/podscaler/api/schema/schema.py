@@ -1,11 +1,14 @@
-"""The one table of facts about the Kubernetes API types, from which decoding, protobuf, OpenAPI and merging are made.
+"""The facts about the Kubernetes API types (messages) and their fields, read from data/types/*.json.
 
-The only source of facts about types for decoding, canonical, protobuf, openapi and merge_keys. Messages are named
-`apps/v1.Deployment`: the last two parts of the Go package, then the type.
+    get_message("apps/v1.Deployment").fields[0]      Field(name="metadata", type="meta/v1.ObjectMeta", number=1, ...)
+    find_kind("autoscaling/v2", "Scale")             None: the package has no such message
+
+The only source of facts about types for decoding, protobuf, OpenAPI, server-side apply and merge patches. A message is
+named by the last two parts of the Go package and the type. A new kind or field: `tools/type_facts` writes the files.
 
 Invariants: files are read once, one per Go package, when a message of that package is first needed (about 1 ms for
-core/v1; `preload` does it ahead of time); records are immutable; fields stand in the order of the Go struct, which is
-the order of JSON output; names that clients make up cost no memory.
+core/v1; `preload` does it ahead of time); messages and fields are immutable; fields are in the order of the Go struct,
+which is the order of JSON output; unknown names, which clients may send, are not cached without bound.
 
 Source: k8s.io/api, apimachinery, apiextensions-apiserver and metrics v0.37.0, read by tools/type_facts; by hand, since
 no longer published there: autoscaling v2beta2, v2beta1 and v2alpha1, extensions/v1beta1 (docs/spec/api.md 6 (Older
@@ -34,10 +37,10 @@ SCHEMA_OR_BOOL = "apiextensions/v1.JSONSchemaPropsOrBool"
 SCHEMA_OR_STRINGS = "apiextensions/v1.JSONSchemaPropsOrStringArray"
 
 FREE_FORM = frozenset({RAW_EXTENSION, FIELDS_V1, JSON})
-"""Messages whose JSON is whatever the client wrote."""
+"""Messages whose JSON may be any value."""
 
 UNIONS = frozenset({SCHEMA_OR_ARRAY, SCHEMA_OR_BOOL, SCHEMA_OR_STRINGS})
-"""Messages that are a schema or something simpler."""
+"""Messages whose JSON is a JSONSchemaProps or a simpler value."""
 
 OPAQUE = FREE_FORM | UNIONS | {QUANTITY, TIME, MICRO_TIME, DURATION, INT_OR_STRING}
 """Messages with a JSON form of their own: their fields describe only the protobuf form."""
@@ -47,16 +50,16 @@ class Field(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """One field of a message.
 
     Attributes:
-        name: in JSON; of an `inline` field only protobuf uses it (and it may be empty there).
-        type: a scalar (`SCALARS`) or the name of a message; of a list or map, that of its elements.
-        number: in protobuf; 0 where the message has no protobuf form.
-        repeated, map: a list, a map from strings.
-        inline: the fields of `type` stand in the parent's JSON.
-        pointer: absent and zero differ (`minReplicas: 0` means something, `hostNetwork: false` does not).
+        name: the name in JSON; may be empty for an `inline` field.
+        type: a scalar (SCALARS) or the name of a message; for a list or map, the type of its elements.
+        number: the protobuf field number; 0 where the message has no protobuf form.
+        repeated, map: whether it is a list, a map from strings.
+        inline: whether the fields of `type` are fields of the parent in JSON.
+        pointer: whether absent and zero differ (they do for `minReplicas`, not for `hostNetwork`).
         omitempty, omitzero: Go's tags: whether an empty value is left out of JSON.
-        go_type: as Go prints it in errors; empty where it is `type`.
-        required, default, list_type, list_map_keys, map_type, enum: as OpenAPI says them.
-        patch_strategy, patch_merge_key: for strategic merge patches.
+        go_type: the type as Go prints it in errors; empty where it is `type`.
+        required, default, list_type, list_map_keys, map_type, enum: those of the OpenAPI schema.
+        patch_strategy, patch_merge_key: those of strategic merge patches.
     """
 
     name: str
@@ -99,10 +102,10 @@ class Message(msgspec.Struct, frozen=True, rename="camel"):
     """One message of the API.
 
     Attributes:
-        fields: in the order of the Go struct; for `list` the one field `items`.
-        type_meta: whether it has `apiVersion` and `kind`.
-        list: its JSON form is a plain list of strings.
-        map_type: `atomic` where server-side apply must replace it as a whole.
+        fields: in the order of the Go struct; of a `list` message the one field `items`.
+        type_meta: whether it has `apiVersion` and `kind`, which are not among `fields`.
+        list: whether its JSON form is a plain list of strings.
+        map_type: `atomic` where server-side apply replaces it as a whole.
         name: `apps/v1.Deployment`.
     """
 
@@ -123,7 +126,7 @@ class Message(msgspec.Struct, frozen=True, rename="camel"):
         return self.name.rpartition(".")[2]
 
     def json_fields(self) -> Iterator[Field]:
-        """The fields that stand in this message's JSON: its own, with those of inlined messages in their place."""
+        """The fields of this message's JSON form: its own, with the fields of each inlined message in its place."""
         for field in self.fields:
             if field.inline:
                 yield from get_message(field.type).json_fields()
@@ -137,7 +140,7 @@ class _Package(msgspec.Struct):
 
 
 def _package(prefix: str) -> _Package | None:
-    """The package, None where there is no file of it; prefixes may come from clients, so only real ones are kept."""
+    """The package; None where it has no file. Prefixes may come from clients, so only existing ones are cached."""
     return _loaded(prefix) if prefix in _prefixes() else None
 
 
@@ -157,14 +160,14 @@ def _loaded(prefix: str) -> _Package:
 
 
 def find_message(name: str) -> Message | None:
-    """The message of that name (`core/v1.Pod`), None where the facts have none."""
+    """The message of that name (`core/v1.Pod`); None for an unknown name."""
     prefix, _, short_name = name.rpartition(".")
     package = _package(prefix)
     return package.messages.get(short_name) if package else None
 
 
 def get_message(name: str) -> Message:
-    """The message of that name (`core/v1.Pod`). Raises KeyError where the facts have none."""
+    """The message of that name (`core/v1.Pod`). Raises KeyError for an unknown name."""
     message = find_message(name)
     if message is None:
         raise KeyError(name)
@@ -179,22 +182,22 @@ def messages_of(prefix: str) -> tuple[Message, ...]:
     return tuple(package.messages.values())
 
 
-_PACKAGES = {"custom.metrics.k8s.io": "custom_metrics", "external.metrics.k8s.io": "external_metrics"}
-_OWN_DOMAIN = ".k8s.io"
-"""What the groups that have one end with; other domains are those of custom resources."""
-_OPTIONS = frozenset({"CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "UpdateOptions"})
+_PACKAGES_OF_GROUPS = {"custom.metrics.k8s.io": "custom_metrics", "external.metrics.k8s.io": "external_metrics"}
+_BUILT_IN_DOMAIN = ".k8s.io"
+"""The end of the names of built-in groups with a domain; other domains are those of custom resources."""
+_OPTIONS_KINDS = frozenset(f"{verb}Options" for verb in ("Create", "Delete", "Get", "List", "Patch", "Update"))
 
 
 def find_kind(api_version: str, kind: str) -> str | None:
-    """The message of a kind as clients name it (`apps/v1`, `Deployment`), None where the facts have none.
+    """The name of the message of a kind: `apps/v1.Deployment` for `apps/v1` and `Deployment`; None for an unknown one.
 
-    The options kinds exist in every group.
+    DeleteOptions and its like exist in every group.
     """
     group, _, version = api_version.rpartition("/")
-    package = _PACKAGES.get(group) or group.removesuffix(_OWN_DOMAIN).partition(".")[0] or "core"
-    if "." in group and not group.endswith(_OWN_DOMAIN):
+    package = _PACKAGES_OF_GROUPS.get(group) or group.removesuffix(_BUILT_IN_DOMAIN).partition(".")[0] or "core"
+    if "." in group and not group.endswith(_BUILT_IN_DOMAIN):
         return None
-    if kind in _OPTIONS or (not group and find_message(f"core/{version}.{kind}") is None):
+    if kind in _OPTIONS_KINDS or (not group and find_message(f"core/{version}.{kind}") is None):
         package, version = "meta", "v1"
     name = f"{package}/{version}.{kind}"
     return name if find_message(name) else None
@@ -202,7 +205,7 @@ def find_kind(api_version: str, kind: str) -> str | None:
 
 @lru_cache(maxsize=8192)
 def find_field(message: str, name: str) -> Field | None:
-    """The field with that JSON name (in the message itself or inlined into it), None where there is none."""
+    """The field with that JSON name, of the message or of one inlined into it; None for unknown names."""
     known = find_message(message)
     return next((field for field in known.json_fields() if field.name == name), None) if known else None
 
@@ -221,7 +224,7 @@ def go_name(message: str) -> str:
 
 
 def reachable(names: Iterable[str]) -> set[str]:
-    """The names of the given messages and of all that they refer to, inlined ones included."""
+    """The names of the given messages and of all messages to which they refer, directly or not."""
     found: set[str] = set()
     waiting = list(names)
     while waiting:

@@ -1,10 +1,13 @@
 """Parses and encodes JSON as a Kubernetes API server does: Go's syntax errors, exact numbers, Go's escapes.
 
-`parse` is called for every request body, `encode` for JSON that must equal the server's byte for byte.
+    parse(b'{"a": 1.50, "a": 2}')      Repeated({"a": 2}) with pairs [("a", Number("1.50")), ("a", 2)]
+    encode({"a": "<"})                 b'{"a":"\\u003c"}'
 
-Invariants: `parse` accepts what Go's encoding/json accepts and refuses everything else in its words; invalid UTF-8 and
+`parse` is called for every request body, `encode` for JSON that must equal kube-apiserver's byte for byte.
+
+Invariants: `parse` accepts the same texts as Go's encoding/json, and raises its messages for others; invalid UTF-8 and
 lone surrogates become U+FFFD, as in Go. Numbers with a fraction or exponent become `Number`, which keeps the literal,
-and objects with repeated keys `Repeated`; everything else is plain data.
+objects with repeated keys `Repeated`; everything else is plain data.
 """
 
 import codecs
@@ -20,20 +23,20 @@ import msgspec
 from podscaler.api.text import json_syntax
 
 MAX_DEPTH = 200
-"""Deeper nesting is refused. Differs: upstream's limit is 10,000; no object of the API comes near either,
-and Python's stack must hold several frames a level."""
+"""The deepest nesting that is accepted. Differs: Go's limit is 10,000, for which Python's stack is too small; no object
+of the API is nested so deeply."""
 
 _INT64_DIGITS = 19
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _INFINITE = (float("inf"), float("-inf"))
 _EXPONENT_BELOW = 1e-6
 _EXPONENT_FROM = 1e21
-_LONE = re.compile("[\ud800-\udfff]")
+_SURROGATES = re.compile("[\ud800-\udfff]")
 _NESTING = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
 
 
 class DecodeError(ValueError):
-    """A body cannot be decoded; str() is the decoder's sentence, which the server wraps."""
+    """A body cannot be decoded; str() is the decoder's message, which the API server completes."""
 
 
 class Number(float):
@@ -54,7 +57,7 @@ class Repeated(dict[str, Any]):
 
 
 def parse(body: bytes) -> Any:
-    """The value of a JSON text. Raises DecodeError in Go's words (`unexpected end of JSON input`)."""
+    """The value of a JSON text. Raises DecodeError with Go's message (`unexpected end of JSON input`)."""
     text = decode_utf8(body)
     if body.count(b"{") + body.count(b"[") > MAX_DEPTH:
         _refuse_depth(text)
@@ -69,7 +72,7 @@ def parse(body: bytes) -> Any:
 
 def decode_utf8(text: bytes) -> str:
     """The text as Go decodes it: each invalid byte becomes one U+FFFD."""
-    return text.decode("utf-8", errors=_EACH_BYTE)
+    return text.decode("utf-8", errors=_REPLACE_EACH_BYTE)
 
 
 def _replace_byte(error: UnicodeError) -> tuple[str, int]:
@@ -77,8 +80,8 @@ def _replace_byte(error: UnicodeError) -> tuple[str, int]:
     return "\ufffd", error.start + 1
 
 
-_EACH_BYTE = "podscaler-each-byte"
-codecs.register_error(_EACH_BYTE, _replace_byte)
+_REPLACE_EACH_BYTE = "podscaler-each-byte"
+codecs.register_error(_REPLACE_EACH_BYTE, _replace_byte)
 
 
 def _decode(text: str) -> Any:
@@ -129,18 +132,20 @@ _DECODER = json.JSONDecoder(
 
 def _without_lone_surrogates(value: Any) -> Any:
     if isinstance(value, str):
-        return _LONE.sub("\ufffd", value)
+        return _SURROGATES.sub("\ufffd", value)
     if isinstance(value, list):
         return [_without_lone_surrogates(item) for item in value]
     if isinstance(value, Repeated):
-        return _object([(_LONE.sub("\ufffd", key), _without_lone_surrogates(item)) for key, item in value.pairs])
+        return _object([(_SURROGATES.sub("\ufffd", key), _without_lone_surrogates(item)) for key, item in value.pairs])
     if isinstance(value, dict):
-        return _object([(_LONE.sub("\ufffd", key), _without_lone_surrogates(item)) for key, item in value.items()])
+        return _object(
+            [(_SURROGATES.sub("\ufffd", key), _without_lone_surrogates(item)) for key, item in value.items()]
+        )
     return value
 
 
 def plain(value: Any) -> Any:
-    """A parsed value with plain dicts and numbers, as Go stores a value without a type.
+    """A parsed value with dicts, ints and floats in place of Repeated and Number.
 
     Raises DecodeError where a number is beyond a float64.
     """
@@ -148,7 +153,7 @@ def plain(value: Any) -> Any:
 
 
 def representable(value: Any) -> Any:
-    """As `plain`, but numbers beyond a float64 stay `Number`, for the decoder of the field to refuse."""
+    """As `plain`, but numbers beyond a float64 stay `Number`; the decoder of the field reports them."""
     return _with_numbers(value, lambda number: number if number in _INFINITE else plain_number(number))
 
 

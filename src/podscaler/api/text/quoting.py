@@ -1,6 +1,4 @@
-"""Quotes text with Go's escapes, as upstream's messages show names and values (`%q`).
-
-Called for messages that quote names and values.
+"""Quotes texts with Go's escapes, as `%q` prints names and values in messages: `quoted('a"b')` is `"a\\"b"`.
 
 Source: the documentation of Go's package strconv (Quote).
 """

@@ -1,6 +1,10 @@
-"""Parses YAML as a Kubernetes API server does: the first document, as JSON data.
+"""Parses the first document of a YAML text to JSON-ready data, as a Kubernetes API server does.
 
-`parse` is called for YAML bodies and files, `parse_texts` for values that must stay as they were written.
+    parse(b"a: yes\\na: 2")      Document({"a": 2}, ('line 2: key "a" already set in map',))
+
+`parse` is called for YAML bodies and files, `parse_texts` for values whose notation must not change.
+
+Theory of operation: libyaml's parser emits events, `_Composer` turns them into nodes, `_Builder` turns nodes into data.
 
 Rules: plain scalars are read as YAML 1.1 (`yes` is true, `0755` is octal), timestamps stay texts, keys become texts,
 merge keys (`<<`) are merged; of a repeated key, which is reported with its line, the last value counts. The number of
@@ -22,39 +26,49 @@ from podscaler.api.text import json_text, quoting
 from podscaler.api.text.json_text import DecodeError
 
 SPARE_NODES = 10_000
-"""The limit of nodes is this plus the bytes of the body; without aliases there are fewer nodes than bytes."""
+"""A document may have this many nodes more than bytes; without aliases there are fewer nodes than bytes."""
 
 _LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TAG = "tag:yaml.org,2002:"
 _PLAIN = "plain"
 _TEXT = "text"
-_TAGGED: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool,), "null": (type(None),)}
+_TAG_TYPES: dict[str, tuple[type, ...]] = {
+    "int": (int,),
+    "float": (int, float),
+    "bool": (bool,),
+    "null": (type(None),),
+}
 _Seen = dict[tuple[str, bool], None]
 """The keys of a mapping with whether they are plain: `1` and `"1"` are two keys in YAML."""
-_WORDS: dict[str, bool | None] = {
+_PLAIN_WORDS: dict[str, bool | None] = {
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
     **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
 }
 _INTEGER = re.compile(r"[-+]?(0b[01_]+|0o[0-7_]+|0x[0-9a-fA-F_]+|[0-9][0-9_]*)", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
-_NO_JSON = re.compile(r"([-+]?)(?:\.(inf|Inf|INF|nan|NaN|NAN))")
+_INFINITY_OR_NAN = re.compile(r"([-+]?)(?:\.(inf|Inf|INF|nan|NaN|NAN))")
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document: its value, and `line N: key "x" already set in map` for each repeated key."""
+    """One document.
+
+    Attributes:
+        value: JSON-ready data; None for an empty text.
+        duplicates: `line N: key "x" already set in map` for each repeated key.
+    """
 
     value: Any
     duplicates: tuple[str, ...] = ()
 
     def duplicates_text(self) -> str:
-        """The repeated keys as upstream's strict decoder reports them, all in one text."""
+        """The repeated keys, as the strict decoder of sigs.k8s.io/yaml reports them in one text."""
         return "yaml: unmarshal errors:\n" + "\n".join(f"  {text}" for text in self.duplicates)
 
 
 def parse(body: bytes) -> Document:
-    """The first document, with the value None for an empty text. Raises DecodeError (`yaml: line 2: ...`)."""
+    """The first document. Raises DecodeError (`yaml: line 2: ...`)."""
     return _parse(body, _scalar)
 
 
@@ -89,7 +103,12 @@ def _first_document(body: bytes) -> yaml.Node | None:
 
 
 class _Composer:
-    """Turns parser events into nodes, in Python: libyaml's bindings would run out of stack on deep nesting."""
+    """Turns parser events into nodes, in Python: libyaml's bindings would overflow the stack on deep nesting.
+
+    Attributes:
+        next_event: returns the next event of the parser.
+        anchors: name of an anchor -> its node; None while that is being composed.
+    """
 
     def __init__(self, loader: Any) -> None:
         self.next_event = loader.get_event
@@ -134,7 +153,7 @@ class _Composer:
 
 
 def _where(error: yaml.MarkedYAMLError) -> str:
-    """`line 2: `, empty for the first line; upstream counts scanner errors from one, others from zero."""
+    """`line 2: `, empty for the first line; go-yaml counts the lines of scanner errors from one, others from zero."""
     mark = error.context_mark if error.context_mark and error.context_mark.line else error.problem_mark
     if mark is None or mark.line == 0:
         return ""
@@ -142,7 +161,7 @@ def _where(error: yaml.MarkedYAMLError) -> str:
 
 
 class _Builder:
-    """Turns nodes into data."""
+    """Turns nodes into data; `duplicates` are the repeated keys, `nodes_left` limits the nodes that aliases add."""
 
     def __init__(self, max_nodes: int, scalar: Callable[[yaml.ScalarNode], Any]) -> None:
         self.duplicates: list[str] = []
@@ -216,7 +235,7 @@ def _scalar(node: yaml.ScalarNode) -> Any:
     kind = node.tag.removeprefix(_TAG)
     if kind == "binary":
         return _binary(text)
-    wanted = _TAGGED.get(kind)
+    wanted = _TAG_TYPES.get(kind)
     if wanted is None:
         return text
     value = _plain(text)
@@ -226,8 +245,8 @@ def _scalar(node: yaml.ScalarNode) -> Any:
 
 
 def _plain(text: str) -> Any:
-    if text in _WORDS:
-        return _WORDS[text]
+    if text in _PLAIN_WORDS:
+        return _PLAIN_WORDS[text]
     number = _number(text)
     return text if number is None else number
 
@@ -245,7 +264,7 @@ def _number(text: str) -> int | float | None:
     if _FLOAT.fullmatch(text.replace("_", "")):
         number = float(text.replace("_", ""))
         return None if math.isinf(number) else json_text.plain_number(number)  # Go cannot parse it: a text
-    if match := _NO_JSON.fullmatch(text):
+    if match := _INFINITY_OR_NAN.fullmatch(text):
         sign, word = match.groups()
         shown = "NaN" if word.lower() == "nan" else f"{sign or '+'}Inf"
         raise DecodeError(f"json: unsupported value: {shown}")

@@ -1,10 +1,11 @@
-"""The typed HorizontalPodAutoscaler of autoscaling/v2 and the Scale of autoscaling/v1.
+"""The HorizontalPodAutoscaler of autoscaling/v2 and the Scale of autoscaling/v1 as msgspec structs.
 
-Read by the controller's client and by recordings, written back by the controller (status, scale). Nothing is lost on
-the way except managedFields. Quantities and times are texts; `podscaler.core.model.spec` reads the numbers once.
+The controller's client and recordings decode them (`msgspec.json.decode(body, type=HorizontalPodAutoscaler)`), the
+controller writes status and scale back. Only managedFields are lost. Quantities (`100m`) and times (RFC 3339) are
+texts; `podscaler.core.model.spec` parses the numbers once.
 
-Fields stand in the order in which upstream writes them. A field that is always written, even when empty, has a
-`default_factory`: msgspec leaves out only what equals a plain default.
+Fields are in the order in which Go writes them. A field that is always written, even when empty, has a
+`default_factory`: msgspec leaves out only fields that equal a plain default.
 
 Source: autoscaling/v2 and autoscaling/v1 of Kubernetes v1.37.0 (docs/spec/api.md 1 (Types), docs/spec/decision.md 11.5
 (JSON of status)).
@@ -33,7 +34,7 @@ class LabelSelector(TypedDict, total=False):
 
 
 class CrossVersionObjectReference(Wire, frozen=True):
-    """What an autoscaler points at."""
+    """A reference to the scaled object, or to the object that a metric describes."""
 
     kind: str = field(default_factory=str)
     name: str = field(default_factory=str)
@@ -41,14 +42,20 @@ class CrossVersionObjectReference(Wire, frozen=True):
 
 
 class MetricIdentifier(Wire, frozen=True):
-    """The name of a metric, and which of its series are meant."""
+    """The name of a metric, and the label selector of its series; None selects all."""
 
     name: str = field(default_factory=str)
     selector: LabelSelector | None = None
 
 
 class MetricTarget(Wire, frozen=True):
-    """What a metric should be; quantities as texts, utilization in percent of the request."""
+    """The target value of a metric; `type` (Utilization, Value, AverageValue) names the field that is set.
+
+    Attributes:
+        value: a quantity.
+        average_value: a quantity, per pod.
+        average_utilization: percent of the pods' requests.
+    """
 
     type: str = field(default_factory=str)
     value: str | None = None
@@ -65,21 +72,21 @@ class ObjectMetricSource(Wire, frozen=True):
 
 
 class PodsMetricSource(Wire, frozen=True):
-    """A metric of each pod of the target."""
+    """A metric of each pod of the scaled object."""
 
     metric: MetricIdentifier = field(default_factory=MetricIdentifier)
     target: MetricTarget = field(default_factory=MetricTarget)
 
 
 class ResourceMetricSource(Wire, frozen=True):
-    """A resource (cpu, memory, ...) of each pod of the target."""
+    """The usage of a resource (cpu, memory, ...) by each pod of the scaled object."""
 
     name: str = field(default_factory=str)
     target: MetricTarget = field(default_factory=MetricTarget)
 
 
 class ContainerResourceMetricSource(Wire, frozen=True):
-    """A resource of one container of each pod of the target."""
+    """The usage of a resource by one container of each pod of the scaled object."""
 
     name: str = field(default_factory=str)
     target: MetricTarget = field(default_factory=MetricTarget)
@@ -87,14 +94,14 @@ class ContainerResourceMetricSource(Wire, frozen=True):
 
 
 class ExternalMetricSource(Wire, frozen=True):
-    """A metric that belongs to no object of the cluster."""
+    """A metric that describes no object of the cluster, such as the length of a queue."""
 
     metric: MetricIdentifier = field(default_factory=MetricIdentifier)
     target: MetricTarget = field(default_factory=MetricTarget)
 
 
 class MetricSpec(Wire, frozen=True):
-    """One metric; `type` names the field that is set."""
+    """One metric; `type` (`Pods`, `ContainerResource`, ...) names the field that is set."""
 
     type: str = field(default_factory=str)
     object: ObjectMetricSource | None = None
@@ -105,7 +112,10 @@ class MetricSpec(Wire, frozen=True):
 
 
 class HPAScalingPolicy(Wire, frozen=True):
-    """How much one direction may change in a period: `value` pods, or percent of the replicas at its start."""
+    """A limit of one direction: the change in the past `period_seconds` is at most `value`.
+
+    `type` is Pods, or Percent of the replicas at the start of the period.
+    """
 
     type: str = field(default_factory=str)
     value: int = field(default_factory=int)
@@ -113,7 +123,7 @@ class HPAScalingPolicy(Wire, frozen=True):
 
 
 class HPAScalingRules(Wire, frozen=True):
-    """The behavior of one direction."""
+    """The behavior of one direction; None in a field means the API default. `tolerance` is a quantity (`0.1`)."""
 
     stabilization_window_seconds: int | None = None
     select_policy: str | None = None
@@ -144,7 +154,7 @@ class OnMetricFailureSpec(Wire, frozen=True):
 
 
 class HorizontalPodAutoscalerSpec(Wire, frozen=True):
-    """What is scaled, between which bounds, by which metrics, how fast.
+    """The scaled object, the bounds of its replicas, the metrics, and the limits of each direction.
 
     Attributes:
         on_metric_failure: only a PodAutoscaler has it.
@@ -204,7 +214,7 @@ class ExternalMetricStatus(Wire, frozen=True):
 
 
 class MetricStatus(Wire, frozen=True):
-    """The status of one metric; all empty (`{"type":""}`) where it could not be computed."""
+    """The status of one metric; `{"type":""}` where it could not be computed."""
 
     type: str = field(default_factory=str)
     object: ObjectMetricStatus | None = None
@@ -226,7 +236,7 @@ class Condition(Wire, frozen=True):
 
 
 class HorizontalPodAutoscalerStatus(Wire, frozen=True):
-    """What the autoscaler did and saw last."""
+    """The result of the last sync."""
 
     observed_generation: int | None = None
     last_scale_time: str | None = None
@@ -247,13 +257,13 @@ class HorizontalPodAutoscaler(Wire, frozen=True):
 
 
 class ScaleSpec(Wire, frozen=True):
-    """What is wanted of a target."""
+    """The desired replicas."""
 
     replicas: int = 0
 
 
 class ScaleStatus(Wire, frozen=True):
-    """What a target has; `selector` is the text form of the label selector of its pods."""
+    """The observed replicas; `selector` is the label selector of the pods in text form (`app=web`)."""
 
     replicas: int = field(default_factory=int)
     selector: str = ""

@@ -1,7 +1,7 @@
-"""The typed responses of the three metrics APIs, trimmed to the fields that decisions use.
+"""The responses of the three metrics APIs as msgspec structs, with only those fields that decisions use.
 
-Read by the metrics clients and by recordings; `podscaler.core.calculation.samples` makes the samples of a decision from
-them. Quantities, times and windows are texts.
+The metrics clients and recordings decode them; `podscaler.core.calculation.samples` makes the samples of a decision
+from them. Quantities (`100m`), times (RFC 3339) and windows (Go durations) are texts.
 
 Source: metrics.k8s.io/v1beta1, custom.metrics.k8s.io/v1beta1 and v1beta2 (read alike: what differs is not used),
 external.metrics.k8s.io/v1beta1 (docs/spec/decision.md 7 (Metrics client)).
@@ -15,7 +15,7 @@ from podscaler.api.machinery.meta import Wire
 
 
 class NamedMeta(Wire, frozen=True):
-    """The name and namespace of what a metric describes."""
+    """The name and namespace of the pod that the usage describes."""
 
     name: str = ""
     namespace: str = ""
@@ -46,7 +46,7 @@ class PodMetricsList(Wire, frozen=True, tag_field="kind", tag="PodMetricsList"):
 
 
 class DescribedObject(Wire, frozen=True):
-    """What a custom metric describes."""
+    """The object that a custom metric describes."""
 
     kind: str = ""
     namespace: str = ""

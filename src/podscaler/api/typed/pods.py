@@ -1,7 +1,8 @@
-"""The typed Pod of core/v1, trimmed to the fields that decisions use.
+"""The Pod of core/v1 as msgspec struct, with only those fields that decisions use.
 
-Read by the controller's pod cache and by recordings; `podscaler.core.model.intake` makes the facts of a decision from
-it. Decoding skips everything else, which is what makes a list of thousands of pods cheap. Never written back.
+The controller's pod cache and recordings decode it; `podscaler.core.model.intake` makes the facts of a decision from
+it. Decoding skips all other fields, so that a list of thousands of pods is cheap. Never written back. Quantities and
+times are texts.
 
 Source: core/v1 of Kubernetes v1.37.0; which fields matter: docs/spec/decision.md 6.1 (Grouping pods), 6.2 (Requests).
 """
@@ -15,7 +16,7 @@ ResourceList = dict[str, str]
 
 
 class PodMeta(Wire, frozen=True):
-    """The trimmed metadata of a pod."""
+    """The metadata of a pod."""
 
     name: str = ""
     namespace: str = ""
@@ -26,7 +27,7 @@ class PodMeta(Wire, frozen=True):
 
 
 class ResourceRequirements(Wire, frozen=True):
-    """The requests of a container or a pod."""
+    """The resource requests of a container or pod."""
 
     requests: ResourceList | None = None
 
@@ -40,7 +41,7 @@ class Container(Wire, frozen=True):
 
 
 class PodSpec(Wire, frozen=True):
-    """The trimmed spec of a pod."""
+    """The spec of a pod; `resources` are those of the pod as a whole."""
 
     init_containers: tuple[Container, ...] | None = None
     containers: tuple[Container, ...] | None = None
@@ -49,7 +50,7 @@ class PodSpec(Wire, frozen=True):
 
 
 class PodCondition(Wire, frozen=True):
-    """One condition of a pod; times as texts."""
+    """One condition of a pod (`Ready`)."""
 
     type: str = ""
     status: str = ""
@@ -57,7 +58,7 @@ class PodCondition(Wire, frozen=True):
 
 
 class PodStatus(Wire, frozen=True):
-    """The trimmed status of a pod."""
+    """The status of a pod."""
 
     phase: str = ""
     conditions: tuple[PodCondition, ...] | None = None
@@ -65,7 +66,7 @@ class PodStatus(Wire, frozen=True):
 
 
 class Pod(Wire, frozen=True):
-    """core/v1 Pod, trimmed."""
+    """core/v1 Pod."""
 
     metadata: PodMeta = field(default_factory=PodMeta)
     spec: PodSpec = field(default_factory=PodSpec)

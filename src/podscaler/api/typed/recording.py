@@ -1,10 +1,12 @@
-"""The recording format, version 1: what each sync of each autoscaler saw, one JSON object a line.
+"""Encodes and decodes the lines of a recording (format version 1): the inputs of each sync, one JSON object a line.
 
-Read by the replay, written by the recorder of the controller. This module is the codec of single lines; what a
-recording means is `podscaler.core.replay`'s.
+    {"recording":1,"kubernetes":"1.37.0","flags":{}}                     read_header, header_line
+    {"time":"2026-01-31T12:00:00Z","hpa":{...},"scale":{...},...}        read_line, sync_line
+    {"time":"2026-01-31T12:00:15Z","deleted":"default/web"}              read_line, deleted_line
 
-A line is typed on the outside only: pods and the autoscaler's spec stay raw JSON, because they repeat from line to line
-and the reader decodes each distinct text once.
+The controller's recorder writes lines, the replay (`podscaler.core.replay`) reads them and decides the syncs again.
+Pods and the autoscaler's spec stay raw JSON: they repeat from line to line, and the reader decodes each distinct text
+once.
 
 Source: the format of the decision vectors (docs/recordings.md).
 """
@@ -21,10 +23,11 @@ from podscaler.base.errors import UsageError
 VERSION = 1
 
 Answer = metrics.PodMetricsList | metrics.MetricValueList | metrics.ExternalMetricValueList | Status
+"""The response of a metrics API."""
 
 
 class RecordingError(UsageError):
-    """A line of a recording cannot be used; str() says why, the caller adds the file and the line's number."""
+    """A line of a recording is invalid; str() is the reason, to which the caller adds the file and line number."""
 
 
 class RecordingHeader(Wire, frozen=True):
@@ -32,8 +35,8 @@ class RecordingHeader(Wire, frozen=True):
 
     Attributes:
         recording: the version of the format.
-        kubernetes: the version whose behaviour is meant.
-        flags: controller settings by their kube-controller-manager names.
+        kubernetes: the version of Kubernetes as which the controller decided.
+        flags: settings of the controller, by their names as flags of kube-controller-manager.
     """
 
     recording: int
@@ -42,14 +45,14 @@ class RecordingHeader(Wire, frozen=True):
 
 
 class RecordedRecommendation(Wire, frozen=True):
-    """What an earlier sync wanted, and when."""
+    """The replicas that an earlier sync recommended; `time` is RFC 3339."""
 
     replicas: int
     time: str
 
 
 class RecordedScaleEvent(Wire, frozen=True):
-    """A change that an earlier sync made, and when; `outdated` where all policies have forgotten it."""
+    """A change of the replicas by an earlier sync; `outdated`: whether it is older than the periods of all policies."""
 
     change: int
     time: str
@@ -66,7 +69,7 @@ class RecordedProposal(Wire, frozen=True):
 
 
 class RecordedHistory(Wire, frozen=True):
-    """What is remembered of an autoscaler, in the order of the slots.
+    """The recommendations and scale events of earlier syncs, in the order in which the decision holds them.
 
     Attributes:
         last_proposals: of each metric, where a failure policy keeps them.
@@ -91,21 +94,21 @@ class RecordedAutoscaler(Wire, frozen=True):
 
 
 class RecordingLine(Wire, frozen=True):
-    """A sync, or the end of an autoscaler.
+    """A sync, or the deletion of an autoscaler.
 
     Attributes:
-        time: when the sync began, RFC 3339.
-        hpa: the autoscaler as read; absent where `deleted` is set.
-        scale: of its target, or why it could not be read.
-        scale_update: the responses to successive attempts to update the scale.
-        scaled_at: when the last response came; empty: the time that the attempts take by convention.
-        status_update: why the status could not be written; None where it was, or did not have to be.
-        pods: pods of the namespace, raw.
-        metrics: one response for each of `spec.metrics`, None where there was no request.
-        neighbours: the other autoscalers over the same pods; None: those of earlier lines.
-        history: what was remembered before; None: what the line before left.
-        gone: whether the autoscaler was deleted while the sync went on.
-        deleted: `namespace/name` of an autoscaler that is gone.
+        time: the start of the sync, RFC 3339.
+        hpa: the autoscaler as read; None where `deleted` is set.
+        scale: the Scale of the scaled object, or the error of reading it.
+        scale_update: the responses to successive attempts to update the Scale.
+        scaled_at: the time of the last of them; empty for the time that replay assumes.
+        status_update: the error of writing the status; None where it was written, or had not changed.
+        pods: the pods of the namespace, as raw JSON.
+        metrics: the response for each of `spec.metrics`, None for a metric without request.
+        neighbours: the other autoscalers over the same pods; None for those of the last line that has them.
+        history: that before the sync; None for that after the autoscaler's last line.
+        gone: whether the autoscaler was deleted during the sync.
+        deleted: `namespace/name` of a deleted autoscaler; empty for a sync.
     """
 
     time: str
@@ -123,7 +126,7 @@ class RecordingLine(Wire, frozen=True):
 
 
 class SyncLine(Wire, frozen=True):
-    """A sync to be written: as `RecordingLine`, with the whole autoscaler; pods are texts of trimmed objects."""
+    """A sync to be written, with the attributes of RecordingLine."""
 
     time: str
     hpa: autoscaling.HorizontalPodAutoscaler
@@ -158,7 +161,7 @@ def read_header(text: bytes) -> RecordingHeader:
 
 
 def read_line(text: bytes) -> RecordingLine:
-    """Any other line. Raises RecordingError."""
+    """A line after the first one. Raises RecordingError."""
     try:
         line = _LINE.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -171,15 +174,15 @@ def read_line(text: bytes) -> RecordingLine:
 
 
 def header_line(kubernetes: str, flags: Mapping[str, Any]) -> bytes:
-    """A header, with its newline."""
+    """The first line of a recording, with its newline."""
     return _ENCODER.encode(RecordingHeader(VERSION, kubernetes, dict(flags))) + b"\n"
 
 
 def sync_line(line: SyncLine) -> bytes:
-    """A sync, with its newline."""
+    """The line of a sync, with its newline."""
     return _ENCODER.encode(line) + b"\n"
 
 
 def deleted_line(time: str, key: str) -> bytes:
-    """The end of the autoscaler `key`, with its newline."""
+    """The line of the deletion of the autoscaler `key` (`namespace/name`), with its newline."""
     return _ENCODER.encode({"time": time, "deleted": key}) + b"\n"

@@ -111,7 +111,7 @@ class Flag(click.ParamType[Any]):
 
 def parse_namespace(text: str) -> str:
     """The name of a namespace. Raises ValueError."""
-    if faults := names.dns_label_faults(text):
+    if faults := names.dns_label_errors(text):
         raise ValueError(faults[0])
     return text
 

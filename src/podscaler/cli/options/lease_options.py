@@ -15,7 +15,7 @@ NAMESPACE_FLAG = "leader-elect-resource-namespace"
 
 def parse_name(text: str) -> str:
     """The name of a Lease. Raises ValueError."""
-    if faults := names.dns_subdomain_faults(text):
+    if faults := names.dns_subdomain_errors(text):
         raise ValueError(faults[0])
     return text
 

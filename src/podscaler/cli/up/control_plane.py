@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 
 from podscaler.api.kinds import catalog
-from podscaler.api.kinds.autoscaling import hpa_removed
+from podscaler.api.kinds.autoscaling import hpa_removed_versions
 from podscaler.api.kinds.core import metrics
 from podscaler.api.resource.resources import Resource
 from podscaler.base import supervision
@@ -109,7 +109,7 @@ class UpSettings:
     @property
     def resources(self) -> tuple[Resource, ...]:
         """The kinds that are served."""
-        found = hpa_removed.served_among(catalog.RESOURCES) if self.serve_removed_apis else catalog.RESOURCES
+        found = hpa_removed_versions.served_among(catalog.RESOURCES) if self.serve_removed_apis else catalog.RESOURCES
         if not self.metrics_api:
             return metrics.left_out_of(found)
         return metrics.stored_among(found) if self.api_only else found

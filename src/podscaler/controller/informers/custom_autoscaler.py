@@ -28,7 +28,7 @@ def decode(raw: msgspec.Raw | bytes) -> HorizontalPodAutoscaler:
 def fault(raw: msgspec.Raw | bytes) -> str:
     """The first error that an API server would find in it as a HorizontalPodAutoscaler; empty: none."""
     obj = with_quantities(msgspec.json.decode(raw))
-    hpa_defaults.fill_v2(obj)
+    hpa_defaults.set_v2_defaults(obj)
     faults = hpa_validation.validate(obj, None)
     return f"the spec is invalid: {faults[0]}" if faults else ""
 

@@ -95,7 +95,7 @@ def _set_runtime(classes: _Classes, spec: Object) -> str:
     """Set the overhead of a new pod's spec; returns as `_set_priority`."""
     name = spec.get("runtimeClassName")
     if name == "":
-        raise api_errors.unnamed_failure("resource name may not be empty")
+        raise api_errors.error_without_reason("resource name may not be empty")
     found = classes.find(_RUNTIMES, name) if name else None
     if name and found is None and name != _SIMULATED:
         return f'pod rejected: RuntimeClass "{name}" not found'

@@ -291,7 +291,7 @@ def _selected_name(query: Query) -> str:
     except field_selectors.FieldSelectorError:
         return ""
     found = [term.value for term in terms if term.field == "metadata.name" and not term.negated]
-    return found[0] if found and not name_rules.path_segment_faults(found[0]) else ""
+    return found[0] if found and not name_rules.path_segment_errors(found[0]) else ""
 
 
 def _verb(method: str, target: ResourcePath, query: Query) -> str:

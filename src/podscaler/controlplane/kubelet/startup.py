@@ -83,7 +83,7 @@ def node_name(settings: KubeletSettings, stored: Path) -> str:
         name = stored.read_text(encoding="utf-8", errors="replace").strip()
     except FileNotFoundError:
         name = ""
-    if not name or names.dns_subdomain_faults(name):
+    if not name or names.dns_subdomain_errors(name):
         name = _host_name()
         secret_files.write(stored, f"{name}\n".encode())
     return name
@@ -91,7 +91,7 @@ def node_name(settings: KubeletSettings, stored: Path) -> str:
 
 def _host_name() -> str:
     name = socket.gethostname().lower()
-    return "podscaler" if names.dns_subdomain_faults(name) else name
+    return "podscaler" if names.dns_subdomain_errors(name) else name
 
 
 def capacity(settings: KubeletSettings) -> dict[str, str]:

@@ -157,11 +157,11 @@ class ClusterIPs(Reconciler[Key]):
             address = self._addresses.allocate_service(preferred=wanted or None)
         except PodscalerError as error:
             raise _no_address(name, wanted, str(error)) from error
-        errors = [field.invalid(_PARENT, name, text) for text in names.path_segment_faults(name)]
+        errors = [field.invalid(_PARENT, name, text) for text in names.path_segment_errors(name)]
         errors = errors if name else [field.required(_PARENT)]
         if errors and not is_dry:
             self._addresses.release(address)
-            invalid = field.refusal(group="networking.k8s.io", kind="IPAddress", name=address, errors=errors)
+            invalid = field.invalid_object(group="networking.k8s.io", kind="IPAddress", name=address, errors=errors)
             raise _no_address(name, wanted, invalid.message)
         return address
 

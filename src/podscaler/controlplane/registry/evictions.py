@@ -34,7 +34,7 @@ async def evict(objects: Objects, namespace: str, name: str, *, options: DeleteO
     pod = objects.get(PODS, namespace, name).decode()
     budgets = [] if _is_unprotected(pod) else _budgets_of(objects, pod)
     if len(budgets) > 1:
-        raise api_errors.unnamed_failure(_SEVERAL)
+        raise api_errors.error_without_reason(_SEVERAL)
     for budget in budgets:
         if not _is_free_unhealthy(pod, budget):
             await _use_disruption(objects, budget["metadata"]["name"], pod, now_ns=now_ns, is_dry_run=options.dry_run)

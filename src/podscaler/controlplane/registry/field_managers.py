@@ -18,15 +18,15 @@ import msgspec
 
 from podscaler.api.machinery import field
 from podscaler.api.machinery.field import FieldError
-from podscaler.api.managed_fields import field_sets, kinds, message_types, naming, structural_types
+from podscaler.api.managed_fields import field_sets, managed_kinds, manager_names, message_types, structural_types
 from podscaler.api.managed_fields.field_sets import Set
-from podscaler.api.managed_fields.kinds import ManagedKind
-from podscaler.api.managed_fields.managers import Entries, timeless
+from podscaler.api.managed_fields.field_types import FieldType
+from podscaler.api.managed_fields.managed_kinds import ManagedKind
+from podscaler.api.managed_fields.managers import Entries, without_times
 from podscaler.api.managed_fields.scale_fields import ScaleFields
-from podscaler.api.managed_fields.types import FieldType
 from podscaler.api.managed_fields.updating import ConversionError, Versions
 from podscaler.api.resource.resources import Object, Resource, Version
-from podscaler.api.schema import canonical, restoring, schema
+from podscaler.api.schema import canonical, schema, unstructured
 from podscaler.api.text.json_text import DecodeError
 from podscaler.base.clock import rfc3339
 from podscaler.controlplane.registry import preparing
@@ -92,7 +92,7 @@ class FieldManagers:
         new = _form(self._find(resource, stored), obj)
         if version != stored:
             new = kind.versions.convert(new, stored, version)
-        return kinds.created(kind, new, sent, kind.writer(author.manager, version, rfc3339(now_ns)))
+        return managed_kinds.created(kind, new, sent, kind.writer(author.manager, version, rfc3339(now_ns)))
 
     def settled(self, resource: Resource, update: Update, author: Author | None) -> tuple[Sequence[Any], bool]:
         """The entries after an update, and whether it changes anything; times of entries alone do not count.
@@ -106,7 +106,7 @@ class FieldManagers:
         if author is None:
             entries = update.live if update.sent is None else update.sent
         else:
-            before = kinds.base(update.live, None if update.subresource else update.sent) or []
+            before = managed_kinds.base(update.live, None if update.subresource else update.sent) or []
             settled = not before or (is_same and update.seen is update.new and before is update.live)
             entries = before if settled else self._updated(resource, update, before, author)
         return entries, not (is_same and _say_the_same(entries, update.live))
@@ -118,7 +118,9 @@ class FieldManagers:
         old, new = update.old, update.seen
         if version != stored:
             old, new = (kind.versions.convert(each, stored, version) for each in (old, new))
-        return kinds.updated(kind, old, new, before, kind.writer(author.manager, version, rfc3339(update.now_ns)))
+        return managed_kinds.updated(
+            kind, old, new, before, kind.writer(author.manager, version, rfc3339(update.now_ns))
+        )
 
     def live(self, resource: Resource, obj: Object, version: str) -> Object:
         """A stored object in `version`, without managedFields. Raises KeyError for a version that is not served."""
@@ -174,7 +176,7 @@ def validate_entries(entries: Sequence[Mapping[str, Any]] | None) -> list[FieldE
     errors: list[FieldError] = []
     for index, entry in enumerate(entries or ()):
         path = f"metadata.managedFields[{index}]"
-        errors += naming.faults(f"{path}.manager", entry.get("manager", ""))
+        errors += manager_names.errors(f"{path}.manager", entry.get("manager", ""))
         if len(entry.get("subresource", "").encode()) > SUBRESOURCE_MAX_BYTES:
             errors.append(field.too_long(f"{path}.subresource", SUBRESOURCE_MAX_BYTES))
     return errors
@@ -182,7 +184,7 @@ def validate_entries(entries: Sequence[Mapping[str, Any]] | None) -> list[FieldE
 
 def _say_the_same(entries: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> bool:
     """Whether entries are equal except for their times."""
-    return entries == others or timeless(entries) == timeless(others)
+    return entries == others or without_times(entries) == without_times(others)
 
 
 def _version_in(resource: Resource, version: str) -> Version | None:
@@ -246,7 +248,7 @@ def _converted(find: _Find, obj: Object, version: str, wanted: str) -> Object:
     copy = _copied(obj)
     if schema.find_message(source.message):
         try:
-            copy = restoring.decoded(copy, source.message).obj
+            copy = unstructured.decoded(copy, source.message).obj
         except DecodeError as error:
             named = f"{version}, Kind={obj.get('kind', '')}"
             raise ConversionError(f"unable to convert unstructured object to {named}: {error}") from None

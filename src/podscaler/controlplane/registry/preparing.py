@@ -109,7 +109,7 @@ def check_version(resource: Resource, new: Object, stored: Entry) -> None:
     try:
         version = numbers.parse_uint(wanted, 64)
     except ValueError as error:
-        raise api_errors.unnamed_failure(str(error)) from None
+        raise api_errors.error_without_reason(str(error)) from None
     if version != stored.revision:
         raise api_errors.conflict(resource, stored.name)
 

@@ -8,11 +8,11 @@ Source: the scale subresources of upstream's registries.
 
 from dataclasses import replace
 
-from podscaler.api.managed_fields import kinds, message_types
-from podscaler.api.managed_fields.kinds import ManagedKind
+from podscaler.api.managed_fields import managed_kinds, message_types
+from podscaler.api.managed_fields.field_types import FieldType
+from podscaler.api.managed_fields.managed_kinds import ManagedKind
 from podscaler.api.managed_fields.managers import Entries
 from podscaler.api.managed_fields.scale_fields import SCALE_VERSION
-from podscaler.api.managed_fields.types import FieldType
 from podscaler.api.managed_fields.updating import Versions
 from podscaler.api.resource import api_errors
 from podscaler.api.resource.resources import Object, Resource
@@ -88,4 +88,4 @@ def _updated(scale: Object, wanted: Object, live: Entries, author: Author) -> En
     if not live:
         return []
     old, new = (canonical.canonical(each, MESSAGE) for each in (scale, wanted))
-    return kinds.updated(KIND, old, new, live, KIND.writer(author.manager, SCALE_VERSION, _NO_TIME))
+    return managed_kinds.updated(KIND, old, new, live, KIND.writer(author.manager, SCALE_VERSION, _NO_TIME))

@@ -59,7 +59,7 @@ def apply_scale(resource: Resource, obj: Object, scale: Object) -> None:
         raise api_errors.bad_request(f'the spec replicas field "{custom_path}" cannot be empty')
     if replicas < 0 and not custom_path:
         error = field.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
-        raise field.refusal(group="autoscaling", kind="Scale", name=metadata["name"], errors=[error])
+        raise field.invalid_object(group="autoscaling", kind="Scale", name=metadata["name"], errors=[error])
     mapping(resource).set_replicas(obj, replicas)
     wanted = (scale.get("metadata") or {}).get("resourceVersion", "")
     if wanted or not custom_path:

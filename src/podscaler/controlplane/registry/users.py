@@ -62,5 +62,5 @@ def parse_account_name(name: str) -> tuple[str, str] | None:
     if not name.startswith(ACCOUNT_PREFIX):
         return None
     namespace, _, account = name.removeprefix(ACCOUNT_PREFIX).partition(":")
-    is_valid = not (names.dns_label_faults(namespace) or names.dns_subdomain_faults(account))
+    is_valid = not (names.dns_label_errors(namespace) or names.dns_subdomain_errors(account))
     return (namespace, account) if is_valid else None

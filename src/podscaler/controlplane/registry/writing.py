@@ -87,7 +87,7 @@ class ObjectWriter:
         """
         metadata = obj.setdefault("metadata", {})
         if not transaction.is_dry and _is_version(metadata.get("resourceVersion") or ""):
-            raise api_errors.unnamed_failure("resourceVersion should not be set on objects to be created")
+            raise api_errors.error_without_reason("resourceVersion should not be set on objects to be created")
         self._check_namespace(transaction, resource, metadata)
         self._set_type(resource, obj)
         sent = managed = metadata.get("managedFields")
@@ -161,7 +161,7 @@ class ObjectWriter:
         """Mark or remove the object at `key`. Raises StatusError 403, 404, 409."""
         stored = self._get(transaction, resource, key)
         if options.forces_unreadable:
-            raise api_errors.readable(resource, stored.key, stored.name)
+            raise api_errors.unsafe_delete_conflict(resource, stored.key, stored.name)
         if resource.key == NAMESPACES and stored.name in PERMANENT_NAMESPACES:
             raise api_errors.forbidden(resource, stored.name, "this namespace may not be deleted")
         if stored.name in resource.strategy.permanent_names:
@@ -214,7 +214,7 @@ class ObjectWriter:
         other = transaction.find(resource.storage_key, metadata.get("namespace", ""), metadata["name"])
         if other is not None:
             is_going = "deletionTimestamp" in other.decode()["metadata"]
-            raise api_errors.already_exists(resource, metadata["name"], is_going=is_going)
+            raise api_errors.already_exists(resource, metadata["name"], is_being_deleted=is_going)
 
     def _set_type(self, resource: Resource, obj: Object) -> None:
         """Set kind and apiVersion of the storage version, as the first fields of the object."""

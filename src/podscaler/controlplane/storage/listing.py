@@ -96,7 +96,7 @@ def parse_revision(text: str) -> int:
     try:
         return numbers.parse_uint(text, 64)
     except ValueError as error:
-        raise api_errors.unnamed_failure(str(field.invalid("resourceVersion", text, str(error)))) from None
+        raise api_errors.error_without_reason(str(field.invalid("resourceVersion", text, str(error)))) from None
 
 
 def _check(options: ListOptions) -> None:

@@ -57,7 +57,7 @@ def subresource(name: str) -> str:
 
 
 def _segment(name: str, called: str) -> str:
-    if faults := names.path_segment_faults(name):
+    if faults := names.path_segment_errors(name):
         raise StatusError(f"invalid {called} {quoted(name)}: [{' '.join(faults)}]", code=0)
     return name
 

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from podscaler.api.kinds import catalog
-from podscaler.api.kinds.autoscaling import conversion, hpa_removed
+from podscaler.api.kinds.autoscaling import conversion, hpa_removed_versions
 from podscaler.api.machinery.field import FieldError
 from podscaler.api.resource import metadata, semantics
 from podscaler.api.resource.resources import Object, Resource, Version
@@ -130,7 +130,7 @@ def _known(api_version: str, kind: str) -> tuple[Resource, Version] | None:
 @cache
 def _records() -> dict[tuple[str, str], tuple[Resource, Version]]:
     found = {}
-    for resource in hpa_removed.served_among(catalog.RESOURCES):
+    for resource in hpa_removed_versions.served_among(catalog.RESOURCES):
         for version in resource.versions if resource.stored else ():
             name = f"{resource.group}/{version.version}" if resource.group else version.version
             found[name, resource.kind] = (resource, version)

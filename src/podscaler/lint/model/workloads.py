@@ -90,7 +90,7 @@ def read(item: Item, context: LintContext) -> Workload | None:
 def _read(item: Item, limit_ranges: Iterable[Object]) -> Workload:
     template = semantics.copied(item.spec.get("template") or {})
     template["metadata"] = template.get("metadata") or {}
-    pod_defaults.fill_pod(template)
+    pod_defaults.set_pod_defaults(template)
     for each in limit_ranges:
         pod_limits.complete(template, each)
     spec = template["spec"]
@@ -124,5 +124,5 @@ def _limit_ranges(namespace: str, context: LintContext) -> Iterator[Object]:
     for item in context.of_kind("", "LimitRange", namespace):
         if not item.faults:
             stored = {"spec": semantics.copied(item.spec)}
-            limitrange.fill(stored)
+            limitrange.set_defaults(stored)
             yield stored

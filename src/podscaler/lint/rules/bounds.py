@@ -55,7 +55,7 @@ def maximum_in_one_step(context: LintContext) -> Iterator[RuleFinding]:
 def _has_policies(autoscaler: LintedAutoscaler) -> bool:
     """Whether scaleUp has policies other than the defaults."""
     default: dict[str, object] = {"spec": {"metrics": [{}], "behavior": {}}}
-    hpa_defaults.fill_v2(default)
+    hpa_defaults.set_v2_defaults(default)
     usual = default["spec"]["behavior"]["scaleUp"]["policies"]  # type: ignore[index]  # plain data, filled a line above
     written = autoscaler.rules("scaleUp").get("policies")
     return bool(written) and written != usual

@@ -9,7 +9,7 @@ from podscaler.api.kinds.pods import pod_admission, pod_defaults
 
 def _container(**more: Any) -> dict[str, Any]:
     container = {"name": "c", "image": "example.com/i:1", **more}
-    pod_defaults.fill_pod_spec({"containers": [container]})
+    pod_defaults.set_pod_spec_defaults({"containers": [container]})
     return container
 
 
@@ -47,8 +47,8 @@ def test_probes_and_hooks() -> None:
 def test_negative_grace_periods() -> None:
     """That of a pod becomes one second, that of a template stays."""
     pod, workload = ({"spec": {"terminationGracePeriodSeconds": -5}} for _ in range(2))
-    pod_defaults.fill_pod(pod)
-    pod_defaults.fill_template(owner := {"template": workload})
+    pod_defaults.set_pod_defaults(pod)
+    pod_defaults.set_template_defaults(owner := {"template": workload})
     periods = [each["spec"]["terminationGracePeriodSeconds"] for each in (pod, owner["template"])]
     assert periods == [1, -5]
 
@@ -94,15 +94,15 @@ def test_ports_and_variables() -> None:
 )
 def test_volumes(volume: dict[str, Any], filled: dict[str, Any]) -> None:
     """Files are readable by all unless told otherwise; a volume without a source is an empty directory."""
-    pod_defaults.fill_pod_spec({"volumes": [volume], "containers": []})
+    pod_defaults.set_pod_spec_defaults({"volumes": [volume], "containers": []})
     assert volume == filled
 
 
 def test_requests_default_to_limits_in_pods_only() -> None:
     """A pod's requests follow from its limits; a template keeps what was written."""
     pod, template = ({"spec": {"containers": [{"resources": {"limits": {"cpu": "1"}}}]}} for _ in range(2))
-    pod_defaults.fill_pod(pod)
-    pod_defaults.fill_template({"template": template})
+    pod_defaults.set_pod_defaults(pod)
+    pod_defaults.set_template_defaults({"template": template})
     assert [each["spec"]["containers"][0]["resources"] for each in (pod, template)] == [
         {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}},
         {"limits": {"cpu": "1"}},
@@ -113,7 +113,7 @@ def test_service_account_has_two_names() -> None:
     """The old name of the field is kept in step with the new one."""
     specs = [{"serviceAccount": "a"}, {"serviceAccountName": "b", "serviceAccount": "a"}]
     for spec in specs:
-        pod_defaults.fill_pod_spec(spec)
+        pod_defaults.set_pod_spec_defaults(spec)
     assert [(spec["serviceAccountName"], spec["serviceAccount"]) for spec in specs] == [("a", "a"), ("b", "b")]
 
 

@@ -5,16 +5,16 @@ from typing import Any
 import pytest
 
 from podscaler.api.managed_fields import (
-    checking,
     comparing,
     extracting,
+    field_types,
     merging,
     message_types,
     pruning,
     structural_types,
-    types,
+    type_checking,
 )
-from podscaler.api.managed_fields.types import FieldType
+from podscaler.api.managed_fields.field_types import FieldType
 
 Object = dict[str, Any]
 
@@ -253,13 +253,13 @@ def test_declared_fields_are_members_for_removal() -> None:
 )
 def test_what_does_not_fit(value: Object, faults: list[str]) -> None:
     """A configuration must fit its type, and is told where it does not."""
-    assert checking.errors(value, WIDGET) == faults
+    assert type_checking.errors(value, WIDGET) == faults
 
 
 def test_several_faults_are_listed() -> None:
     """One fault stands alone, several stand below each other."""
-    assert checking.summary(["a: b"]) == "a: b"
-    assert checking.summary(["a: b", "c: d"]) == "errors:\n  a: b\n  c: d"
+    assert type_checking.summary(["a: b"]) == "a: b"
+    assert type_checking.summary(["a: b", "c: d"]) == "errors:\n  a: b\n  c: d"
 
 
 @pytest.mark.parametrize(
@@ -289,4 +289,4 @@ def test_types_of_built_in_objects() -> None:
     assert inside is not None
     atomic = {name: (inside.child(name) or FieldType()).map for name in ("selector", "template")}
     assert {name: kind.atomic for name, kind in atomic.items() if kind} == {"selector": True, "template": False}
-    assert types.shape_of(types.DEDUCED, 1) == FieldType(scalar="untyped")
+    assert field_types.shape_of(field_types.DEDUCED, 1) == FieldType(scalar="untyped")

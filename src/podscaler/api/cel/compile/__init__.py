@@ -1,4 +1,4 @@
-"""Compiles the text of an expression to a type-checked program.
+"""Compiles the text of a CEL expression to a type-checked program.
 
 Entry point: `programs.compiled`.
 Reading order: `programs`, then the phases: `lexing`, `parsing` with `macros`, `checking`, `literals`, `planning`.

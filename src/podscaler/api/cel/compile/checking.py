@@ -1,6 +1,9 @@
-"""Type-checks expressions.
+"""The type checker of CEL expressions.
 
-Called by `programs` for every new expression. All errors are collected, in upstream's words and at upstream's places.
+    checker = Checker(environment.FUNCTIONS, {"self": types.STRING})
+    checker.type_of(parsing.parsed("self.size() > 1"))      BOOL; checker.issues is empty
+
+Called by `programs` for every new expression. All errors are collected, with cel-go's messages and offsets.
 
 Source: the CEL specification, "Type checking"; cel-go's checker (documented behaviour): overloads are tried in
 order, the elements of a list or map literal must be of one type.
@@ -12,7 +15,7 @@ from podscaler.api.cel.library.functions import Overload, Table
 from podscaler.api.cel.values import types
 from podscaler.api.cel.values.issues import Issue
 from podscaler.api.cel.values.numbers import Uint
-from podscaler.api.cel.values.syntax import (
+from podscaler.api.cel.values.syntax_tree import (
     RESULT,
     Call,
     Comprehension,
@@ -28,7 +31,7 @@ from podscaler.api.cel.values.types import DYN, ERROR, INT, STRING, Bindings, Ty
 _LOGIC = frozenset({"_&&_", "_||_"})
 _WORDS = ("as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package")
 KEYWORDS = {word: f"__{word}__" for word in (*_WORDS, "namespace", "return", "var", "void", "while")}
-"""Reserved words, with their escaped form; they are valid as names of members, not of variables."""
+"""Reserved words, with their escaped form in the types of objects; members may have such a name, variables may not."""
 
 _LITERALS: dict[type, Type] = {
     bool: types.BOOL,
@@ -42,11 +45,17 @@ _LITERALS: dict[type, Type] = {
 
 
 class Checker:
-    """One check of one expression.
+    """Checks one expression; make a new one for each.
 
     Args:
-        functions: the overloads.
-        idents: the types of variables, and of the names of types.
+        functions: the overloads of all functions.
+        idents: the types of the variables, and of the identifiers that name types.
+
+    Attributes:
+        issues: the type errors found.
+        used: the identifiers that the expression names.
+        elements: the parts of list and map literals: the literal, 0 for an element of a list, 1 for a key or 2 for a
+            value of a map, the part, and its type.
     """
 
     def __init__(self, functions: Table, idents: Mapping[str, Type]) -> None:
@@ -59,14 +68,10 @@ class Checker:
         self.elements: list[tuple[Node, int, Node, Type]] = []
 
     def type_of(self, tree: Node) -> Type:
-        """The type of a whole expression.
-
-        Sets `issues` to the errors, `used` to the variables that it names, and `elements` to the types in list and map
-        literals: the literal, a slot (0 elements, 1 keys, 2 values of maps), the element, its type.
-        """
-        found = types.resolved(self._bindings, self._check(tree), free_is_dynamic=True)
+        """The type of a whole expression; sets `issues`, `used` and `elements`."""
+        result = types.resolved(self._bindings, self._check(tree), free_is_dynamic=True)
         self.elements = [(node, slot, part, self._final(one)) for node, slot, part, one in self.elements]
-        return found
+        return result
 
     def _final(self, one: Type) -> Type:
         return types.resolved(self._bindings, one)
@@ -96,6 +101,7 @@ class Checker:
         return self._report(offset, f"undeclared reference to '{name}' (in container '')")
 
     def _find(self, name: str) -> Type | None:
+        """The type of an identifier in the innermost scope that has it (the outermost for a leading dot), or None."""
         scopes = self._scopes[:1] if name.startswith(".") else reversed(self._scopes)
         bare = name.removeprefix(".")
         for scope in scopes:
@@ -177,7 +183,7 @@ class Checker:
         return self._report(node.offset, f"found no matching overload for '{name}' applied to '{signature}'")
 
     def _tried(self, overload: Overload, given: tuple[Type, ...], result: Type | None) -> Type | None:
-        """The type of the call including this overload: dyn if the overloads that fit have different results."""
+        """The type of the call, given `result`, that of the overloads before; dyn if two that fit differ in it."""
         fresh: Bindings = {}
         wanted = tuple(self._instance(param, fresh) for param in overload.params)
         bindings = types.assigned_all(self._bindings, given, wanted)
@@ -240,6 +246,7 @@ class Checker:
         return given
 
     def _joined(self, before: Type | None, given: Type) -> Type:
+        """The common type of an element and of those before it; dyn if there is none."""
         if before is None:
             return given
         bindings = types.assigned(self._bindings, before, given)

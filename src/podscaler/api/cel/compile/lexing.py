@@ -1,6 +1,8 @@
-"""Splits an expression into tokens.
+"""The lexer of CEL: splits the text of an expression into tokens.
 
-Called by `parsing`. Characters that begin no token are skipped and reported in ANTLR's sentence, as upstream does.
+    tokens("a + 1u")      [Token("IDENT", "a", 0), Token("+", "+", 2), Token("LITERAL", "1u", 4, Uint(1)), EOF], []
+
+Called by `parsing`. Characters that begin no token are skipped and reported with ANTLR's message, as cel-go does.
 
 Source: the lexical grammar of the CEL specification.
 """
@@ -20,10 +22,10 @@ class Token:
     """One token.
 
     Attributes:
-        kind: IDENT, QUOTED, LITERAL, or the text itself for operators and `in`; EOF at the end.
-        text: as written.
-        offset: of its first character.
-        value: of a literal.
+        kind: IDENT, QUOTED (a member in backticks), LITERAL, or the text itself for operators and `in`; EOF at the end.
+        text: as written; of QUOTED without the backticks.
+        offset: of its first character in the expression.
+        value: of a LITERAL, a Python value; None for other kinds, and for a malformed literal.
     """
 
     kind: str
@@ -36,7 +38,7 @@ _ESCAPED = r"""\\(?:[abfnrtv\\?"'`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA
 _LONG = "|".join(f"{quote}(?:{_ESCAPED}|[^\\\\])*?{quote}" for quote in ("'{3}", '"{3}'))
 _SHORT = "|".join(f"{quote}(?:{_ESCAPED}|[^\\\\\n\r{quote}])*{quote}" for quote in "'\"")
 _NUMBER = r"\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?|0x[0-9a-fA-F]+[uU]?|\d+[uU]?"
-_TOKENS = re.compile(
+_TOKENS = re.compile(  # any token but a raw string; the named group that matched is its class
     r"(?P<space>[\t\n\f\r ]+|//[^\n]*)"
     rf"|(?P<string>[bB]?(?:{_LONG}|{_SHORT}))"
     rf"|(?P<number>{_NUMBER})"
@@ -45,7 +47,7 @@ _TOKENS = re.compile(
     r"|(?P<operator>==|!=|<=|>=|&&|\|\||[-+*/%!<>\[\]{}().,?:])",
     re.DOTALL,
 )
-_OPEN = re.compile(f"[\"'](?:{_ESCAPED}|[^\\\\\n\r\"'])*")
+_UNTERMINATED = re.compile(f"[\"'](?:{_ESCAPED}|[^\\\\\n\r\"'])*")
 _RAW = re.compile(
     r"""(?P<string>[bB]?[rR][bB]?(?:'{3}.*?'{3}|"{3}.*?"{3}|'[^'\n\r]*'|"[^"\n\r]*"))""",
     re.DOTALL,
@@ -54,10 +56,10 @@ _CONSTANTS = {"true": True, "false": False, "null": None}
 _ESCAPE = re.compile(
     r"""\\(?:x([0-9a-fA-F]{2})|X([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))""", re.DOTALL
 )
-_SIMPLE = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
-_SELF = frozenset("\\?\"'`")
+_CONTROL_ESCAPES = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
+_ESCAPED_AS_THEMSELVES = frozenset("\\?\"'`")
 INT64_TOO_LARGE = 2**63
-"""The one number that is an int only after a minus sign."""
+"""The one number that is an int only after a minus sign; the parser reports it elsewhere."""
 
 _UINT64_MAX = 2**64
 
@@ -83,7 +85,7 @@ def tokens(source: str) -> tuple[list[Token], list[Issue]]:
 
 def _end_of_error(source: str, offset: int) -> int:
     """The end of an invalid token: an unterminated text is one up to its first invalid character."""
-    text = _OPEN.match(source, offset)
+    text = _UNTERMINATED.match(source, offset)
     if text is not None:
         return min(text.end() + (2 if source[text.end() : text.end() + 1] == "\\" else 0), len(source))
     return min(offset + (2 if source[offset] in "&|=" else 1), len(source))
@@ -151,9 +153,9 @@ def _code(match: re.Match[str]) -> int:
     octal, simple = match.group(5), match.group(6)
     if octal:
         return int(octal, 8)
-    if simple in _SIMPLE:
-        return _SIMPLE[simple]
-    if simple in _SELF:
+    if simple in _CONTROL_ESCAPES:
+        return _CONTROL_ESCAPES[simple]
+    if simple in _ESCAPED_AS_THEMSELVES:
         return ord(simple)
     raise ValueError(f"Syntax error: token recognition error at: '{match.group()}'")
 

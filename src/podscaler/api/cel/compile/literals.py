@@ -1,8 +1,9 @@
-"""Validates literals: patterns, durations, timestamps, arguments of `format`, lists and maps of mixed types.
+"""Validates the literals of a CEL expression: regular expressions, durations, timestamps, arguments of `format`.
 
-Called by `programs` for type-checked expressions.
+`duration('1x')`, `'a'.matches('(')`, `'%d'.format(['a'])` and `[1, 'a']` pass the type checker, and are compile errors
+here. Called by `programs` for type-checked expressions.
 
-Source: cel-go's validators of literals, which Kubernetes asks for.
+Source: cel-go's validators of literals, which Kubernetes enables.
 """
 
 import re
@@ -12,18 +13,18 @@ from podscaler.api.cel.compile import planning
 from podscaler.api.cel.values.budget import Budget
 from podscaler.api.cel.values.errors import EvaluationError
 from podscaler.api.cel.values.issues import Issue
-from podscaler.api.cel.values.syntax import Call, Comprehension, ListLiteral, Literal, MapLiteral, Node, Select
+from podscaler.api.cel.values.syntax_tree import Call, Comprehension, ListLiteral, Literal, MapLiteral, Node, Select
 from podscaler.api.cel.values.types import Type
-from podscaler.api.machinery import duration, instants, patterns
+from podscaler.api.machinery import duration, instants, re2_patterns
 
 _FORMAT_CLAUSE = re.compile(r"%(?:(%)|(?:\.\d+)?(.))", re.DOTALL)
 _STRINGS = "strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
-_ANYWHERE = frozenset({"dyn", "!error!", "null"})
-_STRING = frozenset(
+_VALID_IN_ALL_CLAUSES = frozenset({"dyn", "!error!", "null"})
+_STRING_TYPES = frozenset(
     {"string", "bool", "bytes", "int", "uint", "double", "map", "list", "type", "duration", "timestamp"}
 )
 _FORMAT_TYPES: dict[str, tuple[frozenset[str], str]] = {
-    "s": (_STRING, f"string clause can only be used on {_STRINGS}"),
+    "s": (_STRING_TYPES, f"string clause can only be used on {_STRINGS}"),
     "d": (frozenset({"int", "uint"}), "decimal clause can only be used on integers"),
     "f": (frozenset({"double"}), "fixed-point clause can only be used on doubles"),
     "e": (frozenset({"double"}), "scientific clause can only be used on doubles"),
@@ -40,7 +41,7 @@ _CONVERSIONS = frozenset({"bool", "bytes", "double", "duration", "int", "string"
 
 def constant_error(tree: Node) -> str:
     """The error of a conversion of a constant, empty if none fails: upstream converts constants at compile time."""
-    for node in _walked(tree):
+    for node in _nodes(tree):
         is_conversion = isinstance(node, Call) and node.target is None and node.function in _CONVERSIONS
         if is_conversion and isinstance(node, Call) and all(isinstance(arg, Literal) for arg in node.args):
             try:
@@ -51,15 +52,15 @@ def constant_error(tree: Node) -> str:
 
 
 Elements = list[tuple[Node, int, Node, Type]]
-"""The parts of list and map literals with their types: `Checker.elements`."""
+"""The parts of list and map literals with their types, as in `Checker.elements`."""
 
 
 def issues(tree: Node, elements: Elements) -> list[Issue]:
-    """The issues of all literals of a tree."""
-    formats = [node for node in _walked(tree) if isinstance(node, Call) and node.function == "format"]
-    exempt = {id(below) for node in formats for below in _walked(node)}
+    """The issues of all literals of a tree whose list and map literals have the parts `elements`."""
+    formats = [node for node in _nodes(tree) if isinstance(node, Call) and node.function == "format"]
+    exempt = {id(below) for node in formats for below in _nodes(node)}
     types_of = {id(part): one for _, _, part, one in elements}
-    found = [issue for node in _walked(tree) if isinstance(node, Call) for issue in _of_call(node)]
+    found = [issue for node in _nodes(tree) if isinstance(node, Call) for issue in _of_call(node)]
     found += [issue for node in formats for issue in _format_issues(node, types_of)]
     return found + _mixed(elements, exempt)
 
@@ -79,6 +80,7 @@ def _mixed(elements: Elements, exempt: set[int]) -> list[Issue]:
 
 
 def _is_alike(wanted: Type, one: Type) -> bool:
+    """Whether two types are equal, where a type parameter equals every type."""
     if wanted.is_param or one.is_param:
         return True
     if wanted.name != one.name or len(wanted.params) != len(one.params):
@@ -87,7 +89,7 @@ def _is_alike(wanted: Type, one: Type) -> bool:
 
 
 def _of_call(node: Call) -> Iterator[Issue]:
-    check = _CHECKS.get(node.function)
+    check = _ARGUMENT_CHECKS.get(node.function)
     if check is None or not node.args:
         return
     arg = node.args[0 if node.function != "matches" or node.target is not None else -1]
@@ -95,7 +97,7 @@ def _of_call(node: Call) -> Iterator[Issue]:
         yield Issue(arg.offset, f"invalid {node.function} argument")
 
 
-def _is_read(read: Callable[[str], object]) -> Callable[[str], bool]:
+def _is_parsed_by(read: Callable[[str], object]) -> Callable[[str], bool]:
     def check(text: str) -> bool:
         try:
             read(text)
@@ -106,22 +108,22 @@ def _is_read(read: Callable[[str], object]) -> Callable[[str], bool]:
     return check
 
 
-_CHECKS: dict[str, Callable[[str], bool]] = {
-    "duration": _is_read(duration.parse),
-    "timestamp": _is_read(instants.parse),
-    "matches": lambda text: not patterns.find_error(text),
+_ARGUMENT_CHECKS: dict[str, Callable[[str], bool]] = {
+    "duration": _is_parsed_by(duration.parse),
+    "timestamp": _is_parsed_by(instants.parse),
+    "matches": lambda text: not re2_patterns.find_error(text),
 }
 
 
-def _walked(tree: Node) -> Iterator[Node]:
+def _nodes(tree: Node) -> Iterator[Node]:
     waiting: list[Node] = [tree]
     while waiting:
         node = waiting.pop()
         yield node
-        waiting += _below(node)
+        waiting += _children(node)
 
 
-def _below(node: Node) -> list[Node]:
+def _children(node: Node) -> list[Node]:
     match node:
         case Select():
             return [node.operand]
@@ -164,12 +166,12 @@ def _argument_issue(clause: str, waiting: list[Node], node: Call, types_of: Mapp
         args = node.args[0]
         count = len(args.elements) if isinstance(args, ListLiteral) else 0
         return Issue(node.offset, f"index {count} out of range")
-    taken = _FORMAT_TYPES.get(clause.lower() if clause == "X" else clause)
-    if taken is None:
+    accepted = _FORMAT_TYPES.get(clause.lower() if clause == "X" else clause)
+    if accepted is None:
         text = f'could not parse formatting clause: unrecognized formatting clause "{clause}"'
         return Issue(node.offset, text)
     arg = waiting.pop(0)
     given = types_of[id(arg)]
-    if given.is_param or given.name in _ANYWHERE or given.name in taken[0]:
+    if given.is_param or given.name in _VALID_IN_ALL_CLAUSES or given.name in accepted[0]:
         return None
-    return Issue(arg.offset, f"error during formatting: {taken[1]}, was given {given}")
+    return Issue(arg.offset, f"error during formatting: {accepted[1]}, was given {given}")

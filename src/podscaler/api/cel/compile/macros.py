@@ -1,6 +1,10 @@
-"""Expands macros (`has`, `all`, `map`, ...) while parsing: calls whose arguments are names and expressions.
+"""Expands the macros of CEL: calls such as `items.all(x, x > 0)`, whose arguments are variable names and expressions.
 
-Called by `parsing` for every call.
+    items.all(x, x > 0)       Comprehension(kind="all", source=items, names=("x",), test=x > 0, ...)
+    has(self.a)               Select(self, "a", is_test=True)
+
+Called by `parsing` for every call. A new macro: write a function from (offset, target, args) to a node, and add it to
+`_MACROS`.
 
 Source: the CEL specification, "Macros"; the documentation of cel-go's two-variable comprehensions, optional values and
 lists.
@@ -9,7 +13,7 @@ lists.
 from collections.abc import Callable
 
 from podscaler.api.cel.values.issues import Issue
-from podscaler.api.cel.values.syntax import (
+from podscaler.api.cel.values.syntax_tree import (
     RESULT,
     Call,
     Comprehension,
@@ -27,7 +31,7 @@ _UNUSED = "#unused"
 
 
 class MacroError(ValueError):
-    """The arguments of a macro are invalid."""
+    """The arguments of a macro are invalid; `issue` is the compile error."""
 
     def __init__(self, offset: int, text: str) -> None:
         super().__init__(text)
@@ -35,18 +39,18 @@ class MacroError(ValueError):
 
 
 def expanded(offset: int, name: str, target: Node | None, args: Args) -> Node | None:
-    """The expansion of a call, None where it is not a macro. Raises MacroError.
+    """The expansion of a call; None where it is no macro. Raises MacroError.
 
     Args:
-        offset: of the call's parenthesis.
-        name: of the function.
-        target: of a method, None for a function.
-        args: as they were parsed.
+        offset: where the call's parenthesis is.
+        name: the name of the function or method.
+        target: the value before the dot of a method; None for a function.
+        args: the parsed arguments.
     """
     if target is None:
         return _has(offset, args[0]) if name == "has" and len(args) == 1 else None
-    make, counts = _MAKERS.get(name, (None, ()))
-    return make(offset, target, args) if make is not None and len(args) in counts else None
+    expand, counts = _MACROS.get(name, (None, ()))
+    return expand(offset, target, args) if expand is not None and len(args) in counts else None
 
 
 def _has(offset: int, arg: Node) -> Node:
@@ -69,8 +73,8 @@ def _names(args: Args) -> tuple[str, ...]:
     return names
 
 
-def _fold(offset: int, kind: str, target: Node, names: tuple[str, ...], test: Node) -> Comprehension:
-    """One of the quantifiers."""
+def _quantifier_tree(offset: int, kind: str, target: Node, names: tuple[str, ...], test: Node) -> Comprehension:
+    """The tree of `all`, `exists` or `exists_one` (`kind`) over `target`."""
     result = Ident(offset, RESULT)
     if kind == "exists_one":
         more = Call(offset, "_+_", (result, Literal(offset, 1)))
@@ -84,17 +88,17 @@ def _fold(offset: int, kind: str, target: Node, names: tuple[str, ...], test: No
 def _quantifier(kind: str) -> Callable[[int, Node, Args], Node]:
     def make(offset: int, target: Node, args: Args) -> Node:
         names = (_name(args[0], "argument must be a simple name"),) if len(args) == 2 else _names(args[:2])
-        return _fold(offset, kind, target, names, args[-1])
+        return _quantifier_tree(offset, kind, target, names, args[-1])
 
     return make
 
 
-def _list_of(offset: int, target: Node, names: tuple[str, ...], test: Node | None, made: Node) -> Node:
+def _list_of(offset: int, target: Node, names: tuple[str, ...], test: Node | None, produced: Node) -> Node:
     result = Ident(offset, RESULT)
-    step: Node = Call(offset, "_+_", (result, ListLiteral(offset, (made,))))
+    step: Node = Call(offset, "_+_", (result, ListLiteral(offset, (produced,))))
     if test is not None:
         step = Call(offset, "_?_:_", (test, step, result))
-    return Comprehension(offset, "list", target, names, ListLiteral(offset, ()), step, result, test, (made,))
+    return Comprehension(offset, "list", target, names, ListLiteral(offset, ()), step, result, test, (produced,))
 
 
 def _map(offset: int, target: Node, args: Args) -> Node:
@@ -111,13 +115,13 @@ def _transform_list(offset: int, target: Node, args: Args) -> Node:
     return _list_of(offset, target, _names(args[:2]), args[2] if len(args) == 4 else None, args[-1])
 
 
-def _map_of(offset: int, target: Node, args: Args, made: Args, kind: str) -> Node:
+def _map_of(offset: int, target: Node, args: Args, produced: Args, kind: str) -> Node:
     result = Ident(offset, RESULT)
     names, test = _names(args[:2]), args[2] if len(args) == 4 else None
-    step: Node = Call(offset, "cel.@mapInsert", (result, *made))
+    step: Node = Call(offset, "cel.@mapInsert", (result, *produced))
     if test is not None:
         step = Call(offset, "_?_:_", (test, step, result))
-    return Comprehension(offset, kind, target, names, MapLiteral(offset, ()), step, result, test, made)
+    return Comprehension(offset, kind, target, names, MapLiteral(offset, ()), step, result, test, produced)
 
 
 def _transform_map(offset: int, target: Node, args: Args) -> Node:
@@ -162,7 +166,7 @@ def _sort_by(offset: int, target: Node, args: Args) -> Node:
     return _bound(offset, _SORTED, target, Call(offset, "@sortByAssociatedKeys", (keys,), items))
 
 
-_MAKERS: dict[str, tuple[Callable[[int, Node, Args], Node], tuple[int, ...]]] = {
+_MACROS: dict[str, tuple[Callable[[int, Node, Args], Node], tuple[int, ...]]] = {
     "all": (_quantifier("all"), (2, 3)),
     "exists": (_quantifier("exists"), (2, 3)),
     "exists_one": (_quantifier("exists_one"), (2, 3)),
@@ -176,4 +180,4 @@ _MAKERS: dict[str, tuple[Callable[[int, Node, Args], Node], tuple[int, ...]]] = 
     "optFlatMap": (_opt_flat_map, (2,)),
     "sortBy": (_sort_by, (2,)),
 }
-"""By name, the function that expands a macro, and the numbers of arguments with which it is one."""
+"""Name of a method -> the function that expands it, and the numbers of arguments with which it is a macro."""

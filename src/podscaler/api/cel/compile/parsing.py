@@ -1,10 +1,12 @@
-"""Parses an expression into its syntax tree.
+"""The parser of CEL: makes the syntax tree of an expression by recursive descent.
 
-Called by `programs`. Parsing goes on after a missing or extraneous token; any other syntax error ends it.
+    parsed("1 + a")      Call(2, "_+_", (Literal(0, 1), Ident(4, "a")))
 
-Source: the grammar of the CEL specification, with optional fields and elements; ANTLR's sentences as cel-go shows them.
-Differs: upstream goes on after every syntax error and may report more; expressions nest at most DEPTH_MAX deep,
-upstream's 250.
+Called by `programs`. Parsing continues after a missing or extraneous token; any other syntax error ends it.
+
+Source: the grammar of the CEL specification, with optional fields and elements; ANTLR's messages as cel-go shows them.
+Differs: cel-go continues after every syntax error and may report more; expressions nest at most DEPTH_MAX deep, in
+cel-go 250.
 """
 
 from collections.abc import Callable
@@ -14,10 +16,10 @@ from podscaler.api.cel.compile import lexing, macros
 from podscaler.api.cel.compile.checking import KEYWORDS
 from podscaler.api.cel.compile.lexing import EOF, Token
 from podscaler.api.cel.values.issues import NOWHERE, CompileError, Issue, rendered
-from podscaler.api.cel.values.syntax import Call, Ident, ListLiteral, Literal, MapEntry, MapLiteral, Node, Select
+from podscaler.api.cel.values.syntax_tree import Call, Ident, ListLiteral, Literal, MapEntry, MapLiteral, Node, Select
 
 DEPTH_MAX = 60
-"""The deepest nesting of parentheses and operators: trees are walked recursively, on Python's stack."""
+"""The deepest nesting of parentheses and operators: later phases recurse into the tree, on Python's stack."""
 
 CHARACTERS_MAX = 100_000
 TOO_DEEP = "expression recursion limit exceeded: 250"
@@ -25,24 +27,24 @@ TOO_DEEP = "expression recursion limit exceeded: 250"
 _RELATIONS = frozenset({"<", "<=", ">=", ">", "==", "!=", "in"})
 _SUMS = frozenset({"+", "-"})
 _PRODUCTS = frozenset({"*", "/", "%"})
-_BEGIN = frozenset({"[", "{", "(", ".", "-", "!", "LITERAL", "IDENT"})
-_BRACKETS = ("[", "]", "{", "}", "(", ")", ".", ",", "-", "!", "?")
-_LITERALS = "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER"
+_EXPRESSION_STARTS = frozenset({"[", "{", "(", ".", "-", "!", "LITERAL", "IDENT"})
+_SYMBOLS_IN_MESSAGES = ("[", "]", "{", "}", "(", ")", ".", ",", "-", "!", "?")
+_LITERALS_IN_MESSAGES = "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER"
 
 
 class _SyntaxError(Exception):
-    """Parsing cannot go on."""
+    """Parsing cannot continue; the error is among the issues."""
 
 
 def parsed(source: str) -> Node:
-    """The tree of an expression. Raises CompileError."""
+    """The tree of an expression. Raises CompileError with all syntax errors."""
     if len(source) > CHARACTERS_MAX:
         size = f"size: {len(source)}, limit: {CHARACTERS_MAX}"
         raise CompileError(rendered(source, [Issue(NOWHERE, f"expression code point size exceeds limit: {size}")]))
     tokens, issues = lexing.tokens(source)
     parser = _Parser(tokens, issues)
     try:
-        tree = parser.whole()
+        tree = parser.whole_expression()
     except _SyntaxError:
         tree = None
     if issues or tree is None:
@@ -52,6 +54,16 @@ def parsed(source: str) -> Node:
 
 @dataclass(slots=True)
 class _Parser:
+    """One method for each rule of the grammar.
+
+    Attributes:
+        tokens: those of the expression; the last one is EOF.
+        issues: errors are appended.
+        position: the index of the current token.
+        depth: of nested `expression` rules.
+        heights: by `id` of a node, the length of the chain of operators or members below it.
+    """
+
     tokens: list[Token]
     issues: list[Issue]
     position: int = 0
@@ -62,7 +74,7 @@ class _Parser:
     def token(self) -> Token:
         return self.tokens[self.position]
 
-    def whole(self) -> Node:
+    def whole_expression(self) -> Node:
         tree = self.expression()
         if self.token.kind != EOF:
             is_alone = self.tokens[self.position + 1].kind == EOF
@@ -70,20 +82,20 @@ class _Parser:
             raise self._fail(f"{head} input '{self.token.text}' expecting <EOF>")
         return tree
 
-    def expression(self, *instead: str) -> Node:
-        """An expression; `instead` are the other tokens that are valid here, for the error message."""
+    def expression(self, *also_valid: str) -> Node:
+        """An expression; `also_valid` are the other tokens that are valid here, for the error message."""
         self._enter()
-        if self.token.kind not in _BEGIN:
-            fault = self._fail(self._no_beginning(instead))
+        if self.token.kind not in _EXPRESSION_STARTS:
+            error = self._fail(self._no_expression_message(also_valid))
             self._take()
-            if self.token.kind not in _BEGIN:
-                raise fault
+            if self.token.kind not in _EXPRESSION_STARTS:
+                raise error
         condition = self._any_of()
         if self.token.kind == "?":
-            mark = self._take()
+            operator = self._take()
             yes = self._any_of()
             self._expect(":")
-            condition = Call(mark.offset, "_?_:_", (condition, yes, self.expression()))
+            condition = Call(operator.offset, "_?_:_", (condition, yes, self.expression()))
         self.depth -= 1
         return condition
 
@@ -100,11 +112,11 @@ class _Parser:
         return self._chain("&&", self._relation)
 
     def _chain(self, operator: str, operand: Callable[[], Node]) -> Node:
-        terms, marks = [operand()], []
+        terms, offsets = [operand()], []
         while self.token.kind == operator:
-            marks.append(self._take().offset)
+            offsets.append(self._take().offset)
             terms.append(operand())
-        return _balanced(f"_{operator}_", terms, marks)
+        return _balanced(f"_{operator}_", terms, offsets)
 
     def _relation(self) -> Node:
         return self._binary(_RELATIONS, self._sum)
@@ -119,13 +131,13 @@ class _Parser:
         """Operands with left-associative operators between them."""
         left = operand()
         while self.token.kind in operators:
-            mark = self._take()
-            name = "@in" if mark.kind == "in" else f"_{mark.kind}_"
-            left = self._higher(Call(mark.offset, name, (left, operand())), left)
+            operator = self._take()
+            name = "@in" if operator.kind == "in" else f"_{operator.kind}_"
+            left = self._with_height(Call(operator.offset, name, (left, operand())), left)
         return left
 
-    def _higher(self, node: Node, below: Node) -> Node:
-        """`node`, whose first operand is `below`; refused where a chain of operators or members is too long."""
+    def _with_height(self, node: Node, below: Node) -> Node:
+        """`node`, whose first operand is `below`. Raises where its chain of operators or members is too long."""
         self.heights[id(node)] = height = self.heights.pop(id(below), 0) + 1
         if height > 2 * DEPTH_MAX:
             self.issues.append(Issue(NOWHERE, TOO_DEEP))
@@ -156,7 +168,7 @@ class _Parser:
         while self.token.kind in (".", "["):
             below = node
             node = self._dotted(node) if self.token.kind == "." else self._indexed(node)
-            self._higher(node, below)
+            self._with_height(node, below)
         return node
 
     def _dotted(self, node: Node) -> Node:
@@ -213,15 +225,15 @@ class _Parser:
             return self._map("", token.offset)
         if token.kind in (".", "IDENT"):
             return self._name()
-        raise self._fail(self._no_beginning(()))
+        raise self._fail(self._no_expression_message(()))
 
-    def _no_beginning(self, instead: tuple[str, ...]) -> str:
-        """ANTLR's sentence: a token is extraneous if the next one is valid here."""
-        words = [f"'{word}'" for word in _BRACKETS if word in _BEGIN or word in instead]
+    def _no_expression_message(self, also_valid: tuple[str, ...]) -> str:
+        """ANTLR's message about a token that begins no expression; it is extraneous if the next one is valid here."""
+        words = [f"'{word}'" for word in _SYMBOLS_IN_MESSAGES if word in _EXPRESSION_STARTS or word in also_valid]
         after = self.tokens[min(self.position + 1, len(self.tokens) - 1)].kind
-        is_extra = self.token.kind != EOF and (after in _BEGIN or after in instead)
+        is_extra = self.token.kind != EOF and (after in _EXPRESSION_STARTS or after in also_valid)
         head = "extraneous" if is_extra else "mismatched"
-        return f"{head} input '{self.token.text}' expecting {{{', '.join(words)}, {_LITERALS}}}"
+        return f"{head} input '{self.token.text}' expecting {{{', '.join(words)}, {_LITERALS_IN_MESSAGES}}}"
 
     def _name(self) -> Node:
         is_rooted = self._skip(".")
@@ -305,7 +317,7 @@ class _Parser:
             self._fail(f"extraneous input '{token.text}' expecting '{kind}'")
             self._take()
             return self._take()
-        if (token.kind in _BEGIN) is (kind == ":"):
+        if (token.kind in _EXPRESSION_STARTS) is (kind == ":"):
             self._fail(f"missing '{kind}' at '{token.text}'")
             return token
         raise self._fail(f"mismatched input '{token.text}' expecting '{kind}'")
@@ -330,11 +342,11 @@ def _is_number(token: Token) -> bool:
     return token.kind == "LITERAL" and type(token.value) in (int, float)
 
 
-def _balanced(name: str, terms: list[Node], marks: list[int]) -> Node:
-    """A chain of `&&` or `||` as a balanced tree, with upstream's places of the operators."""
-    if not marks:
+def _balanced(name: str, terms: list[Node], offsets: list[int]) -> Node:
+    """A chain of `&&` or `||` as a balanced tree, with the offsets of cel-go's parser."""
+    if not offsets:
         return terms[0]
-    middle = len(marks) // 2
-    left = _balanced(name, terms[: middle + 1], marks[:middle])
-    right = _balanced(name, terms[middle + 1 :], marks[middle + 1 :])
-    return Call(marks[middle], name, (left, right))
+    middle = len(offsets) // 2
+    left = _balanced(name, terms[: middle + 1], offsets[:middle])
+    right = _balanced(name, terms[middle + 1 :], offsets[middle + 1 :])
+    return Call(offsets[middle], name, (left, right))

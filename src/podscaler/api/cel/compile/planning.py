@@ -1,9 +1,12 @@
-"""Compiles syntax trees to closures.
+"""Compiles the syntax tree of a CEL expression to closures ("plans" it, in cel-go's words), which evaluate it.
 
-Called by `programs`. Each node becomes a function of a scope; every step is charged to the scope's budget.
+    planned(parsing.parsed("a + 1"))(Scope({"a": 2}, Budget()))      3
 
-Rules: an error of one operand of `&&`, `||` or of one element of a quantifier is ignored where the others decide; all
-other errors end the evaluation.
+Called by `programs`. Each node becomes a function from a Scope to a value, which spends from the scope's budget. A new
+operator: add it to `_OPERATORS`; a new kind of comprehension: add it to `_EVALUATORS`.
+
+Rules: an error of one operand of `&&`, `||` or of one element of a quantifier is ignored where the others decide the
+result; all other errors end the evaluation.
 
 Source: the CEL specification, "Evaluation"; cel-go's messages.
 """
@@ -12,16 +15,25 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from podscaler.api.cel.compile.checking import KEYWORDS, dotted_name
-from podscaler.api.cel.library import library, operators
+from podscaler.api.cel.library import environment, operators
 from podscaler.api.cel.library.functions import Overload
 from podscaler.api.cel.values.budget import Budget
 from podscaler.api.cel.values.errors import EvaluationError, no_such_overload
-from podscaler.api.cel.values.syntax import Call, Comprehension, Ident, ListLiteral, Literal, MapLiteral, Node, Select
+from podscaler.api.cel.values.syntax_tree import (
+    Call,
+    Comprehension,
+    Ident,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Node,
+    Select,
+)
 from podscaler.api.cel.values.values import NONE, Optional, kind
 
 
 class Scope:
-    """The variables and the budget of one evaluation."""
+    """The variables by name, and the cost budget, of one evaluation."""
 
     __slots__ = ("budget", "values")
 
@@ -31,6 +43,7 @@ class Scope:
 
 
 Step = Callable[[Scope], Any]
+"""Evaluates one node. Raises EvaluationError, BudgetError."""
 
 
 def planned(node: Node) -> Step:
@@ -54,7 +67,7 @@ def planned(node: Node) -> Step:
 
 
 def _ident(name: str) -> Step:
-    known_type = library.TYPE_VALUES.get(name)
+    known_type = environment.TYPE_VALUES.get(name)
 
     def step(scope: Scope) -> Any:
         scope.budget.spend(1)
@@ -68,7 +81,7 @@ def _ident(name: str) -> Step:
 
 
 def _select(node: Select) -> Step:
-    known_type = library.TYPE_VALUES.get(dotted_name(node))
+    known_type = environment.TYPE_VALUES.get(dotted_name(node))
     if known_type is not None:
         return lambda scope: known_type
     operand, field = planned(node.operand), node.field
@@ -92,7 +105,7 @@ def _has(value: Any, field: str) -> bool:
 
 def _member(value: Any, field: Any) -> Any:
     if isinstance(value, Optional):
-        return _maybe(value, field)
+        return _optional_member(value, field)
     if isinstance(value, dict):
         if field in value:
             return value[field]
@@ -108,7 +121,7 @@ def _key_text(key: Any) -> str:
 
 def _element(value: Any, index: Any) -> Any:
     if isinstance(value, Optional):
-        return _maybe(value, index)
+        return _optional_member(value, index)
     if not isinstance(value, list):
         return _member(value, index)
     if isinstance(index, float) and index.is_integer():
@@ -120,8 +133,8 @@ def _element(value: Any, index: Any) -> Any:
     raise EvaluationError(f"index out of bounds: {index}")
 
 
-def _maybe(value: Any, key: Any) -> Optional:
-    """A member or element that may be absent, of a value that may be."""
+def _optional_member(value: Any, key: Any) -> Optional:
+    """`value[?key]`: a member or element that may be absent, of a value that may itself be an Optional."""
     if isinstance(value, Optional):
         if not value.is_present:
             return NONE
@@ -134,24 +147,24 @@ def _maybe(value: Any, key: Any) -> Optional:
 
 
 def _call(node: Call) -> Step:
-    if node.target is None and node.function in _SPECIAL:
-        return _SPECIAL[node.function](*(planned(arg) for arg in node.args))
+    if node.target is None and node.function in _OPERATORS:
+        return _OPERATORS[node.function](*(planned(arg) for arg in node.args))
     prefix = dotted_name(node.target) if node.target is not None else ""
     full = f"{prefix}.{node.function}".removeprefix(".") if prefix else node.function.removeprefix(".")
-    if node.target is None or (prefix and full in library.FUNCTIONS):
+    if node.target is None or (prefix and full in environment.FUNCTIONS):
         return _function(full, [planned(arg) for arg in node.args], is_method=False)
     return _function(node.function, [planned(node.target), *(planned(arg) for arg in node.args)], is_method=True)
 
 
 def _function(name: str, args: list[Step], *, is_method: bool) -> Step:
-    overloads = library.FUNCTIONS.get(name, ())
+    overloads = environment.FUNCTIONS.get(name, ())
     fitting = [one for one in overloads if one.is_method is is_method and len(one.params) == len(args)]
 
     def step(scope: Scope) -> Any:
         values = [arg(scope) for arg in args]
         budget = scope.budget
         budget.spend(1 + sum(_size(value) for value in values))
-        call = _chosen(fitting, values, name).call
+        call = _overload_for(fitting, values, name).call
         return call(budget, *values) if getattr(call, "is_charged", False) else call(*values)
 
     return step
@@ -163,7 +176,7 @@ def _size(value: Any) -> int:
     return len(value) if isinstance(value, list | dict) else 0
 
 
-def _chosen(overloads: list[Overload], values: list[Any], name: str) -> Overload:
+def _overload_for(overloads: list[Overload], values: list[Any], name: str) -> Overload:
     kinds = [kind(value) for value in values]
     for one in overloads:
         if all(not wanted or wanted == given for wanted, given in zip(one.kinds, kinds, strict=True)):
@@ -176,13 +189,13 @@ def _list(node: ListLiteral) -> Step:
 
     def step(scope: Scope) -> list[Any]:
         scope.budget.spend(len(elements))
-        return [value for element, is_maybe in elements for value in _present(element(scope), is_maybe)]
+        return [value for element, is_optional in elements for value in _present(element(scope), is_optional)]
 
     return step
 
 
-def _present(value: Any, is_maybe: bool) -> tuple[Any, ...]:
-    if not is_maybe:
+def _present(value: Any, is_optional: bool) -> tuple[Any, ...]:
+    if not is_optional:
         return (value,)
     if not isinstance(value, Optional):
         raise EvaluationError(f"cannot initialize optional list element from non-optional value {value}")
@@ -194,12 +207,12 @@ def _map(node: MapLiteral) -> Step:
 
     def step(scope: Scope) -> dict[Any, Any]:
         found: dict[Any, Any] = {}
-        for key, value, is_maybe in entries:
+        for key, value, is_optional in entries:
             scope.budget.spend(1)
             name = _checked_key(key(scope))
             if name in found:
                 raise EvaluationError(f"Failed with repeated key {_key_text(name)}")
-            for present in _present(value(scope), is_maybe):
+            for present in _present(value(scope), is_optional):
                 found[name] = present
         return found
 
@@ -221,6 +234,8 @@ def _or(left: Step, right: Step) -> Step:
 
 
 def _logic(left: Step, right: Step, *, decisive: bool) -> Step:
+    """`&&` (`decisive` is False) or `||` (True): an operand with the decisive value is the result."""
+
     def step(scope: Scope) -> bool:
         scope.budget.spend(1)
         error: EvaluationError | None = None
@@ -274,7 +289,7 @@ def _binary(operation: Callable[[Any, Any], Any]) -> Callable[[Step, Step], Step
     return plan
 
 
-def _costly(operation: Callable[[Any, Any, Budget], Any]) -> Callable[[Step, Step], Step]:
+def _binary_with_budget(operation: Callable[[Any, Any, Budget], Any]) -> Callable[[Step, Step], Step]:
     def plan(left: Step, right: Step) -> Step:
         return lambda scope: operation(left(scope), right(scope), scope.budget)
 
@@ -288,27 +303,27 @@ def _order(is_swapped: bool, is_negated: bool) -> Callable[[Step, Step], Step]:
     return _binary(compare)
 
 
-_SPECIAL: dict[str, Callable[..., Step]] = {
+_OPERATORS: dict[str, Callable[..., Step]] = {  # CEL's name of an operator -> from the steps of its operands to its own
     "_&&_": _and,
     "_||_": _or,
     "_?_:_": _if,
     "!_": _not,
     "-_": lambda operand: lambda scope: operators.negate(operand(scope)),
-    "_==_": _costly(operators.equal),
-    "_!=_": _costly(lambda one, other, budget: not operators.equal(one, other, budget)),
+    "_==_": _binary_with_budget(operators.equal),
+    "_!=_": _binary_with_budget(lambda one, other, budget: not operators.equal(one, other, budget)),
     "_<_": _order(is_swapped=False, is_negated=False),
     "_>_": _order(is_swapped=True, is_negated=False),
     "_<=_": _order(is_swapped=True, is_negated=True),
     "_>=_": _order(is_swapped=False, is_negated=True),
-    "_+_": _costly(operators.add),
+    "_+_": _binary_with_budget(operators.add),
     "_-_": _binary(operators.subtract),
     "_*_": _binary(operators.multiply),
     "_/_": _binary(operators.divide),
     "_%_": _binary(operators.modulo),
-    "@in": _costly(lambda item, container, budget: operators.contains(container, item, budget)),
+    "@in": _binary_with_budget(lambda item, container, budget: operators.contains(container, item, budget)),
     "_[_]": _binary(_element),
-    "_[?_]": _binary(_maybe),
-    "_?._": _binary(_maybe),
+    "_[?_]": _binary(_optional_member),
+    "_?._": _binary(_optional_member),
 }
 
 
@@ -316,15 +331,15 @@ def _comprehension(node: Comprehension) -> Step:
     if node.kind == "bind":
         return _bind(node.names[1], planned(node.start), planned(node.outcome))
     test = planned(node.test) if node.test is not None else None
-    made = [planned(each) for each in node.made]
-    fold = _FOLDS[node.kind]
+    produced = [planned(each) for each in node.produced]
+    evaluate = _EVALUATORS[node.kind]
     source, names = planned(node.source), node.names
 
     def step(scope: Scope) -> Any:
-        rounds = _rounds(source(scope), names, scope)
+        iterations = _iterate(source(scope), names, scope)
         before = {name: scope.values[name] for name in names if name in scope.values}
         try:
-            return fold(rounds, scope, test, made)
+            return evaluate(iterations, scope, test, produced)
         finally:
             for name in names:
                 scope.values.pop(name, None)
@@ -346,8 +361,8 @@ def _bind(name: str, value: Step, body: Step) -> Step:
     return step
 
 
-def _rounds(source: Any, names: tuple[str, ...], scope: Scope) -> Iterator[None]:
-    """Set the variables to each element in turn; yields after each."""
+def _iterate(source: Any, names: tuple[str, ...], scope: Scope) -> Iterator[None]:
+    """Set the loop variables `names` in `scope` to each element of `source`; yields after each."""
     values, budget = scope.values, scope.budget
     if isinstance(source, dict):
         pairs: Iterator[tuple[Any, Any]] = iter(list(source.items()))
@@ -369,10 +384,10 @@ def _go_name(value: Any) -> str:
 
 
 def _quantified(decisive: bool) -> Callable[..., Any]:
-    def fold(rounds: Iterator[None], scope: Scope, test: Step, made: list[Step]) -> bool:
-        del made
+    def evaluate(iterations: Iterator[None], scope: Scope, test: Step, produced: list[Step]) -> bool:
+        del produced
         error: EvaluationError | None = None
-        for _ in rounds:
+        for _ in iterations:
             try:
                 value = test(scope)
             except EvaluationError as found:
@@ -386,12 +401,12 @@ def _quantified(decisive: bool) -> Callable[..., Any]:
             raise error
         return not decisive
 
-    return fold
+    return evaluate
 
 
-def _counted(rounds: Iterator[None], scope: Scope, test: Step, made: list[Step]) -> bool:
-    del made
-    return sum(_is_true(test(scope)) for _ in rounds) == 1
+def _counted(iterations: Iterator[None], scope: Scope, test: Step, produced: list[Step]) -> bool:
+    del produced
+    return sum(_is_true(test(scope)) for _ in iterations) == 1
 
 
 def _is_true(value: Any) -> bool:
@@ -400,15 +415,15 @@ def _is_true(value: Any) -> bool:
     raise no_such_overload()
 
 
-def _collected(rounds: Iterator[None], scope: Scope, test: Step | None, made: list[Step]) -> list[Any]:
-    return [made[0](scope) for _ in rounds if test is None or _is_true(test(scope))]
+def _collected(iterations: Iterator[None], scope: Scope, test: Step | None, produced: list[Step]) -> list[Any]:
+    return [produced[0](scope) for _ in iterations if test is None or _is_true(test(scope))]
 
 
-def _mapped(rounds: Iterator[None], scope: Scope, test: Step | None, made: list[Step]) -> dict[Any, Any]:
+def _mapped(iterations: Iterator[None], scope: Scope, test: Step | None, produced: list[Step]) -> dict[Any, Any]:
     found: dict[Any, Any] = {}
-    for _ in rounds:
+    for _ in iterations:
         if test is None or _is_true(test(scope)):
-            entries = {made[0](scope): made[1](scope)} if len(made) == 2 else made[0](scope)
+            entries = {produced[0](scope): produced[1](scope)} if len(produced) == 2 else produced[0](scope)
             for key, value in entries.items():
                 if key in found:
                     raise EvaluationError(f"insert failed: key {_key_text(key)} already exists")
@@ -416,7 +431,7 @@ def _mapped(rounds: Iterator[None], scope: Scope, test: Step | None, made: list[
     return found
 
 
-_FOLDS: dict[str, Callable[..., Any]] = {
+_EVALUATORS: dict[str, Callable[..., Any]] = {
     "all": _quantified(decisive=False),
     "exists": _quantified(decisive=True),
     "exists_one": _counted,

@@ -1,10 +1,12 @@
-"""Compiled expressions: the entry point of the package.
+"""Compiles CEL expressions to programs, and runs them: the entry point of CEL.
 
-`compiled` parses, checks and plans an expression; the program evaluates any number of values.
+    program = compiled("self.replicas <= 10", {"self": types.object_of("spec", {"replicas": types.INT})})
+    program.run({"self": {"replicas": 3}}, Budget())      True
 
-Invariants: a program has no state, so it may be kept and shared; running it costs no more than its budget.
+Called for the validation rules of custom resources. `compiled` parses, type-checks, validates literals and plans.
+Invariants: a program has no state, so it may be cached and shared; running it costs no more than its budget.
 
-Source: the CEL specification; Kubernetes' use of it in rules.
+Source: the CEL specification; Kubernetes' use of it in x-kubernetes-validations.
 """
 
 from collections.abc import Mapping
@@ -12,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from podscaler.api.cel.compile import checking, literals, parsing, planning
-from podscaler.api.cel.library import library
+from podscaler.api.cel.library import environment
 from podscaler.api.cel.values.budget import Budget
 from podscaler.api.cel.values.errors import BudgetError
 from podscaler.api.cel.values.issues import NOWHERE, CompileError, Issue, rendered
@@ -21,24 +23,24 @@ from podscaler.api.cel.values.types import Type
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """One checked expression.
+    """One type-checked expression.
 
     Attributes:
-        source: its text.
-        result: the type of what it returns.
-        uses: the variables that it names.
+        source: the text of the expression.
+        result: the type of its value.
+        uses: the names of the variables that it reads.
         step: the closure that evaluates it.
-        fault: the error of a constant conversion, with which every evaluation ends; empty without.
+        constant_error: the error of converting a constant (`int('x')`), with which every evaluation ends; else empty.
     """
 
     source: str
     result: Type
     uses: frozenset[str]
     step: planning.Step
-    fault: str = ""
+    constant_error: str = ""
 
     def run(self, values: Mapping[str, Any], budget: Budget) -> Any:
-        """The value of the expression. Raises EvaluationError, and BudgetError when the budget is used up."""
+        """The value of the expression for these variables. Raises EvaluationError, BudgetError (budget exceeded)."""
         try:
             return self.step(planning.Scope(dict(values), budget))
         except RecursionError:
@@ -46,7 +48,7 @@ class Program:
 
 
 def compiled(source: str, variables: Mapping[str, Type]) -> Program:
-    """The program of an expression over variables of these types. Raises CompileError with all errors."""
+    """The program of an expression that may use `variables` (name -> type). Raises CompileError with all errors."""
     try:
         return _compiled(source, variables)
     except RecursionError:
@@ -55,7 +57,7 @@ def compiled(source: str, variables: Mapping[str, Type]) -> Program:
 
 def _compiled(source: str, variables: Mapping[str, Type]) -> Program:
     tree = parsing.parsed(source)
-    checker = checking.Checker(library.FUNCTIONS, {**library.TYPE_IDENTS, **variables})
+    checker = checking.Checker(environment.FUNCTIONS, {**environment.TYPE_IDENTS, **variables})
     result = checker.type_of(tree)
     issues = checker.issues or literals.issues(tree, checker.elements)
     if issues:

@@ -1,6 +1,8 @@
-"""The method `format` of texts: `'%s has %d'.format([...])`.
+"""The CEL method `format` of strings: `'%s has %d pods'.format(['web', 3])` is `web has 3 pods`.
 
-Called by `strings`. Source: the documentation of cel-go's strings extension, "Format"; its messages.
+Called by `strings`. A clause is `%s`, `%d`, `%.2f`, ...; a new one: add it to `_WRITERS`.
+
+Source: the documentation of cel-go's strings extension, "Format"; its messages.
 """
 
 import math
@@ -16,37 +18,42 @@ from podscaler.api.cel.values.values import Duration, Timestamp, TypeValue, kind
 from podscaler.api.text import quoting
 
 _CLAUSE = re.compile(r"%(?:%|(?:\.(\d+))?(.))", re.DOTALL)
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_PRECISION = 6
+"""`%%`, or a clause: the groups of `%.2f` are precision (`2`) and letter (`f`)."""
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_DEFAULT_PRECISION = 6
 _PRECISION_DIGITS_MAX = 3
-_STRINGS = "strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
+STRING_CLAUSE_TYPES = "strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
 
 
 def formatted(pattern: str, args: list[Any], budget: Budget) -> str:
-    """The pattern with its clauses replaced by the arguments. Raises EvaluationError, BudgetError."""
-    waiting = iter(enumerate(args))
+    """`pattern` with its clauses replaced by the arguments, in order.
+
+    Raises:
+        EvaluationError: the pattern is malformed, has more clauses than arguments, or an argument has the wrong type.
+        BudgetError: the result is too long.
+    """
     used = 0
 
-    def clause(match: re.Match[str]) -> str:
+    def replacement(match: re.Match[str]) -> str:
         nonlocal used
         if match.group() == "%%":
             return "%"
         if used >= len(args):
             raise EvaluationError(f"index {used} out of range")
         used += 1
-        return _clause(match, next(waiting)[1], budget)
+        return _clause(match, args[used - 1], budget)
 
     if len(pattern) - len(pattern.rstrip("%")) & 1:
         raise EvaluationError("unexpected end of string")
-    return _CLAUSE.sub(clause, pattern)
+    return _CLAUSE.sub(replacement, pattern)
 
 
 def _clause(match: re.Match[str], value: Any, budget: Budget) -> str:
     name = match.group(2)
-    write = _CLAUSES.get(name)
+    write = _WRITERS.get(name)
     if write is None:
         raise EvaluationError(f'could not parse formatting clause: unrecognized formatting clause "{name}"')
-    digits = match.group(1) or str(_PRECISION)
+    digits = match.group(1) or str(_DEFAULT_PRECISION)
     if len(digits) > _PRECISION_DIGITS_MAX:
         raise EvaluationError(f"precision {digits[:9]} is beyond what this server writes")
     precision = int(digits)
@@ -66,12 +73,12 @@ def _string(value: Any) -> str:
     if isinstance(value, str | bool | int | float | bytes | Timestamp | Duration | TypeValue):
         return standard.text(value)
     raise EvaluationError(
-        f"error during formatting: string clause can only be used on {_STRINGS}, was given {kind(value)}"
+        f"error during formatting: string clause can only be used on {STRING_CLAUSE_TYPES}, was given {kind(value)}"
     )
 
 
 def _literal(value: Any) -> str:
-    """An element of a list or map as CEL literal."""
+    """An element of a list or map, in the notation of a CEL literal: texts in quotes."""
     if isinstance(value, str):
         return quoting.quoted(value)
     if isinstance(value, bytes):
@@ -90,7 +97,7 @@ def _decimal(value: Any) -> str:
         return str(int(value))
     if isinstance(value, float) and not math.isfinite(value):
         return _unbounded(value)
-    raise _unfit("decimal clause can only be used on integers", value)
+    raise _wrong_type("decimal clause can only be used on integers", value)
 
 
 def _unbounded(value: float) -> str:
@@ -102,7 +109,7 @@ def _number(value: Any, clause: str) -> float:
         return value
     if isinstance(value, str) and value in ("NaN", "Infinity", "-Infinity"):
         return float(value.lower().replace("infinity", "inf"))
-    raise _unfit(f"{clause} clause can only be used on doubles", value)
+    raise _wrong_type(f"{clause} clause can only be used on doubles", value)
 
 
 def _fixed(value: Any, precision: int) -> str:
@@ -111,19 +118,19 @@ def _fixed(value: Any, precision: int) -> str:
 
 
 def _scientific(value: Any, precision: int) -> str:
-    """Upstream writes six digits here, whatever the precision."""
+    """cel-go writes six digits here, whatever the precision."""
     del precision
     number = _number(value, "scientific")
     if not math.isfinite(number):
         return _unbounded(number)
-    mantissa, _, exponent = f"{number:.{_PRECISION}e}".partition("e")
-    return f"{mantissa}×10{exponent.removeprefix('+').translate(_RAISED)}"
+    mantissa, _, exponent = f"{number:.{_DEFAULT_PRECISION}e}".partition("e")
+    return f"{mantissa}×10{exponent.removeprefix('+').translate(_SUPERSCRIPTS)}"
 
 
 def _binary(value: Any) -> str:
     if isinstance(value, int):
         return f"{int(value):b}"
-    raise _unfit("only integers and bools can be formatted as binary", value)
+    raise _wrong_type("only integers and bools can be formatted as binary", value)
 
 
 def _hex(value: Any, *, is_upper: bool = False) -> str:
@@ -132,21 +139,21 @@ def _hex(value: Any, *, is_upper: bool = False) -> str:
     elif isinstance(value, int) and not isinstance(value, bool):
         text = f"{int(value):x}"
     else:
-        raise _unfit("only integers, byte buffers, and strings can be formatted as hex", value)
+        raise _wrong_type("only integers, byte buffers, and strings can be formatted as hex", value)
     return text.upper() if is_upper else text
 
 
 def _octal(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{int(value):o}"
-    raise _unfit("octal clause can only be used on integers", value)
+    raise _wrong_type("octal clause can only be used on integers", value)
 
 
-def _unfit(text: str, value: Any) -> EvaluationError:
+def _wrong_type(text: str, value: Any) -> EvaluationError:
     return EvaluationError(f"error during formatting: {text}, was given {kind(value)}")
 
 
-_CLAUSES: dict[str, Callable[..., str]] = {
+_WRITERS: dict[str, Callable[..., str]] = {
     "s": _string,
     "d": _decimal,
     "f": _fixed,

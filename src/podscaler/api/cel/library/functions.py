@@ -1,14 +1,19 @@
-"""Overloads of functions: their signatures and implementations.
+"""Makes tables of function overloads from signatures in text form.
 
-Each library (`standard`, `strings`, `lists`, ...) makes a table with `table`; `checking` reads the signatures,
-`planning` calls the overload that fits the values.
+    table({"string.contains(string) -> bool": implementation})
 
-A signature is `name(int, list<T>) -> bool` for a function and `string.name(int) -> bool` for a method; single capital
-letters are type parameters. Functions with a dot in their name follow a colon:
+    {"contains": (Overload("contains", is_method=True, params=(STRING, STRING), result=BOOL, ...),)}
+
+Each library (`standard`, `strings`, `lists`, ...) has such a table, FUNCTIONS. `checking` reads the types, `planning`
+calls the overload that fits the values.
+
+Signatures: `name(int, list<T>) -> bool` is a function, `string.name(int) -> bool` a method of string. Single capital
+letters are type parameters. A colon begins a function with a dot in its name:
 `:sets.contains(list<T>, list<T>) -> bool`.
 
-Invariants: a function gets as many values as it has parameters, of their kinds; it raises only EvaluationError and
-BudgetError; functions whose cost is not linear in their arguments are `charged` and spend from the budget.
+Contract of an implementation: it gets as many values as the overload has parameters, of their kinds; it raises only
+EvaluationError and BudgetError. One whose cost is not linear in the size of its arguments is decorated `charged` and
+spends from the budget.
 """
 
 import re
@@ -23,7 +28,8 @@ from podscaler.api.cel.values.types import Type
 Function = Callable[..., Any]
 
 _SIGNATURE = re.compile(r"(:?)([^(]*)\((.*)\) -> (.+)")
-_OPAQUE = {
+"""The groups of `string.indexOf(string, int) -> int`: "", `string.indexOf`, `string, int`, `int`."""
+_KUBERNETES_TYPES = {
     "Quantity": "kubernetes.Quantity",
     "URL": "kubernetes.URL",
     "IP": "net.IP",
@@ -31,12 +37,12 @@ _OPAQUE = {
     "Semver": "kubernetes.Semver",
     "Format": "kubernetes.NamedFormat",
 }
-KINDS = {
+RUNTIME_NAMES = {
     "timestamp": "google.protobuf.Timestamp",
     "duration": "google.protobuf.Duration",
     "null": "null_type",
 }
-"""The names of the types of values where the type checker has other names."""
+"""Name of a type in signatures -> in values (`values.kind`), where the two differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +50,11 @@ class Overload:
     """One signature with its implementation.
 
     Attributes:
-        name: of the function.
-        is_method: whether the first parameter is the target.
-        params: types of the arguments.
-        result: type of the returned value.
-        kinds: the kinds of values that `params` take; empty for any.
+        name: the name of the function or method.
+        is_method: whether the first parameter is the value before the dot.
+        params: the static types of the arguments.
+        result: the static type of the returned value.
+        kinds: for each parameter the type name of values (`values.kind`) that it takes; "" for any.
         call: the implementation.
     """
 
@@ -61,11 +67,11 @@ class Overload:
 
 
 Table = Mapping[str, tuple[Overload, ...]]
-"""The overloads of each function."""
+"""Name of a function -> its overloads, in the order in which the type checker tries them."""
 
 
 def table(signatures: Mapping[str, Function]) -> dict[str, tuple[Overload, ...]]:
-    """The overloads of a library by function name. Raises ValueError for a malformed signature."""
+    """The table of a library, from signatures with their implementations. Raises ValueError (malformed signature)."""
     found: dict[str, tuple[Overload, ...]] = {}
     for signature, call in signatures.items():
         one = _overload(signature, call)
@@ -74,7 +80,7 @@ def table(signatures: Mapping[str, Function]) -> dict[str, tuple[Overload, ...]]
 
 
 def joined(*tables: Table) -> dict[str, tuple[Overload, ...]]:
-    """The overloads of several libraries by function name."""
+    """One table from those of several libraries."""
     found: dict[str, tuple[Overload, ...]] = {}
     for each in tables:
         for name, overloads in each.items():
@@ -83,7 +89,7 @@ def joined(*tables: Table) -> dict[str, tuple[Overload, ...]]:
 
 
 def is_valid(parse: Function) -> Function:
-    """The function that returns whether `parse` accepts its arguments: False where it raises EvaluationError."""
+    """A function that returns False where `parse` raises EvaluationError for its arguments, else True."""
 
     def call(*args: Any) -> bool:
         try:
@@ -107,6 +113,7 @@ def _overload(signature: str, call: Function) -> Overload:
 
 
 def _split(text: str) -> list[str]:
+    """The parts between commas outside of `<>`: `int, map<K, V>` has two."""
     parts, depth = [""], 0
     for character in text:
         depth += (character == "<") - (character == ">")
@@ -124,8 +131,9 @@ def _type(text: str) -> Type:
         return Type(types.OPTIONAL if name == "optional" else name, params)
     if len(name) == 1:
         return Type(name, is_param=True)
-    return Type(_OPAQUE.get(name, name))
+    return Type(_KUBERNETES_TYPES.get(name, name))
 
 
 def _kind(one: Type) -> str:
-    return "" if one.is_param or one == types.DYN else KINDS.get(one.name, one.name)
+    """The entry of `Overload.kinds` for a parameter of that type."""
+    return "" if one.is_param or one == types.DYN else RUNTIME_NAMES.get(one.name, one.name)

@@ -1,6 +1,13 @@
-"""Kubernetes' own types in CEL: quantities, semantic versions, URLs and named formats.
+"""CEL functions on types that Kubernetes adds: quantities, semantic versions, URLs and named formats.
 
-A table for `library`. Source: the documentation of Kubernetes' CEL libraries.
+    quantity('1.5Gi').isGreaterThan(quantity('1Gi'))
+    semver('1.2.3').major()
+    url('https://example.com:80/path').getHostname()
+    format.dns1123Label().validate('web')
+
+`environment` puts FUNCTIONS, at the end, into the table of all functions.
+
+Source: the documentation of Kubernetes' CEL libraries.
 """
 
 import re
@@ -13,7 +20,7 @@ from podscaler.api.cel.library.functions import Function, is_valid, table
 from podscaler.api.cel.values import numbers
 from podscaler.api.cel.values.errors import EvaluationError
 from podscaler.api.cel.values.values import NONE, Opaque, Optional
-from podscaler.api.machinery import formats, names, quantity
+from podscaler.api.machinery import names, quantity, string_formats
 from podscaler.api.machinery.quantity import Quantity, QuantityError
 from podscaler.api.text import quoting
 
@@ -23,10 +30,11 @@ _SEMVER = re.compile(
     r"(?:\+([0-9a-zA-Z-]+(?:\.[0-9a-zA-Z-]+)*))?",
     re.ASCII,
 )
-_TOO_LONG = re.compile(r"\d{20}")
+"""`1.2.3-rc.1+build`: the groups are major, minor, patch, pre-release, build."""
+_BEYOND_UINT64 = re.compile(r"\d{20}")
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
 _AUTHORITY = re.compile(r"[^/]*//([^/?]*)")
-_NO_HOST = re.compile(r"[ #\\^`{|}]")
+_INVALID_IN_HOST = re.compile(r"[ #\\^`{|}]")
 _BAD_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})(.{0,2})")
 
 
@@ -38,7 +46,7 @@ def _quantity(text: str) -> Quantity:
 
 
 def _whole(value: Quantity) -> int | None:
-    """The integer, None for other numbers and for `1.0`, which upstream stores in tenths."""
+    """The integer; None for a fraction, beyond int64, and for `1.0`, which Kubernetes stores as ten tenths."""
     if value.is_big or value.scale < 0:
         return None
     scaled = value.unscaled * 10**value.scale
@@ -52,7 +60,7 @@ def _as_integer(value: Quantity) -> int:
     return found
 
 
-def _minus(value: Quantity, other: Quantity) -> Quantity:
+def _difference(value: Quantity, other: Quantity) -> Quantity:
     return value + Quantity(-other.unscaled, other.scale, other.format, other.is_big)
 
 
@@ -62,7 +70,12 @@ def _compared(one: Any, other: Any) -> int:
 
 @total_ordering
 class SemanticVersion:
-    """A semantic version without build metadata, which is not compared."""
+    """A semantic version; build metadata is dropped, since it does not count in comparisons.
+
+    Args:
+        parts: major, minor and patch.
+        release: the pre-release identifiers as sort keys (`_identifier`); empty for a release.
+    """
 
     __slots__ = ("numbers", "release")
 
@@ -86,8 +99,8 @@ class SemanticVersion:
 def _semver(text: str, is_tolerant: bool = False) -> Opaque:
     match = _SEMVER.fullmatch(_tolerated(text) if is_tolerant else text)
     if match is None:
-        raise EvaluationError(_semver_fault(text))
-    if re.search(_TOO_LONG, match.group()):
+        raise EvaluationError(_semver_error(text))
+    if re.search(_BEYOND_UINT64, match.group()):
         raise EvaluationError("strconv.ParseUint: value out of range")
     parts = tuple(int(part) for part in match.groups()[:3])
     release = tuple(_identifier(part) for part in (match.group(4) or "").split(".") if part)
@@ -95,11 +108,11 @@ def _semver(text: str, is_tolerant: bool = False) -> Opaque:
 
 
 def _identifier(text: str) -> tuple[int, int, str]:
-    """Numbers come before names, and are compared as numbers."""
+    """The sort key of a pre-release identifier: numbers come before names, and are compared as numbers."""
     return (0, int(text), "") if text.isdigit() else (1, 0, text)
 
 
-def _semver_fault(text: str) -> str:
+def _semver_error(text: str) -> str:
     if not text:
         return "Version string empty"
     parts = text.split(".", 2)
@@ -117,6 +130,7 @@ def _semver_fault(text: str) -> str:
 
 
 def _tolerated(text: str) -> str:
+    """`v1.02` as `1.2.0`, which the strict pattern accepts."""
     parts = text.removeprefix("v").split(".", 2)
     parts = [_without_zeros(part) for part in parts]
     if len(parts) < 3 and ("+" in parts[-1] or "-" in parts[-1]):
@@ -130,32 +144,32 @@ def _without_zeros(part: str) -> str:
 
 
 def _url(text: str) -> Opaque:
-    fault = _url_fault(text)
-    if fault:
-        text = f"parse {quoting.quoted(text)}: {fault}"
+    error = _url_error(text)
+    if error:
+        text = f"parse {quoting.quoted(text)}: {error}"
         raise EvaluationError(f"URL parse error during conversion from string: {text}")
     return Opaque("kubernetes.URL", urlsplit(text), text)
 
 
-def _url_fault(text: str) -> str:
-    """Why Go does not take a text for a URL or an absolute path; empty if it does."""
+def _url_error(text: str) -> str:
+    """Why Go's net/url rejects a text as URL or absolute path; empty if it does not."""
     if not text:
         return "empty url"
     if any(ord(each) < 0x20 or ord(each) == 0x7F for each in text):
         return "net/url: invalid control character in URL"
     if not _SCHEME.match(text) and not text.startswith("/"):
         return "missing protocol scheme" if text.startswith(":") else "invalid URI for request"
-    return _host_fault(text)
+    return _host_error(text)
 
 
-def _host_fault(text: str) -> str:
+def _host_error(text: str) -> str:
     try:
         parts = urlsplit(text)
         _ = parts.port
     except ValueError:
         return f"invalid port {quoting.quoted(':' + text.rpartition(':')[2].partition('/')[0])} after host"
     authority = _AUTHORITY.match(text)
-    odd = _NO_HOST.search(authority.group(1)) if authority else None
+    odd = _INVALID_IN_HOST.search(authority.group(1)) if authority else None
     if odd is not None:
         return f"invalid character {quoting.quoted(odd.group())} in host name"
     if "%" in parts.netloc and not parts.netloc.startswith("["):
@@ -164,7 +178,7 @@ def _host_fault(text: str) -> str:
     return f"invalid URL escape {quoting.quoted('%' + bad.group(1))}" if bad else ""
 
 
-def _of_url(read: Callable[[SplitResult], Any]) -> Function:
+def _url_getter(read: Callable[[SplitResult], Any]) -> Function:
     return lambda url: read(url.value)
 
 
@@ -191,30 +205,30 @@ def _checked(check: Callable[[str], bool] | None, text: str) -> Callable[[str], 
     return lambda value: [] if check is None or check(value) else [text]
 
 
-def _uri_faults(value: str) -> list[str]:
-    fault = _url_fault(value)
-    return [f"parse {quoting.quoted(value)}: {fault}"] if fault else []
+def _uri_errors(value: str) -> list[str]:
+    error = _url_error(value)
+    return [f"parse {quoting.quoted(value)}: {error}"] if error else []
 
 
-def _of_prefix(judge: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    """The check of a name prefix, which may end with a dash."""
+def _for_prefix(judge: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
+    """The check of a prefix of such a name, which may end with a dash."""
     return lambda value: judge(f"{value[:-2]}a" if len(value) > 1 and value.endswith("-") else value)
 
 
-FORMATS: dict[str, Callable[[str], list[str]]] = {
-    "dns1123Label": names.dns_label_faults,
-    "dns1123Subdomain": names.dns_subdomain_faults,
-    "dns1035Label": names.dns_1035_label_faults,
-    "qualifiedName": names.label_key_faults,
-    "dns1123LabelPrefix": _of_prefix(names.dns_label_faults),
-    "dns1123SubdomainPrefix": _of_prefix(names.dns_subdomain_faults),
-    "dns1035LabelPrefix": _of_prefix(names.dns_1035_label_faults),
-    "labelValue": names.label_value_faults,
-    "uri": _uri_faults,
-    "uuid": _checked(formats.find_check("uuid"), "does not match the UUID format"),
-    "byte": _checked(formats.find_check("byte"), "invalid base64"),
-    "date": _checked(formats.find_check("date"), "invalid date"),
-    "datetime": _checked(formats.find_check("datetime"), "invalid datetime"),
+FORMATS: dict[str, Callable[[str], list[str]]] = {  # name of a format -> function that returns the errors of a text
+    "dns1123Label": names.dns_label_errors,
+    "dns1123Subdomain": names.dns_subdomain_errors,
+    "dns1035Label": names.dns_1035_label_errors,
+    "qualifiedName": names.label_key_errors,
+    "dns1123LabelPrefix": _for_prefix(names.dns_label_errors),
+    "dns1123SubdomainPrefix": _for_prefix(names.dns_subdomain_errors),
+    "dns1035LabelPrefix": _for_prefix(names.dns_1035_label_errors),
+    "labelValue": names.label_value_errors,
+    "uri": _uri_errors,
+    "uuid": _checked(string_formats.find_check("uuid"), "does not match the UUID format"),
+    "byte": _checked(string_formats.find_check("byte"), "invalid base64"),
+    "date": _checked(string_formats.find_check("date"), "invalid date"),
+    "datetime": _checked(string_formats.find_check("datetime"), "invalid datetime"),
 }
 
 
@@ -247,8 +261,8 @@ FUNCTIONS = table(
         "Quantity.isInteger() -> bool": lambda value: _whole(value) is not None,
         "Quantity.add(Quantity) -> Quantity": lambda one, other: one + other,
         "Quantity.add(int) -> Quantity": lambda one, other: one + Quantity(other),
-        "Quantity.sub(Quantity) -> Quantity": _minus,
-        "Quantity.sub(int) -> Quantity": lambda one, other: _minus(one, Quantity(other)),
+        "Quantity.sub(Quantity) -> Quantity": _difference,
+        "Quantity.sub(int) -> Quantity": lambda one, other: _difference(one, Quantity(other)),
         "semver(string) -> Semver": _semver,
         "semver(string, bool) -> Semver": _semver,
         "isSemver(string) -> bool": is_valid(_semver),
@@ -261,12 +275,12 @@ FUNCTIONS = table(
         "Semver.patch() -> int": lambda one: one.value.numbers[2],
         "url(string) -> URL": _url,
         "isURL(string) -> bool": is_valid(_url),
-        "URL.getScheme() -> string": _of_url(lambda parts: parts.scheme),
-        "URL.getHost() -> string": _of_url(_host),
-        "URL.getHostname() -> string": _of_url(_hostname),
-        "URL.getPort() -> string": _of_url(_port),
-        "URL.getEscapedPath() -> string": _of_url(lambda parts: parts.path),
-        "URL.getQuery() -> map<string, list<string>>": _of_url(_query),
+        "URL.getScheme() -> string": _url_getter(lambda parts: parts.scheme),
+        "URL.getHost() -> string": _url_getter(_host),
+        "URL.getHostname() -> string": _url_getter(_hostname),
+        "URL.getPort() -> string": _url_getter(_port),
+        "URL.getEscapedPath() -> string": _url_getter(lambda parts: parts.path),
+        "URL.getQuery() -> map<string, list<string>>": _url_getter(_query),
         ":format.named(string) -> optional<Format>": _named,
         "Format.validate(string) -> optional<list<string>>": _validated,
     }

@@ -1,7 +1,9 @@
-"""Lists, sets and optional values in CEL.
+"""CEL functions on lists, sets and optional values: `[3, 1].sort()`, `sets.contains([1], [])`, `optional.of(1)`.
 
-A table for `library`. Source: Kubernetes' list library; the documentation of cel-go's lists extension (version 3), sets
-extension and optional values.
+`environment` puts FUNCTIONS into the table of all functions.
+
+Source: Kubernetes' list library; the documentation of cel-go's lists extension (version 3), sets extension and optional
+values.
 """
 
 from collections.abc import Callable
@@ -17,7 +19,8 @@ from podscaler.api.cel.values.errors import EvaluationError
 from podscaler.api.cel.values.values import NONE, Duration, Optional, kind
 
 _RANGE_MAX = 1_000_000
-_COMPARABLE = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
+"""The longest list that `lists.range` makes."""
+_ORDERED_TYPES = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
 
 
 def _is_sorted(items: list[Any]) -> bool:
@@ -34,7 +37,7 @@ def _sum(budget: Budget, items: list[Any]) -> Any:
     return total
 
 
-def _least(items: list[Any], name: str, *, is_max: bool) -> Any:
+def _extreme(items: list[Any], name: str, *, is_max: bool) -> Any:
     if not items:
         raise EvaluationError(f"{name} called on empty list")
     found = items[0]
@@ -147,19 +150,19 @@ def _value(maybe: Optional) -> Any:
     return maybe.value
 
 
-def _unwrapped(items: list[Any]) -> list[Any]:
+def _unwrap(items: list[Any]) -> list[Any]:
     for item in items:
         if not isinstance(item, Optional):
             raise EvaluationError(f"value is not optional: {kind(item)}")
     return [item.value for item in items if item.is_present]
 
 
-def _kubernetes() -> dict[str, Function]:
+def _kubernetes_list_library() -> dict[str, Function]:
     found: dict[str, Function] = {}
-    for one in _COMPARABLE:
+    for one in _ORDERED_TYPES:
         found[f"list<{one}>.isSorted() -> bool"] = _is_sorted
-        found[f"list<{one}>.min() -> {one}"] = lambda items: _least(items, "min", is_max=False)
-        found[f"list<{one}>.max() -> {one}"] = lambda items: _least(items, "max", is_max=True)
+        found[f"list<{one}>.min() -> {one}"] = lambda items: _extreme(items, "min", is_max=False)
+        found[f"list<{one}>.max() -> {one}"] = lambda items: _extreme(items, "max", is_max=True)
     found["list<int>.sum() -> int"] = _sum
     found["list<uint>.sum() -> uint"] = _typed_sum(numbers.Uint(0))
     found["list<double>.sum() -> double"] = _typed_sum(0.0)
@@ -175,7 +178,7 @@ def _typed_sum(zero: Any) -> Function:
     return call
 
 
-def _extended() -> dict[str, Function]:
+def _cel_go_lists_extension() -> dict[str, Function]:
     found: dict[str, Function] = {
         "list<T>.slice(int, int) -> list<T>": _slice,
         "list<list<T>>.flatten() -> list<T>": _flatten,
@@ -186,15 +189,15 @@ def _extended() -> dict[str, Function]:
         "list<T>.indexOf(T) -> int": _index_of,
         "list<T>.lastIndexOf(T) -> int": _last_index_of,
     }
-    for one in _COMPARABLE:
+    for one in _ORDERED_TYPES:
         found[f"list<{one}>.sort() -> list<{one}>"] = _sort
         found[f"list<T>.@sortByAssociatedKeys(list<{one}>) -> list<T>"] = _sort_by
     return found
 
 
 FUNCTIONS = table(
-    _kubernetes()
-    | _extended()
+    _kubernetes_list_library()
+    | _cel_go_lists_extension()
     | {
         ":sets.contains(list<T>, list<T>) -> bool": _set_function(set.issuperset),
         ":sets.intersects(list<T>, list<T>) -> bool": _set_function(set.intersection),
@@ -214,7 +217,7 @@ FUNCTIONS = table(
         "_[_](optional<map<K, V>>, K) -> optional<V>": _value,
         "list<T>.first() -> optional<T>": lambda items: Optional(items[0]) if items else NONE,
         "list<T>.last() -> optional<T>": lambda items: Optional(items[-1]) if items else NONE,
-        ":optional.unwrap(list<optional<V>>) -> list<V>": _unwrapped,
-        "list<optional<V>>.unwrapOpt() -> list<V>": _unwrapped,
+        ":optional.unwrap(list<optional<V>>) -> list<V>": _unwrap,
+        "list<optional<V>>.unwrapOpt() -> list<V>": _unwrap,
     }
 )

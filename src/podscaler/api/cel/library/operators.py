@@ -1,9 +1,11 @@
-"""Equality, order and arithmetic of values.
+"""The CEL operators on values: equality, order, membership and arithmetic.
 
-Called by `planning` and by the libraries.
+Called by `planning`, which evaluates `a + b` as `add(a, b, budget)`, and by the function libraries.
 
-Rules: numbers of different types are compared by value, values of other different types are not equal and have no
-order; lists that are sets or maps by their schema are equal in any order, and `+` of them is a union or a merge.
+Rules: numbers of different types are compared by value (`1 == 1.0`); values of other different types are not equal and
+have no order. SetList and MapList (lists that are sets or maps by their schema) are equal in any order; `+` of them is
+a union, or replaces elements with the same keys. All functions raise EvaluationError for types that the operator does
+not accept.
 
 Source: the CEL specification, "Functions"; Kubernetes' documentation of list types in rules.
 """
@@ -20,9 +22,9 @@ from podscaler.api.cel.values.values import Duration, MapList, Optional, SetList
 from podscaler.api.machinery import numbers as machinery_numbers
 from podscaler.api.machinery.quantity import Quantity
 
-_NUMBERS = (int, Uint, float)
-_MIN_NS, _MAX_NS = -62_135_596_800_000_000_000, 253_402_300_799_999_999_999
-_ORDERED = frozenset({bool, int, Uint, float, str, bytes, Timestamp, Duration, Quantity})
+_NUMBER_TYPES = (int, Uint, float)
+_YEAR_1_NS, _YEAR_9999_END_NS = -62_135_596_800_000_000_000, 253_402_300_799_999_999_999
+_ORDERED_TYPES = frozenset({bool, int, Uint, float, str, bytes, Timestamp, Duration, Quantity})
 
 
 def equal(one: Any, other: Any, budget: Budget) -> bool:
@@ -34,7 +36,7 @@ def equal(one: Any, other: Any, budget: Budget) -> bool:
         if len(one) != len(other):
             return False
         return all(key in other and equal(value, other[key], budget) for key, value in one.items())
-    if type(one) in _NUMBERS and type(other) in _NUMBERS:
+    if type(one) in _NUMBER_TYPES and type(other) in _NUMBER_TYPES:
         return bool(one == other)
     if isinstance(one, Optional) and isinstance(other, Optional):
         return one.is_present == other.is_present and equal(one.value, other.value, budget)
@@ -51,34 +53,35 @@ def _equal_lists(one: list[Any], other: list[Any], budget: Budget) -> bool:
         return {identity(item) for item in one} == {identity(item) for item in other}
     if isinstance(one, MapList):
         known = {_key(item, one.keys): item for item in one}
-        pairs = [(known.get(_key(item, one.keys), _NOTHING), item) for item in other]
-        return all(mine is not _NOTHING and equal(mine, item, budget) for mine, item in pairs)
+        pairs = [(known.get(_key(item, one.keys), _MISSING), item) for item in other]
+        return all(mine is not _MISSING and equal(mine, item, budget) for mine, item in pairs)
     return all(equal(*pair, budget) for pair in zip(one, other, strict=True))
 
 
-_NOTHING = object()
+_MISSING = object()
 
 
 def identity(value: Any) -> Any:
-    """A hashable key that is the same for equal values; numbers of all types by value."""
+    """A hashable value that is equal for equal CEL values; numbers of all types by value."""
     if isinstance(value, list):
         return ("list", tuple(identity(item) for item in value))
     if isinstance(value, dict):
         return ("map", frozenset((identity(key), identity(item)) for key, item in value.items()))
-    return ("number", value) if type(value) in _NUMBERS else (kind(value), value)
+    return ("number", value) if type(value) in _NUMBER_TYPES else (kind(value), value)
 
 
 def _key(item: Any, keys: tuple[str, ...]) -> Any:
+    """The identity of an element of a MapList: the values of its keys, None for a missing one."""
     return tuple(identity(item[key]) if isinstance(item, dict) and key in item else None for key in keys)
 
 
 def is_less(one: Any, other: Any) -> bool:
     """Whether `one` sorts before `other`. Raises EvaluationError for values without an order."""
-    if type(one) in _NUMBERS and type(other) in _NUMBERS:
+    if type(one) in _NUMBER_TYPES and type(other) in _NUMBER_TYPES:
         if any(isinstance(each, float) and math.isnan(each) for each in (one, other)):
             raise EvaluationError("NaN values cannot be ordered")
         return bool(one < other)
-    if type(one) is not type(other) or type(one) not in _ORDERED:
+    if type(one) is not type(other) or type(one) not in _ORDERED_TYPES:
         raise no_such_overload()
     if isinstance(one, str):
         return one.encode() < str(other).encode()
@@ -86,7 +89,7 @@ def is_less(one: Any, other: Any) -> bool:
 
 
 def contains(container: Any, item: Any, budget: Budget) -> bool:
-    """`item in container`, of elements of a list or keys of a map."""
+    """`item in container`: whether it is an element of a list or a key of a map."""
     if isinstance(container, dict):
         if not isinstance(item, str | int | float | bool):
             raise no_such_overload()
@@ -97,7 +100,7 @@ def contains(container: Any, item: Any, budget: Budget) -> bool:
 
 
 def add(one: Any, other: Any, budget: Budget) -> Any:
-    """`one + other`."""
+    """`one + other`. Raises EvaluationError, and BudgetError for long texts and lists."""
     if isinstance(one, list) and isinstance(other, list):
         budget.spend(len(one) + len(other))
         return _joined(one, other)
@@ -140,7 +143,7 @@ def _shifted(value: Any, by_ns: int) -> Any:
 
 def timestamp(at_ns: int) -> Timestamp:
     """The timestamp of an instant. Raises EvaluationError outside the years 1 to 9999."""
-    if _MIN_NS <= at_ns <= _MAX_NS:
+    if _YEAR_1_NS <= at_ns <= _YEAR_9999_END_NS:
         return Timestamp(at_ns)
     raise EvaluationError("timestamp overflow")
 

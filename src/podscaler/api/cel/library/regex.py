@@ -1,6 +1,6 @@
-"""Regular expressions in CEL: `matches`, `find` and `findAll`.
+"""CEL functions with regular expressions: `'abc'.matches('b')`, `'a1 b2'.findAll('[0-9]')`.
 
-A table for `library`; `matches` belongs to the standard functions and is called by `standard`.
+`environment` puts FUNCTIONS into the table of all functions; `matches` is in the table of `standard`.
 
 Source: the documentation of Kubernetes' CEL regex library.
 """
@@ -8,8 +8,8 @@ Source: the documentation of Kubernetes' CEL regex library.
 from podscaler.api.cel.library.functions import table
 from podscaler.api.cel.values.budget import Budget, charged
 from podscaler.api.cel.values.errors import EvaluationError
-from podscaler.api.machinery import patterns
-from podscaler.api.machinery.patterns import Pattern
+from podscaler.api.machinery import re2_patterns
+from podscaler.api.machinery.re2_patterns import Pattern
 
 
 @charged
@@ -39,14 +39,15 @@ def _find_all(budget: Budget, text: str, pattern: str, count: int = -1) -> list[
 
 
 def _compiled(pattern: str, prefix: str = "") -> Pattern:
+    """The compiled pattern. Raises EvaluationError for an invalid one; `prefix` begins its message."""
     try:
-        return patterns.compiled(pattern)
-    except patterns.PatternError as error:
+        return re2_patterns.compiled(pattern)
+    except re2_patterns.PatternError as error:
         raise EvaluationError(f"{prefix}{error}") from None
 
 
 def _spend(budget: Budget, expression: Pattern, text: str) -> None:
-    """Charge one search: the time of a slow one is proportional to the product of program and text."""
+    """Spend the cost of one search: the time of a slow one is proportional to program size times text length."""
     budget.spend(len(text) // 4 + len(text) * expression.program_size // 1000)
 
 

@@ -1,6 +1,9 @@
-"""Standard functions of CEL: sizes, conversions, tests of texts, parts of times; signatures of the operators.
+"""The standard functions of CEL: `size`, conversions (`int('1')`), `contains`, `getHours`, ...; operator signatures.
 
-A table for `library`. Source: the CEL specification, "List of standard definitions"; cel-go's messages.
+`environment` puts FUNCTIONS, at the end, into the table of all functions. Its operators (`_+_`) have signatures only,
+for the type checker; `planning` evaluates them with `operators`.
+
+Source: the CEL specification, "List of standard definitions"; cel-go's messages.
 """
 
 import math
@@ -74,7 +77,7 @@ def _to_bool(value: Any) -> bool:
 
 
 def text(value: Any) -> str:
-    """A value of a plain type as string() writes it. Raises EvaluationError for bytes that are not UTF-8."""
+    """The result of CEL's `string(value)` for a standard type. Raises EvaluationError (bytes that are not UTF-8)."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
@@ -96,7 +99,7 @@ def _decoded(value: bytes) -> str:
 
 
 def instant_text(value: Timestamp) -> str:
-    """RFC 3339 with as many digits of a second as it needs."""
+    """The timestamp in RFC 3339, with as many digits of a second as it needs."""
     offset_s = 0
     if value.zone != "Z":
         hours, _, minutes = value.zone[1:].partition(":")
@@ -107,7 +110,7 @@ def instant_text(value: Timestamp) -> str:
 
 
 def span_text(value: Duration) -> str:
-    """Seconds, with a fraction where it is not zero."""
+    """The duration in seconds: `90s`, `0.5s`."""
     whole, rest_ns = divmod(abs(value.span_ns), _SECOND_NS)
     fraction = f".{rest_ns:09}".rstrip("0") if rest_ns else ""
     return f"{'-' if value.span_ns < 0 else ''}{whole}{fraction}s"
@@ -125,7 +128,7 @@ def _to_timestamp(value: Any) -> Timestamp:
 
 
 def instant(text: str) -> Timestamp:
-    """The instant of an RFC 3339 text. Raises ValueError, and EvaluationError outside the years 1 to 9999."""
+    """The timestamp of an RFC 3339 text. Raises ValueError (another text), EvaluationError (not in years 1 to 9999)."""
     at_ns = operators.timestamp(instants.parse(text)).at_ns
     return Timestamp(at_ns, "Z" if text[-1] in "zZ" else text[-6:])
 
@@ -141,8 +144,12 @@ def _to_duration(value: Any) -> Duration:
         raise EvaluationError("type conversion error from 'string' to 'google.protobuf.Duration'") from None
 
 
-def _part(read: Callable[[datetime, int], int]) -> Function:
-    """A part of an instant, in UTC or in the zone named."""
+def _timestamp_getter(read: Callable[[datetime, int], int]) -> Function:
+    """The method that returns a part of a timestamp, in UTC or in the time zone of its argument.
+
+    Args:
+        read: from the time in that zone and the nanoseconds of its second to the part.
+    """
 
     def call(value: Timestamp, zone: str = "") -> int:
         seconds, rest_ns = divmod(value.at_ns, _SECOND_NS)
@@ -156,6 +163,7 @@ def _part(read: Callable[[datetime, int], int]) -> Function:
 
 
 def _zone(name: str) -> tzinfo:
+    """The zone of `Europe/Berlin` or `+02:00`; UTC for an empty name. Raises EvaluationError for others."""
     if not name:
         return UTC
     hours, colon, minutes = name.partition(":")
@@ -185,12 +193,12 @@ def _minutes(text: str, zone: str) -> int:
     raise EvaluationError(f"timezone offset minutes out of range [0, 59]: {zone}")
 
 
-def _unit(unit_ns: int) -> Function:
-    """A span in whole units."""
+def _duration_getter(unit_ns: int) -> Function:
+    """The method that returns a duration in whole units, truncated."""
     return lambda span: math.trunc(span.span_ns / unit_ns) if unit_ns > 1 else span.span_ns
 
 
-_PARTS: dict[str, Callable[[datetime, int], int]] = {
+_TIMESTAMP_GETTERS: dict[str, Callable[[datetime, int], int]] = {
     "getFullYear": lambda at, _: at.year,
     "getMonth": lambda at, _: at.month - 1,
     "getDayOfYear": lambda at, _: at.timetuple().tm_yday - 1,
@@ -204,14 +212,14 @@ _PARTS: dict[str, Callable[[datetime, int], int]] = {
 }
 
 
-def _times() -> dict[str, Function]:
+def _timestamp_and_duration_getters() -> dict[str, Function]:
     found: dict[str, Function] = {}
-    for name, read in _PARTS.items():
-        found[f"timestamp.{name}() -> int"] = found[f"timestamp.{name}(string) -> int"] = _part(read)
-    found["duration.getHours() -> int"] = _unit(3600 * _SECOND_NS)
-    found["duration.getMinutes() -> int"] = _unit(60 * _SECOND_NS)
-    found["duration.getSeconds() -> int"] = _unit(_SECOND_NS)
-    found["duration.getMilliseconds() -> int"] = _unit(_SECOND_NS // 1000)
+    for name, read in _TIMESTAMP_GETTERS.items():
+        found[f"timestamp.{name}() -> int"] = found[f"timestamp.{name}(string) -> int"] = _timestamp_getter(read)
+    found["duration.getHours() -> int"] = _duration_getter(3600 * _SECOND_NS)
+    found["duration.getMinutes() -> int"] = _duration_getter(60 * _SECOND_NS)
+    found["duration.getSeconds() -> int"] = _duration_getter(_SECOND_NS)
+    found["duration.getMilliseconds() -> int"] = _duration_getter(_SECOND_NS // 1000)
     return found
 
 
@@ -227,7 +235,9 @@ def _conversions() -> dict[str, Function]:
         "duration": ("duration, string, int", _to_duration),
     }
     return {
-        f"{name}({given}) -> {name}": call for name, (givens, call) in kinds.items() for given in givens.split(", ")
+        f"{name}({argument_type}) -> {name}": call
+        for name, (argument_types, call) in kinds.items()
+        for argument_type in argument_types.split(", ")
     }
 
 
@@ -236,46 +246,49 @@ def _sizes() -> dict[str, Function]:
     return {form: len for one in kinds for form in (f"{one}.size() -> int", f"size({one}) -> int")}
 
 
-_COMPARED = (
+_COMPARABLE_PAIRS = (
     ("bool", "bool"), ("int", "int"), ("int", "double"), ("int", "uint"), ("uint", "uint"), ("uint", "double"),
     ("uint", "int"), ("double", "double"), ("double", "int"), ("double", "uint"), ("string", "string"),
     ("bytes", "bytes"), ("timestamp", "timestamp"), ("duration", "duration"),
 )  # fmt: skip
-_ADDED = (
+"""Types between which `<`, `<=`, `>` and `>=` are defined."""
+_PLUS = (
     "bytes, bytes) -> bytes", "double, double) -> double", "duration, duration) -> duration",
     "duration, timestamp) -> timestamp", "timestamp, duration) -> timestamp", "int, int) -> int",
     "list<A>, list<A>) -> list<A>", "string, string) -> string", "uint, uint) -> uint",
 )  # fmt: skip
-_SUBTRACTED = (
+_MINUS = (
     "double, double) -> double", "duration, duration) -> duration", "int, int) -> int",
     "timestamp, duration) -> timestamp", "timestamp, timestamp) -> duration", "uint, uint) -> uint",
 )  # fmt: skip
 _NUMERIC = tuple(f"{one}, {one}) -> {one}" for one in ("double", "int", "uint"))
 
 
-def _by_operator(*args: Any) -> Any:
-    """The implementation of operators, which is never called: `planning` implements them."""
+def _never_called(*args: Any) -> Any:
+    """Stands for the implementation of operators: `planning` evaluates them without this table."""
     raise EvaluationError(f"operator called with {len(args)} values")
 
 
 def _operators() -> dict[str, Function]:
     forms = [f"{name}(A, A) -> bool" for name in ("_==_", "_!=_")]
-    forms += [f"{name}({one}, {other}) -> bool" for name in ("_<_", "_<=_", "_>_", "_>=_") for one, other in _COMPARED]
-    forms += [f"_+_({each}" for each in _ADDED] + [f"_-_({each}" for each in _SUBTRACTED]
+    forms += [
+        f"{name}({one}, {other}) -> bool" for name in ("_<_", "_<=_", "_>_", "_>=_") for one, other in _COMPARABLE_PAIRS
+    ]
+    forms += [f"_+_({each}" for each in _PLUS] + [f"_-_({each}" for each in _MINUS]
     forms += [f"{name}({each}" for name in ("_*_", "_/_") for each in _NUMERIC]
     forms += [f"_%_({each}" for each in _NUMERIC[1:]]
     forms += ["_&&_(bool, bool) -> bool", "_||_(bool, bool) -> bool", "!_(bool) -> bool", "_?_:_(bool, A, A) -> A"]
     forms += ["-_(double) -> double", "-_(int) -> int", "@in(A, list<A>) -> bool", "@in(A, map<A, B>) -> bool"]
     forms += ["_[_](list<A>, int) -> A", "_[_](map<A, B>, A) -> B"]
     forms += [":cel.@mapInsert(map<A, B>, A, B) -> map<A, B>", ":cel.@mapInsert(map<A, B>, map<A, B>) -> map<A, B>"]
-    return dict.fromkeys(forms, _by_operator)
+    return dict.fromkeys(forms, _never_called)
 
 
 FUNCTIONS = table(
     _operators()
     | _conversions()
     | _sizes()
-    | _times()
+    | _timestamp_and_duration_getters()
     | {
         "dyn(A) -> dyn": lambda value: value,
         "type(A) -> type<A>": lambda value: TypeValue(kind(value)),

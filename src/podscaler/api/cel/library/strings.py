@@ -1,6 +1,8 @@
-"""Functions on texts: substrings, search, case, splitting, joining, formatting.
+"""CEL functions on strings: `'a,b'.split(',')`, `substring`, `indexOf`, `replace`, `trim`, `join`, `format`, ...
 
-A table for `library`. Source: the documentation of cel-go's strings extension, version 2.
+`environment` puts FUNCTIONS, at the end, into the table of all functions. Negative counts mean "without limit".
+
+Source: the documentation of cel-go's strings extension, version 2.
 """
 
 import re
@@ -90,9 +92,9 @@ def _quote(text: str) -> str:
 
 @charged
 def _format(budget: Budget, pattern: str, args: list[object]) -> str:
-    made = formatting.formatted(pattern, args, budget)
-    budget.spend_on_text(len(made))
-    return made
+    result = formatting.formatted(pattern, args, budget)
+    budget.spend_on_text(len(result))
+    return result
 
 
 FUNCTIONS = table(

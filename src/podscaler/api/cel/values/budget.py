@@ -1,9 +1,9 @@
-"""The cost budget of an evaluation, which bounds its time: a step takes about a microsecond.
+"""The cost budget of CEL evaluations, which bounds their time: one step takes about a microsecond.
 
-The caller of a program makes one for each request. `planning` charges every step of the evaluation; operators and
-functions charge the elements and characters that they read.
+The caller of a program makes one Budget for each object that it validates. The evaluation (`planning`) spends a step
+for every node of the expression; operators and functions spend more, by the elements and characters that they read.
 
-Source: Kubernetes' runtime cost budget. Differs: steps are counted, not cel-go's cost units.
+Source: Kubernetes' runtime cost budget of CEL. Differs: it counts steps, not cel-go's cost units.
 """
 
 from collections.abc import Callable
@@ -11,33 +11,38 @@ from typing import Any
 
 from podscaler.api.cel.values.errors import BudgetError
 
-SPENT_BY_DEFAULT = 500_000
+DEFAULT_STEPS = 500_000
+"""About half a second."""
 TEXT_MAX_CHARACTERS = 16 * 1024 * 1024
 """The longest text that an expression may produce."""
 
 
 class Budget:
-    """Steps that are left."""
+    """A number of steps that evaluations may still spend.
+
+    Attributes:
+        left: the steps that remain; negative once the budget is exceeded.
+    """
 
     __slots__ = ("left",)
 
-    def __init__(self, steps: int = SPENT_BY_DEFAULT) -> None:
+    def __init__(self, steps: int = DEFAULT_STEPS) -> None:
         self.left = steps
 
     def spend(self, steps: int) -> None:
-        """Charge steps. Raises BudgetError when none are left."""
+        """Subtract steps. Raises BudgetError when fewer than that are left."""
         self.left -= steps
         if self.left < 0:
             raise BudgetError
 
     def spend_on_text(self, characters: int) -> None:
-        """Charge the production of a text of this length. Raises BudgetError, also for one that is too long."""
+        """Subtract the cost of a new text of that length. Raises BudgetError, also beyond TEXT_MAX_CHARACTERS."""
         if characters > TEXT_MAX_CHARACTERS:
             raise BudgetError
         self.spend(1 + characters // 10)
 
 
 def charged(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a function of the language that takes the budget as its first argument."""
-    call.is_charged = True  # type: ignore[attr-defined]  # a mark that `planning` reads
+    """Decorator: a function of the library that takes the Budget as its first argument, before those of the call."""
+    call.is_charged = True  # type: ignore[attr-defined]  # the attribute is read by `planning`
     return call

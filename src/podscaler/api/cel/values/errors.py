@@ -1,16 +1,16 @@
-"""Errors of evaluation.
+"""Exceptions of the evaluation of CEL expressions.
 
-Raised by operators and functions; `&&`, `||` and the quantifiers ignore an EvaluationError where another operand
-decides.
+Raised by operators and functions of the library. `&&`, `||` and the quantifiers (`all`, `exists`) ignore an
+EvaluationError of one operand where another one decides the result: `false && 1/0 == 0` is false.
 """
 
 
 class EvaluationError(Exception):
-    """The expression has no value; str() is upstream's sentence."""
+    """The expression has no value; str() is the message of cel-go (`division by zero`)."""
 
 
 class BudgetError(Exception):
-    """The budget is used up. No operator ignores it."""
+    """The cost budget is exceeded; no operator ignores it."""
 
     def __init__(self) -> None:
         super().__init__("operation cancelled: actual cost limit exceeded")

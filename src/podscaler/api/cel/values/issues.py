@@ -1,44 +1,57 @@
-"""Compile errors, rendered with the line of the source as upstream's compiler does.
+"""Compile errors of CEL expressions ("issues" in cel-go), rendered with the line of the expression and a caret below.
 
-Called by `parsing` and `checking`, which collect issues, and by `programs`, which raises them all at once.
+    rendered("1 + a", [Issue(4, "undeclared reference to 'a' (in container '')")])
 
-Source: cel-go's error display (documented behaviour): sorted by place, a line of the source, a caret below.
+    ERROR: <input>:1:5: undeclared reference to 'a' (in container '')
+     | 1 + a
+     | ....^
+
+`parsing` and `checking` collect issues; `programs` raises them all at once as a CompileError.
+
+Source: cel-go's error display (documented behaviour): sorted by line and column.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 NOWHERE = -1
+"""The offset of an issue that concerns the whole expression."""
 
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One error at `offset`, in characters from the beginning; NOWHERE for the whole expression."""
+    """One error of an expression.
+
+    Attributes:
+        offset: in characters from the beginning of the expression, or NOWHERE.
+        text: the message.
+    """
 
     offset: int
     text: str
 
 
 class CompileError(ValueError):
-    """An expression is invalid; str() is the whole text that upstream shows after `compilation failed: `."""
+    """An expression is invalid; str() is the text that kube-apiserver shows after `compilation failed: `."""
 
 
 def rendered(source: str, issues: Iterable[Issue]) -> str:
-    """All distinct issues in the order of the source, each with its line and a caret below its column."""
-    placed = sorted((_place(source, issue.offset), issue.text) for issue in dict.fromkeys(issues))
+    """All distinct issues, by line and column, each with its line of `source` and a caret below its column."""
+    located = sorted((_line_and_column(source, issue.offset), issue.text) for issue in dict.fromkeys(issues))
     lines = source.split("\n")
-    return "\n".join(_shown(lines, place, text) for place, text in placed)
+    return "\n".join(_with_caret(lines, position, text) for position, text in located)
 
 
-def _place(source: str, offset: int) -> tuple[int, int]:
+def _line_and_column(source: str, offset: int) -> tuple[int, int]:
+    """The line from 1 and the column from 0; NOWHERE twice for NOWHERE."""
     if offset == NOWHERE:
         return NOWHERE, NOWHERE
     before = source[:offset]
     return before.count("\n") + 1, offset - (before.rfind("\n") + 1)
 
 
-def _shown(lines: list[str], place: tuple[int, int], text: str) -> str:
-    line, column = place
+def _with_caret(lines: list[str], position: tuple[int, int], text: str) -> str:
+    line, column = position
     if line == NOWHERE:
         return f"ERROR: <input>:{line}:{column + 1}: {text}"
     shown = lines[line - 1].replace("\t", " ")
@@ -48,4 +61,5 @@ def _shown(lines: list[str], place: tuple[int, int], text: str) -> str:
 
 
 def _is_wide(character: str) -> bool:
+    """Whether cel-go pads the line below a character with full-width characters: all beyond ASCII."""
     return len(character.encode("utf-8", "surrogatepass")) > 1

@@ -1,6 +1,10 @@
-"""Numbers of expressions: int64, uint64 and double; overflow is an error.
+"""Numbers of CEL: arithmetic of int64 and uint64 with overflow as an error, and the text form of doubles.
 
-Called by `lexing`, `operators` and the libraries.
+    checked_int(2**63)      raises EvaluationError("integer overflow")
+    quotient(-7, 2)         -3
+    double_text(1e21)       "1e+21"
+
+Called by `lexing`, `operators` and the function libraries. int is Python's int, uint is `Uint`, double is float.
 
 Source: the CEL specification, "Numeric values"; cel-go's messages.
 """
@@ -13,25 +17,25 @@ from podscaler.api.machinery import numbers
 
 INT_MIN, INT_MAX = numbers.INT64_MIN, numbers.INT64_MAX
 UINT_MAX = 2**64 - 1
-_PLAIN_BEFORE = 6
-"""Doubles are written with an exponent from this power of ten on, as in Go's shortest form."""
+_FIRST_SCIENTIFIC_EXPONENT = 6
+"""Doubles are written with an exponent from this power of ten on: `100000` but `1e+06`."""
 
 
 class Uint(int):
-    """An unsigned integer, apart from int by its type alone."""
+    """A CEL uint; the type alone distinguishes it from a CEL int."""
 
     __slots__ = ()
 
 
 def checked_int(value: int) -> int:
-    """The value. Raises EvaluationError beyond 64 bits."""
+    """`value`, if it is an int64. Raises EvaluationError otherwise."""
     if INT_MIN <= value <= INT_MAX:
         return value
     raise EvaluationError("integer overflow")
 
 
 def checked_uint(value: int) -> Uint:
-    """The value. Raises EvaluationError beyond 64 bits, and below zero."""
+    """`value` as Uint, if it is a uint64. Raises EvaluationError otherwise."""
     if 0 <= value <= UINT_MAX:
         return Uint(value)
     raise EvaluationError("unsigned integer overflow")
@@ -52,15 +56,17 @@ def remainder(dividend: int, divisor: int) -> int:
 
 
 def double_text(value: float) -> str:
-    """A double as string() writes it: the fewest digits, with an exponent for large and small numbers."""
+    """A double as CEL's `string()` writes it: the fewest digits, with an exponent for large and small numbers."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
     text = "".join(map(str, digits))
-    first = int(exponent) + len(text) - 1
-    return ("-" if sign else "") + (_plain(text, first) if -5 < first < _PLAIN_BEFORE else _scientific(text, first))
+    first = int(exponent) + len(text) - 1  # the power of ten of the first digit
+    return ("-" if sign else "") + (
+        _plain(text, first) if -5 < first < _FIRST_SCIENTIFIC_EXPONENT else _scientific(text, first)
+    )
 
 
 def _plain(digits: str, first: int) -> str:

@@ -1,9 +1,12 @@
-"""Types of expressions, and their assignability.
+"""Static types of CEL expressions: constructors, and assignability with type parameters (unification).
 
-Called by `checking`, by the libraries for their signatures, and by callers that declare variables.
+    assigned({}, list_of(T), list_of(INT))      {"T": INT}      T is a type parameter
+    assigned({}, STRING, INT)                   None
 
-A type is a kind with parameters: `list(string)`, `map(string, int)`, `optional_type(int)`. A single letter is a type
-parameter. `dyn` is assignable to and from every type.
+Called by `checking`, by the function libraries for their signatures, and by callers that declare variables.
+
+A type is a name with parameters: `list(string)`, `map(string, int)`, `optional_type(int)`. `dyn` (known at evaluation
+only) is assignable to and from every type.
 
 Source: the CEL specification, "Type checking"; cel-go's assignability.
 """
@@ -17,10 +20,10 @@ class Type:
     """One type.
 
     Attributes:
-        name: the kind, or the name of an object's or an opaque type.
-        params: types of elements, keys and values.
-        fields: of an object, by escaped name; None for everything else.
-        is_param: whether it stands for any type.
+        name: `int`, `list`, ..., the name of an object's or Kubernetes' own type (`net.IP`), or of a type parameter.
+        params: the types of elements, or of keys and values.
+        fields: the members of an object, by escaped name; None for everything else.
+        is_param: whether it is a type parameter, which stands for any type.
     """
 
     name: str
@@ -38,35 +41,35 @@ TIMESTAMP, DURATION, ERROR = Type("timestamp"), Type("duration"), Type("!error!"
 TYPE = "type"
 OPTIONAL = "optional_type"
 
-_VALUES = frozenset({"bool", "int", "uint", "double", "string", "bytes", "list", "map", "type", "dyn", "!error!"})
+_NOT_NULLABLE = frozenset({"bool", "int", "uint", "double", "string", "bytes", "list", "map", "type", "dyn", "!error!"})
 """Types to which null is not assignable."""
 
 Bindings = dict[str, Type]
-"""The types that are bound to type parameters."""
+"""Name of a type parameter -> the type that is bound to it."""
 
 
 def list_of(element: Type) -> Type:
-    """A list."""
+    """`list(element)`."""
     return Type("list", (element,))
 
 
 def map_of(key: Type, value: Type) -> Type:
-    """A map."""
+    """`map(key, value)`."""
     return Type("map", (key, value))
 
 
 def optional_of(value: Type) -> Type:
-    """A value that may be absent."""
+    """`optional_type(value)`: a value that may be absent."""
     return Type(OPTIONAL, (value,))
 
 
 def type_of(value: Type) -> Type:
-    """The type of a type."""
+    """`type(value)`: the type of an expression whose value is a type."""
     return Type(TYPE, (value,))
 
 
 def object_of(name: str, fields: Mapping[str, Type]) -> Type:
-    """An object with known members."""
+    """An object with known members, by escaped name."""
     return Type(name, (), fields)
 
 
@@ -76,7 +79,7 @@ def is_dynamic(one: Type) -> bool:
 
 
 def resolved(bindings: Bindings, one: Type, *, free_is_dynamic: bool = False) -> Type:
-    """The type with its bound parameters replaced; `free_is_dynamic` makes dyn of unbound ones."""
+    """The type with its bound parameters replaced; `free_is_dynamic` replaces a parameter without binding by dyn."""
     while one.is_param and one.name in bindings:
         one = bindings[one.name]
     if one.is_param:
@@ -88,13 +91,13 @@ def resolved(bindings: Bindings, one: Type, *, free_is_dynamic: bool = False) ->
 
 
 def assigned(bindings: Bindings, wanted: Type, given: Type) -> Bindings | None:
-    """The bindings with which `given` is assignable to `wanted`; None if it is not."""
+    """`bindings` with those added with which `given` is assignable to `wanted`; None if it is not assignable."""
     tried = dict(bindings)
     return tried if _fits(tried, wanted, given) else None
 
 
 def assigned_all(bindings: Bindings, wanted: tuple[Type, ...], given: tuple[Type, ...]) -> Bindings | None:
-    """As `assigned`, for each pair of types; None if the counts differ, too."""
+    """As `assigned`, for the types of all arguments of a call; None also if their counts differ."""
     if len(wanted) != len(given):
         return None
     tried = dict(bindings)
@@ -102,6 +105,7 @@ def assigned_all(bindings: Bindings, wanted: tuple[Type, ...], given: tuple[Type
 
 
 def _fits(bindings: Bindings, wanted: Type, given: Type) -> bool:
+    """Whether `given` is assignable to `wanted`; adds to `bindings`, also where it is not."""
     if wanted.is_param:
         return _fits_param(bindings, wanted, given)
     if given.is_param:
@@ -110,7 +114,7 @@ def _fits(bindings: Bindings, wanted: Type, given: Type) -> bool:
         return True
     if NULL in (given, wanted):
         other = wanted if given == NULL else given
-        return other == NULL or other.name not in _VALUES
+        return other == NULL or other.name not in _NOT_NULLABLE
     if wanted.name != given.name or len(wanted.params) != len(given.params):
         return False
     return wanted.name == TYPE or all(_fits(bindings, *pair) for pair in zip(wanted.params, given.params, strict=True))
@@ -132,6 +136,7 @@ def _fits_param(bindings: Bindings, param: Type, other: Type) -> bool:
 
 
 def _mentions(bindings: Bindings, one: Type, param: Type) -> bool:
+    """Whether `one` contains `param`, to which it must not be bound then."""
     if one == param:
         return True
     if one.is_param:

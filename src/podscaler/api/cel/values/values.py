@@ -1,9 +1,14 @@
-"""Values of expressions for which Python has no type, and the names of the types of all values.
+"""Runtime values of CEL: the Python classes for values that Python has no type for, and the type name of any value.
 
-Called by `planning` and the libraries.
+Called by `planning` and the function libraries.
 
-bool, int, float, str, bytes, None, list and dict stand for themselves; numbers of type `Uint` are unsigned.
-Lists that are sets or maps by their schema have an equality of their own (`operators`).
+| CEL | Python |
+|---|---|
+| bool, int, double, string, bytes, null, list, map | bool, int, float, str, bytes, None, list, dict |
+| uint | `numbers.Uint` |
+| timestamp, duration, optional, type | Timestamp, Duration, Optional, TypeValue |
+| list whose schema says set or map | SetList, MapList: `operators` compares them in any order |
+| quantity; other types of Kubernetes (URL, IP, ...) | `machinery.quantity.Quantity`; Opaque |
 
 Source: the CEL specification, "Values"; Kubernetes' opaque types.
 """
@@ -17,9 +22,11 @@ from podscaler.api.machinery.quantity import Quantity
 
 @dataclass(frozen=True, slots=True, order=True)
 class Timestamp:
-    """An instant, nanoseconds since the epoch.
+    """An instant.
 
-    `zone` is as it was written, for its text alone: `Z` or `+02:00`.
+    Attributes:
+        at_ns: nanoseconds since the epoch.
+        zone: the offset in which `string()` prints it: `Z` or `+02:00`; it does not count in comparisons.
     """
 
     at_ns: int
@@ -28,20 +35,21 @@ class Timestamp:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Duration:
-    """A span in nanoseconds."""
+    """A span of time in nanoseconds."""
 
     span_ns: int
 
 
 @dataclass(frozen=True, slots=True)
 class Optional:
-    """A value that may be absent."""
+    """A value that may be absent (`optional.of(1)`, `optional.none()`); `value` is None if it is."""
 
     value: Any = None
     is_present: bool = True
 
 
 NONE = Optional(None, is_present=False)
+"""`optional.none()`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +61,12 @@ class TypeValue:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A value of one of Kubernetes' types, equal by `value`.
+    """A value of one of Kubernetes' types, which is equal to another by kind, value and text.
 
     Attributes:
-        kind: `kubernetes.URL`, `net.IP`, ...
-        value: what it is in Python.
-        text: as it was written, where that matters.
+        kind: the name of the type: `kubernetes.URL`, `net.IP`, ...
+        value: the Python value of it: a SplitResult, an IPv4Address, ...
+        text: of a URL, as it was written; empty for other kinds.
     """
 
     kind: str
@@ -73,7 +81,7 @@ class SetList(list[Any]):
 
 
 class MapList(list[Any]):
-    """A list with x-kubernetes-list-type `map`: elements are identified by the members `keys`."""
+    """A list with x-kubernetes-list-type `map`: `keys` are the members that identify an element."""
 
     __slots__ = ("keys",)
 
@@ -103,5 +111,5 @@ _KINDS: dict[type, str] = {
 
 
 def kind(value: Any) -> str:
-    """The name of a value's type, as `type(...)` has it."""
+    """The name of a value's type, as `type(value)` returns it. Raises KeyError for a value that is none of CEL's."""
     return value.kind if isinstance(value, Opaque) else _KINDS[type(value)]

@@ -21,7 +21,7 @@ PORT_MAX = 65_535
 _STATUSES = ("False", "True", "Unknown")
 
 
-def fill(service: Object) -> None:
+def set_defaults(service: Object) -> None:
     """API defaults, in place."""
     reference = (service.get("spec") or {}).get("service")
     if reference is not None:
@@ -51,13 +51,13 @@ def validate(new: Object, _old: Object | None) -> list[FieldError]:
     group, version = spec.get("group", ""), spec.get("version", "")
     name, wanted = new["metadata"].get("name", ""), f"{version}.{group}"
     found = []
-    if name != wanted and not names.path_segment_faults(name):
+    if name != wanted and not names.path_segment_errors(name):
         found.append(invalid("metadata.name", name, f'must be `spec.version+"."+spec.group`: "{wanted}"'))
     if not group and version != "v1":
         found.append(required("spec.group", "only v1 may have an empty group and it better be legacy kube"))
     if group:
-        found += checks.well_formed(group, "spec.group", names.dns_subdomain_faults)
-    found += checks.well_formed(version, "spec.version", names.dns_1035_label_faults)
+        found += checks.well_formed(group, "spec.group", names.dns_subdomain_errors)
+    found += checks.well_formed(version, "spec.version", names.dns_1035_label_errors)
     return [*found, *_priority_errors(spec), *_service_errors(spec)]
 
 
@@ -123,7 +123,7 @@ RESOURCE = Resource(
     group="apiregistration.k8s.io",
     plural="apiservices",
     kind="APIService",
-    versions=(Version("v1", "apiregistration/v1.APIService", default=fill),),
+    versions=(Version("v1", "apiregistration/v1.APIService", default=set_defaults),),
     namespaced=False,
     categories=("api-extensions",),
     has_status=True,

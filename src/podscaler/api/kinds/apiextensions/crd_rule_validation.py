@@ -65,9 +65,9 @@ def default_errors(schema: Structural, path: str) -> list[FieldError]:
     """The errors of rules that a node's default breaks; transition rules see it as its own old value."""
     from podscaler.api.crd import rules
 
-    judged = rules.RuleSet(schema, is_root=schema.is_embedded)
-    found = judged.judged(schema.default, schema.default, path=path, ratchets=False).errors
-    return found or judged.judged(schema.default, path=path).errors
+    rule_set = rules.RuleSet(schema, is_root=schema.is_embedded)
+    found = rule_set.evaluate(schema.default, schema.default, path=path, ratchets=False).errors
+    return found or rule_set.evaluate(schema.default, path=path).errors
 
 
 def expression_errors(schema: Structural, path: str, others: Sequence[str]) -> list[FieldError]:
@@ -158,8 +158,8 @@ def _compiled(rule: Object, name: str, own: "Type") -> tuple["Program | None", s
     if program.result != (types.BOOL if is_rule else types.STRING):
         text = "cel expression must evaluate to a bool" if is_rule else "messageExpression must evaluate to a string"
         return None, text
-    if program.fault:
-        return None, f"{'program' if is_rule else 'messageExpression'} instantiation failed: {program.fault}"
+    if program.constant_error:
+        return None, f"{'program' if is_rule else 'messageExpression'} instantiation failed: {program.constant_error}"
     return program, ""
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from podscaler.api.crd import pruning, structural, validation
 from podscaler.api.crd.structural import ABSENT, META_FIELDS, Structural
 from podscaler.api.kinds.apiextensions import crd_rule_validation, crd_structure_validation
-from podscaler.api.machinery import formats, patterns
+from podscaler.api.machinery import re2_patterns, string_formats
 from podscaler.api.machinery.field import FieldError, forbidden, invalid, not_supported, required
 from podscaler.api.resource import checks, semantics
 
@@ -71,7 +71,7 @@ def set_warnings(schema: Schema) -> list[str]:
 def unknown_formats(schema: Schema) -> list[str]:
     """The formats of texts in a schema that are not checked."""
     name = schema.get("format", "")
-    own = [name] if name and schema.get("type") == "string" and formats.find_check(name) is None else []
+    own = [name] if name and schema.get("type") == "string" and string_formats.find_check(name) is None else []
     return own + [found for _, child in children(schema, "") for found in unknown_formats(child)]
 
 
@@ -164,7 +164,7 @@ def _own_errors(schema: Schema, path: str) -> list[FieldError]:
     if kind and kind not in TYPES:
         found.append(not_supported(f"{path}.type", kind, TYPES))
     pattern = schema.get("pattern", "")
-    fault = patterns.find_error(pattern)
+    fault = re2_patterns.find_error(pattern)
     if fault:
         text = f"must be a valid regular expression, but isn't: {fault}"
         found.append(invalid(f"{path}.pattern", pattern, text))

@@ -8,12 +8,11 @@ in all of them have paths in `spec.validation`, `spec.subresources`, ... and are
 Source: the API documentation of CustomResourceDefinition; upstream's validation messages.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
 from podscaler.api.kinds.apiextensions import crd_conditions, crd_schema_validation
-from podscaler.api.machinery import names
 from podscaler.api.machinery import names as name_rules
 from podscaler.api.machinery.field import FieldError, duplicate, forbidden, invalid, required, too_many
 from podscaler.api.resource import checks
@@ -52,13 +51,13 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     return found
 
 
-def validate_status(new: Object) -> list[FieldError]:
+def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of the status."""
     status = new.get("status") or {}
     return _names_errors(status.get("acceptedNames") or {}, "status.acceptedNames")
 
 
-def warnings(new: Object) -> list[str]:
+def warnings(new: Object, _old: Object | None) -> list[str]:
     """The warnings about unknown formats, and about sets that cannot be merged."""
     found: list[str] = []
     for version in new["spec"].get("versions") or []:
@@ -82,7 +81,7 @@ def _name_errors(crd: Object) -> list[FieldError]:
 
 def _spec_errors(spec: Object) -> list[FieldError]:
     found = _group_errors(spec.get("group", ""))
-    found += _one_of_errors("spec.scope", spec.get("scope", ""), ("Cluster", "Namespaced"))
+    found += checks.required_one_of(spec.get("scope", ""), "spec.scope", ("Cluster", "Namespaced"))
     found += _versions_errors(spec.get("versions") or [])
     names = spec.get("names") or {}
     found += [
@@ -95,14 +94,10 @@ def _spec_errors(spec: Object) -> list[FieldError]:
 def _group_errors(group: str) -> list[FieldError]:
     if not group:
         return [required("spec.group")]
-    texts = name_rules.dns_subdomain_faults(group)
+    texts = name_rules.dns_subdomain_errors(group)
     if texts:
         return [invalid("spec.group", group, ",".join(texts))]
     return [] if "." in group else [invalid("spec.group", group, "should be a domain with at least one dot")]
-
-
-def _one_of_errors(path: str, value: str, allowed: Sequence[str]) -> list[FieldError]:
-    return checks.required_one_of(value, path, allowed)
 
 
 def _versions_errors(versions: list[Object]) -> list[FieldError]:
@@ -157,13 +152,13 @@ def _as_kept(versions: list[Object]) -> list[Object]:
 
 
 def _first_version_errors(name: str) -> list[FieldError]:
-    texts = name_rules.dns_1035_label_faults(name) if name else []
+    texts = name_rules.dns_1035_label_errors(name) if name else []
     return [invalid("spec.version", name, ",".join(texts))] if texts else []
 
 
 def _version_errors(version: Object, path: str) -> list[FieldError]:
     name = version.get("name", "")
-    texts = name_rules.dns_1035_label_faults(name)
+    texts = name_rules.dns_1035_label_errors(name)
     found = [invalid(f"{path}.name", name, ",".join(texts))] if texts else []
     warning = version.get("deprecationWarning")
     for text in _deprecation_texts(warning, is_deprecated=bool(version.get("deprecated"))):
@@ -193,7 +188,7 @@ def _content_errors(version: Object, paths: dict[str, str], *, has_status: bool)
             value.get("openAPIV3Schema"), f"{path}.openAPIV3Schema", has_status=has_status
         ),
         "subresources": _subresources_errors,
-        "additionalPrinterColumns": _columns_errors,
+        "additionalPrinterColumns": lambda value, path: checks.each(value, path, _column_errors),
         "selectableFields": lambda value, path: _selectable_errors(value, path, version),
     }
     found = []
@@ -224,10 +219,6 @@ def _json_path_errors(value: str, path: str, roots: tuple[str, ...], text: str) 
     if not value.startswith("."):
         return [invalid(path, value, "must be a simple json path starting with .")]
     return [] if value.startswith(roots) else [invalid(path, value, text)]
-
-
-def _columns_errors(columns: list[Object], path: str) -> list[FieldError]:
-    return [error for index, column in enumerate(columns) for error in _column_errors(column, f"{path}[{index}]")]
 
 
 def _column_errors(column: Object, path: str) -> list[FieldError]:
@@ -267,7 +258,7 @@ def _names_errors(names: Object, path: str) -> list[FieldError]:
     for name in ("plural", "singular"):
         found += _label_errors(names.get(name, ""), f"{path}.{name}")
     for name in ("kind", "listKind"):
-        texts = name_rules.dns_1035_label_faults(names.get(name, "").lower()) if names.get(name) else []
+        texts = name_rules.dns_1035_label_errors(names.get(name, "").lower()) if names.get(name) else []
         mixed = f"may have mixed case, but should otherwise match: {','.join(texts)}"
         found += [invalid(f"{path}.{name}", names[name], mixed)] if texts else []
     for name in ("shortNames", "categories"):
@@ -279,7 +270,7 @@ def _names_errors(names: Object, path: str) -> list[FieldError]:
 
 
 def _label_errors(text: str, path: str, *, is_optional: bool = True) -> list[FieldError]:
-    texts = name_rules.dns_1035_label_faults(text) if text or not is_optional else []
+    texts = name_rules.dns_1035_label_errors(text) if text or not is_optional else []
     return [invalid(path, text, ",".join(texts))] if texts else []
 
 
@@ -406,7 +397,7 @@ def _review_errors(versions: list[str], path: str) -> list[FieldError]:
         if version in versions[:index]:
             found.append(invalid(f"{below}[{index}]", version, "duplicate version"))
             continue
-        texts = names.dns_1035_label_faults(version)
+        texts = name_rules.dns_1035_label_errors(version)
         found += [invalid(f"{below}[{index}]", version, ",".join(texts))] if texts else []
     if not set(versions) & set(_REVIEW_VERSIONS):
         found.append(invalid(below, versions, f"must include at least one of {', '.join(_REVIEW_VERSIONS)}"))

@@ -11,7 +11,6 @@ from typing import Any
 
 from podscaler.api.crd import version_order
 from podscaler.api.kinds.apiextensions import crd_conditions, crd_validation
-from podscaler.api.machinery.field import FieldError
 from podscaler.api.resource import semantics
 from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
 
@@ -22,7 +21,7 @@ FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 HTTPS_PORT = 443
 
 
-def fill(crd: Object) -> None:
+def set_defaults(crd: Object) -> None:
     """API defaults, in place."""
     spec = crd.setdefault("spec", {})
     names = spec.setdefault("names", {})
@@ -82,18 +81,6 @@ def _is_held(crd: Object) -> bool:
     return "deletionTimestamp" not in crd["metadata"]
 
 
-def _errors(new: Object, old: Object | None) -> list[FieldError]:
-    return crd_validation.validate(new, old)
-
-
-def _status_errors(new: Object, _old: Object | None) -> list[FieldError]:
-    return crd_validation.validate_status(new)
-
-
-def _warnings(new: Object, _old: Object | None) -> list[str]:
-    return crd_validation.warnings(new)
-
-
 def _row(crd: Object, now_ns: int) -> list[Any]:
     metadata, spec = crd["metadata"], crd["spec"]
     return [
@@ -119,7 +106,7 @@ RESOURCE = Resource(
     group="apiextensions.k8s.io",
     plural="customresourcedefinitions",
     kind="CustomResourceDefinition",
-    versions=(Version("v1", "apiextensions/v1.CustomResourceDefinition", default=fill),),
+    versions=(Version("v1", "apiextensions/v1.CustomResourceDefinition", default=set_defaults),),
     namespaced=False,
     short_names=("crd", "crds"),
     categories=("api-extensions",),
@@ -128,14 +115,14 @@ RESOURCE = Resource(
         prepare_create=_prepare_create,
         prepare_update=_prepare_update,
         prepare_status_update=_prepare_status_update,
-        validate=_errors,
-        validate_status=_status_errors,
+        validate=crd_validation.validate,
+        validate_status=crd_validation.validate_status,
         has_generation=True,
         prepare_delete=_prepare_delete,
         is_held=_is_held,
         allows_bare_finalizers=True,
         allows_unconditional_update=False,
-        warnings=_warnings,
+        warnings=crd_validation.warnings,
     ),
     printer=Printer(
         columns=(

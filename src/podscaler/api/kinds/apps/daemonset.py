@@ -28,7 +28,7 @@ _MORE_COUNTS = ("observedGeneration", "updatedNumberScheduled", "numberAvailable
 _EMPTY_STATUS: Object = dict.fromkeys(_COUNTS, 0)
 
 
-def fill(daemon_set: Object) -> None:
+def set_defaults(daemon_set: Object) -> None:
     """API defaults, in place."""
     spec = daemon_set.setdefault("spec", {})
     spec.setdefault("revisionHistoryLimit", 10)
@@ -38,7 +38,7 @@ def fill(daemon_set: Object) -> None:
         rolling = strategy.setdefault("rollingUpdate", {})
         rolling.setdefault("maxUnavailable", 1)
         rolling.setdefault("maxSurge", 0)
-    pod_defaults.fill_template(spec)
+    pod_defaults.set_template_defaults(spec)
     status = daemon_set.setdefault("status", {})
     for name in _COUNTS:
         status.setdefault(name, 0)
@@ -68,7 +68,7 @@ def _strategy_errors(strategy: Object, path: str) -> list[FieldError]:
 def _rolling_errors(rolling: Object, path: str) -> list[FieldError]:
     found = []
     for name in ("maxUnavailable", "maxSurge"):
-        found += int_or_percent.faults(rolling.get(name, 0), f"{path}.{name}")
+        found += int_or_percent.errors(rolling.get(name, 0), f"{path}.{name}")
     for name in ("maxUnavailable", "maxSurge"):
         found += int_or_percent.at_most_all(rolling.get(name, 0), f"{path}.{name}")
     surge, unavailable = rolling.get("maxSurge", 0), rolling.get("maxUnavailable", 0)
@@ -158,7 +158,7 @@ RESOURCE = Resource(
     group="apps",
     plural="daemonsets",
     kind="DaemonSet",
-    versions=(Version("v1", "apps/v1.DaemonSet", default=fill, to_storage=_to_storage),),
+    versions=(Version("v1", "apps/v1.DaemonSet", default=set_defaults, to_storage=_to_storage),),
     hidden_annotations=frozenset({GENERATION}),
     short_names=("ds",),
     categories=("all",),

@@ -9,13 +9,13 @@ from podscaler.api.kinds.apps import workload_spec
 from podscaler.api.kinds.pods import pod_defaults, pod_warnings
 from podscaler.api.machinery import int_or_percent
 from podscaler.api.machinery.field import FieldError, forbidden, invalid, not_supported, required
-from podscaler.api.resource import checks, go_struct, label_selector, scaling, status_subresource, tables
+from podscaler.api.resource import checks, go_struct, label_selector, scale_mappings, status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 _COUNTS = ("observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
 
 
-def fill(deployment: Object) -> None:
+def set_defaults(deployment: Object) -> None:
     """API defaults, in place."""
     spec = deployment.setdefault("spec", {})
     spec.setdefault("replicas", 1)
@@ -28,7 +28,7 @@ def fill(deployment: Object) -> None:
         rolling = strategy.setdefault("rollingUpdate", {})
         rolling.setdefault("maxUnavailable", "25%")
         rolling.setdefault("maxSurge", "25%")
-    pod_defaults.fill_template(spec)
+    pod_defaults.set_template_defaults(spec)
     deployment.setdefault("status", {})
 
 
@@ -61,8 +61,8 @@ def _strategy_errors(strategy: Object) -> list[FieldError]:
 def _rolling_errors(rolling: Object, path: str) -> list[FieldError]:
     unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
     place = f"{path}.rollingUpdate"
-    found = int_or_percent.faults(unavailable, f"{place}.maxUnavailable")
-    found += int_or_percent.faults(surge, f"{place}.maxSurge")
+    found = int_or_percent.errors(unavailable, f"{place}.maxUnavailable")
+    found += int_or_percent.errors(surge, f"{place}.maxSurge")
     if int_or_percent.is_zero(unavailable) and int_or_percent.is_zero(surge):
         found.append(invalid(f"{place}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0"))
     return found + int_or_percent.at_most_all(unavailable, f"{place}.maxUnavailable")
@@ -104,11 +104,11 @@ RESOURCE = Resource(
     group="apps",
     plural="deployments",
     kind="Deployment",
-    versions=(Version("v1", "apps/v1.Deployment", default=fill),),
+    versions=(Version("v1", "apps/v1.Deployment", default=set_defaults),),
     short_names=("deploy",),
     categories=("all",),
     has_status=True,
-    scale=scaling.BY_LABEL_SELECTOR,
+    scale=scale_mappings.BY_LABEL_SELECTOR,
     strategy=Strategy(
         prepare_create=status_subresource.start_with({}),
         prepare_update=status_subresource.keep_status,

@@ -31,7 +31,7 @@ _FIXED = ("completions", "selector", "podFailurePolicy", "completionMode", "back
 _FIXED_AFTER_TEMPLATE = ("successPolicy",)
 
 
-def fill(job: Object) -> None:
+def set_defaults(job: Object) -> None:
     """API defaults, in place."""
     spec = job.setdefault("spec", {})
     if spec.get("completions") is None and spec.get("parallelism") is None:
@@ -45,11 +45,11 @@ def fill(job: Object) -> None:
     spec.setdefault("manualSelector", False)
     replaced = "Failed" if spec.get("podFailurePolicy") is not None else "TerminatingOrFailed"
     spec.setdefault("podReplacementPolicy", replaced)
-    pod_defaults.fill_template(spec)
+    pod_defaults.set_template_defaults(spec)
     job.setdefault("status", {})
 
 
-def _fill_labels(job: Object) -> None:
+def _set_labels_defaults(job: Object) -> None:
     """Copies the labels of the template to a Job without labels."""
     labels = (job["spec"]["template"].get("metadata") or {}).get("labels")
     if labels and not job.setdefault("metadata", {}).get("labels"):
@@ -61,7 +61,7 @@ def _prepare_create(job: Object) -> None:
     job["status"] = {}
     if not job["spec"].get("manualSelector"):
         _generate_selector(job["spec"], job["metadata"])
-    _fill_labels(job)
+    _set_labels_defaults(job)
 
 
 def _generate_selector(spec: Object, metadata: Object) -> None:
@@ -75,12 +75,12 @@ def _generate_selector(spec: Object, metadata: Object) -> None:
 
 def _prepare_update(new: Object, old: Object) -> None:
     status_subresource.keep_status(new, old)
-    _fill_labels(new)
+    _set_labels_defaults(new)
 
 
 def _prepare_status_update(new: Object, old: Object) -> None:
     status_subresource.keep_spec(new, old)
-    _fill_labels(new)
+    _set_labels_defaults(new)
 
 
 def _status_text(job: Object) -> str:
@@ -229,7 +229,7 @@ RESOURCE = Resource(
     group="batch",
     plural="jobs",
     kind="Job",
-    versions=(Version("v1", "batch/v1.Job", default=fill),),
+    versions=(Version("v1", "batch/v1.Job", default=set_defaults),),
     categories=("all",),
     has_status=True,
     fields=lambda job: {"status.successful": str((job.get("status") or {}).get("succeeded", 0))},

@@ -10,28 +10,28 @@ from podscaler.api.kinds.apps import workload_spec
 from podscaler.api.kinds.pods import pod_defaults, pod_validation, pod_warnings
 from podscaler.api.machinery import printing
 from podscaler.api.machinery.field import FieldError, required
-from podscaler.api.resource import label_selector, metadata, scaling, status_subresource, tables
+from podscaler.api.resource import label_selector, metadata, scale_mappings, status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
 
 _LIMITED_COUNTS = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
 _COUNTS = ("replicas", *_LIMITED_COUNTS, "observedGeneration")
 
 
-def fill(replica_set: Object) -> None:
+def set_defaults(replica_set: Object) -> None:
     """API defaults of ReplicaSet, in place."""
     spec = replica_set.setdefault("spec", {})
     spec.setdefault("replicas", 1)
-    pod_defaults.fill_template(spec)
+    pod_defaults.set_template_defaults(spec)
     replica_set.setdefault("status", {}).setdefault("replicas", 0)
 
 
-def fill_controller(controller: Object) -> None:
+def set_controller_defaults(controller: Object) -> None:
     """API defaults of ReplicationController, in place: selector and labels come from the template."""
     spec = controller.setdefault("spec", {})
     spec.setdefault("replicas", 1)
     if spec.get("template"):
         _adopt_labels(controller, (spec["template"].get("metadata") or {}).get("labels"))
-        pod_defaults.fill_template(spec)
+        pod_defaults.set_template_defaults(spec)
     controller.setdefault("status", {}).setdefault("replicas", 0)
 
 
@@ -97,11 +97,11 @@ RESOURCE = Resource(
     group="apps",
     plural="replicasets",
     kind="ReplicaSet",
-    versions=(Version("v1", "apps/v1.ReplicaSet", default=fill),),
+    versions=(Version("v1", "apps/v1.ReplicaSet", default=set_defaults),),
     short_names=("rs",),
     categories=("all",),
     has_status=True,
-    scale=scaling.BY_LABEL_SELECTOR,
+    scale=scale_mappings.BY_LABEL_SELECTOR,
     strategy=Strategy(
         prepare_create=status_subresource.start_with({"replicas": 0}),
         prepare_update=status_subresource.keep_status,
@@ -118,11 +118,11 @@ REPLICATION_CONTROLLER = Resource(
     group="",
     plural="replicationcontrollers",
     kind="ReplicationController",
-    versions=(Version("v1", "core/v1.ReplicationController", default=fill_controller),),
+    versions=(Version("v1", "core/v1.ReplicationController", default=set_controller_defaults),),
     short_names=("rc",),
     categories=("all",),
     has_status=True,
-    scale=scaling.BY_LABEL_PAIRS,
+    scale=scale_mappings.BY_LABEL_PAIRS,
     fields=lambda obj: {"status.replicas": str((obj.get("status") or {}).get("replicas", 0))},
     strategy=Strategy(
         prepare_create=status_subresource.start_with({"replicas": 0}),

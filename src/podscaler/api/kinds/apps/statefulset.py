@@ -10,7 +10,7 @@ from podscaler.api.kinds.pods import pod_defaults, pod_warnings
 from podscaler.api.kinds.volumes import claim_validation
 from podscaler.api.machinery import int_or_percent, names, printing
 from podscaler.api.machinery.field import FieldError, invalid, required
-from podscaler.api.resource import checks, go_struct, scaling, semantics, status_subresource, tables
+from podscaler.api.resource import checks, go_struct, scale_mappings, semantics, status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 _LIMITED_COUNTS = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
@@ -21,7 +21,7 @@ _RETENTION = ("Retain", "Delete")
 _FIXED = ("selector", "serviceName", "podManagementPolicy")
 
 
-def fill(stateful_set: Object) -> None:
+def set_defaults(stateful_set: Object) -> None:
     """API defaults, in place."""
     spec = stateful_set.setdefault("spec", {})
     spec.setdefault("serviceName", "")
@@ -31,22 +31,22 @@ def fill(stateful_set: Object) -> None:
     retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
     for when in ("whenDeleted", "whenScaled"):
         retention[when] = retention.get(when) or "Retain"
-    _fill_update_strategy(spec.setdefault("updateStrategy", {}))
-    pod_defaults.fill_template(spec)
+    _set_update_strategy_defaults(spec.setdefault("updateStrategy", {}))
+    pod_defaults.set_template_defaults(spec)
     for claim in spec.get("volumeClaimTemplates") or []:
-        _fill_claim(claim)
+        _set_claim_defaults(claim)
     status = stateful_set.setdefault("status", {})
     status.setdefault("replicas", 0)
     status.setdefault("availableReplicas", 0)
 
 
-def _fill_claim(claim: Object) -> None:
+def _set_claim_defaults(claim: Object) -> None:
     claim.update(apiVersion="v1", kind="PersistentVolumeClaim")
     claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
     claim.setdefault("status", {}).setdefault("phase", "Pending")
 
 
-def _fill_update_strategy(strategy: Object) -> None:
+def _set_update_strategy_defaults(strategy: Object) -> None:
     if not strategy.get("type"):
         strategy["type"] = "RollingUpdate"
     if strategy["type"] == "RollingUpdate":
@@ -75,7 +75,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 def _new_errors(spec: Object) -> list[FieldError]:
     """What is checked only once, since it never changes: the Service's name, the claims."""
     service = spec.get("serviceName", "")
-    found = checks.well_formed_if_set(service, "spec.serviceName", names.dns_label_faults)
+    found = checks.well_formed_if_set(service, "spec.serviceName", names.dns_label_errors)
     for index, claim in enumerate(spec.get("volumeClaimTemplates") or []):
         found += claim_validation.validate_spec(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec")
     return found
@@ -118,7 +118,7 @@ def _strategy_errors(strategy: Object, path: str) -> list[FieldError]:
 def _rolling_errors(rolling: Object, path: str) -> list[FieldError]:
     partition, unavailable = rolling.get("partition", 0), rolling.get("maxUnavailable", 1)
     found = checks.not_negative(partition, f"{path}.partition")
-    found += int_or_percent.faults(unavailable, f"{path}.maxUnavailable")
+    found += int_or_percent.errors(unavailable, f"{path}.maxUnavailable")
     found += checks.holds(not int_or_percent.is_zero(unavailable), f"{path}.maxUnavailable", unavailable, "cannot be 0")
     return found + int_or_percent.at_most_all(unavailable, f"{path}.maxUnavailable")
 
@@ -149,11 +149,11 @@ RESOURCE = Resource(
     group="apps",
     plural="statefulsets",
     kind="StatefulSet",
-    versions=(Version("v1", "apps/v1.StatefulSet", default=fill),),
+    versions=(Version("v1", "apps/v1.StatefulSet", default=set_defaults),),
     short_names=("sts",),
     categories=("all",),
     has_status=True,
-    scale=scaling.BY_LABEL_SELECTOR,
+    scale=scale_mappings.BY_LABEL_SELECTOR,
     strategy=Strategy(
         prepare_create=status_subresource.start_with({"replicas": 0, "availableReplicas": 0}),
         prepare_update=status_subresource.keep_status,

@@ -23,7 +23,7 @@ from podscaler.api.kinds.autoscaling import (
     hpa,
     hpa_annotations,
     hpa_extensions_v1beta1,
-    hpa_removed,
+    hpa_removed_versions,
     hpa_v2alpha1,
     hpa_v2beta1,
     hpa_v2beta2,
@@ -38,7 +38,7 @@ KIND = hpa.RESOURCE.kind
 STORED = "autoscaling/v2"
 VERSIONS: dict[str, Version] = {
     f"{record.group}/{version.version}": version
-    for record in (hpa_removed.AUTOSCALING, hpa_removed.EXTENSIONS)
+    for record in (hpa_removed_versions.AUTOSCALING, hpa_removed_versions.EXTENSIONS)
     for version in record.versions
 }
 """Every version of the kind by its apiVersion, the newest first."""
@@ -170,7 +170,7 @@ def _places(old: list[Object], new: list[Object]) -> list[int | None]:
     """Where each old metric stands now: first those that are the same, then those of the same type, in order."""
     places: list[int | None] = [None] * len(old)
     free = set(range(len(new)))
-    for likeness in (_json, _metric_type):
+    for likeness in (_shown, _metric_type):
         waiting: dict[str, list[int]] = defaultdict(list)
         for place in sorted(free, reverse=True):
             waiting[likeness(new[place])].append(place)
@@ -179,10 +179,6 @@ def _places(old: list[Object], new: list[Object]) -> list[int | None]:
                 places[index] = found.pop()
         free -= {place for place in places if place is not None}
     return places
-
-
-def _json(metric: Object) -> str:
-    return json_text.encode(metric).decode()
 
 
 def _metric_type(metric: Object) -> str:

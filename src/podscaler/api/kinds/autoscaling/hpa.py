@@ -12,14 +12,14 @@ from podscaler.api.resource.resources import Object, Resource, Strategy, Version
 
 def _to_storage(hpa: Object) -> Object:
     hpa_annotations.strip(hpa)
-    hpa_defaults.fill_status(hpa)
+    hpa_defaults.set_status_defaults(hpa)
     return hpa
 
 
 def complete(hpa: Object) -> Object:
     """A stored object as v2, in place; one that came through an older version gets its behavior defaults here."""
-    hpa_defaults.fill_v2(hpa)
-    hpa_defaults.fill_status(hpa)
+    hpa_defaults.set_v2_defaults(hpa)
+    hpa_defaults.set_status_defaults(hpa)
     return hpa
 
 
@@ -29,13 +29,13 @@ def _to_v1(hpa: Object) -> Object:
 
 def _prepare_create(new: Object) -> None:
     new["status"] = {}
-    hpa_defaults.fill_status(new)
+    hpa_defaults.set_status_defaults(new)
 
 
 def _complete_spec(hpa: Object) -> Object:
     """The spec with the defaults that an object stored through v1 may lack."""
     complete: Object = {"spec": semantics.copied(hpa.get("spec") or {})}
-    hpa_defaults.fill_v2(complete)
+    hpa_defaults.set_v2_defaults(complete)
     spec: Object = complete["spec"]
     return spec
 
@@ -62,14 +62,14 @@ RESOURCE = Resource(
         Version(
             "v2",
             "autoscaling/v2.HorizontalPodAutoscaler",
-            default=hpa_defaults.fill_v2,
+            default=hpa_defaults.set_v2_defaults,
             to_storage=_to_storage,
             from_storage=complete,
         ),
         Version(
             "v1",
             "autoscaling/v1.HorizontalPodAutoscaler",
-            default=hpa_defaults.fill_v1,
+            default=hpa_defaults.set_v1_defaults,
             to_storage=hpa_v1.to_v2,
             from_storage=_to_v1,
         ),

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from podscaler.api.kinds.autoscaling import hpa_metrics_v1
+from podscaler.api.kinds.autoscaling import hpa_flat_metrics
 from podscaler.api.machinery import timestamps
 from podscaler.api.machinery.quantity import Quantity
 from podscaler.api.resource.resources import Object
@@ -34,8 +34,8 @@ RESERVED = frozenset({METRICS, CURRENT_METRICS, BEHAVIOR, CONDITIONS, SCALE_UP_T
 """All of them: never set nor seen through v2."""
 
 MESSAGES = {
-    METRICS: hpa_metrics_v1.SPEC,
-    CURRENT_METRICS: hpa_metrics_v1.STATUS,
+    METRICS: hpa_flat_metrics.SPEC,
+    CURRENT_METRICS: hpa_flat_metrics.STATUS,
     BEHAVIOR: "autoscaling/v2.HorizontalPodAutoscalerBehavior",
     CONDITIONS: "autoscaling/v2.HorizontalPodAutoscalerCondition",
 }

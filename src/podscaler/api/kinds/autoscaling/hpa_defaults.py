@@ -1,7 +1,7 @@
-"""API defaults of HorizontalPodAutoscaler in both versions, and what its status always shows.
+"""Sets the API defaults of HorizontalPodAutoscaler (autoscaling/v1 and v2), in place.
 
-Called by the record in place, before validation; and again when an object is read, so that an object stored through v1
-(which defaults no behavior) appears complete in v2.
+The record `hpa` calls these functions before validation; and again when an object is read, so that an object stored
+through v1, which has no behavior, has the defaults of v2.
 
 Source: docs/spec/api.md 1 (Types).
 """
@@ -13,29 +13,29 @@ FALLBACK_AFTER = "5m"
 """How long no metric can be read before the fallback replicas of a failure policy apply."""
 
 
-def fill_v2(hpa: Object) -> None:
-    """Defaults of autoscaling/v2: one replica at least, 80 % of cpu, and both directions of a behavior."""
+def set_v2_defaults(hpa: Object) -> None:
+    """Defaults of autoscaling/v2: minReplicas 1, the metric cpu at 80 %, and both directions of a given behavior."""
     spec = hpa.setdefault("spec", {})
     spec.setdefault("minReplicas", 1)
     if not spec.get("metrics"):
         spec["metrics"] = [cpu_utilization(DEFAULT_UTILIZATION_PCT)]
     if (behavior := spec.get("behavior")) is not None:
-        _fill_behavior(behavior)
+        _set_behavior_defaults(behavior)
 
 
-def fill_v1(hpa: Object) -> None:
-    """Defaults of autoscaling/v1; the default metric comes with the conversion."""
+def set_v1_defaults(hpa: Object) -> None:
+    """Defaults of autoscaling/v1: minReplicas 1; the conversion to v2 adds the default metric."""
     hpa.setdefault("spec", {}).setdefault("minReplicas", 1)
 
 
 def cpu_utilization(target_pct: int) -> Object:
-    """A v2 metric: average cpu utilization of the pods."""
+    """The v2 metric with the average cpu utilization of the pods as target, in percent of their requests."""
     target = {"type": "Utilization", "averageUtilization": target_pct}
     return {"type": "Resource", "resource": {"name": "cpu", "target": target}}
 
 
-def fill_status(hpa: Object) -> None:
-    """What a v2 status always shows, in place: desiredReplicas, and null where it says nothing of current metrics."""
+def set_status_defaults(hpa: Object) -> None:
+    """Complete a v2 status as Go prints it: desiredReplicas is always present, missing current metrics are null."""
     status = hpa.get("status") or {}
     if not status.get("currentReplicas"):
         status.pop("currentReplicas", None)
@@ -46,13 +46,21 @@ def fill_status(hpa: Object) -> None:
     hpa["status"] = status
 
 
-def _fill_behavior(behavior: Object) -> None:
-    up, down = behavior.setdefault("scaleUp", {}), behavior.setdefault("scaleDown", {})
-    up.setdefault("stabilizationWindowSeconds", 0)
-    up.setdefault("selectPolicy", "Max")
-    up.setdefault("policies", [_policy("Pods", 4), _policy("Percent", 100)])
-    down.setdefault("selectPolicy", "Max")
-    down.setdefault("policies", [_policy("Percent", 100)])
+def scaling_rules() -> dict[str, Object]:
+    """The defaults of a behavior: those of `scaleUp` and of `scaleDown`."""
+    up = {
+        "stabilizationWindowSeconds": 0,
+        "selectPolicy": "Max",
+        "policies": [_policy("Pods", 4), _policy("Percent", 100)],
+    }
+    return {"scaleUp": up, "scaleDown": {"selectPolicy": "Max", "policies": [_policy("Percent", 100)]}}
+
+
+def _set_behavior_defaults(behavior: Object) -> None:
+    for direction, rules in scaling_rules().items():
+        given = behavior.setdefault(direction, {})
+        for name, value in rules.items():
+            given.setdefault(name, value)
 
 
 def _policy(kind: str, value: int) -> Object:

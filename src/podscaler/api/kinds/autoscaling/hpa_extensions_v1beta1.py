@@ -4,7 +4,7 @@ It is autoscaling/v1 with other names: `scaleRef` is the reference to a scale su
 the target. Everything else is kept in v1's annotations. The namespace of a scaleRef, and a subresource other than
 `scale`, have no place in later versions and are lost: an autoscaler scales what stands in its own namespace.
 
-Called by the record in `hpa_removed`. Inputs are not changed.
+Called by the record in `hpa_removed_versions`. Inputs are not changed.
 
 Source: the design of Kubernetes 1.1 (horizontal pod autoscaling).
 """

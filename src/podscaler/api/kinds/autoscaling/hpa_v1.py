@@ -8,7 +8,7 @@ Called by the record. Inputs are not changed.
 Source: docs/spec/api.md 4.
 """
 
-from podscaler.api.kinds.autoscaling import hpa_annotations, hpa_defaults, hpa_metrics_v1
+from podscaler.api.kinds.autoscaling import hpa_annotations, hpa_defaults, hpa_flat_metrics
 from podscaler.api.resource.resources import Object
 
 _CONDITION = ("type", "status", "lastTransitionTime", "reason", "message", "observedGeneration")
@@ -28,7 +28,7 @@ def _spec_to_v2(hpa: Object) -> Object:
     spec = hpa.get("spec") or {}
     converted: Object = {name: spec[name] for name in _KEPT_SPEC if name in spec}
     noted = hpa_annotations.noted(hpa, hpa_annotations.METRICS) or []
-    metrics = [hpa_metrics_v1.to_v2(metric, hpa_metrics_v1.SPEC) for metric in noted]
+    metrics = [hpa_flat_metrics.to_v2(metric, hpa_flat_metrics.SPEC) for metric in noted]
     target_pct = spec.get("targetCPUUtilizationPercentage")
     if target_pct is not None:
         metrics.append(hpa_defaults.cpu_utilization(target_pct))
@@ -45,14 +45,14 @@ def _status_to_v2(hpa: Object) -> Object:
     noted = hpa_annotations.noted(hpa, hpa_annotations.CURRENT_METRICS)
     current_pct = status.get("currentCPUUtilizationPercentage")
     if noted:
-        converted["currentMetrics"] = [hpa_metrics_v1.to_v2(metric, hpa_metrics_v1.STATUS) for metric in noted]
+        converted["currentMetrics"] = [hpa_flat_metrics.to_v2(metric, hpa_flat_metrics.STATUS) for metric in noted]
     elif current_pct is not None:
         resource = {"name": "cpu", "current": {"averageUtilization": current_pct}}
         converted["currentMetrics"] = [{"type": "Resource", "resource": resource}]
     if conditions := hpa_annotations.noted(hpa, hpa_annotations.CONDITIONS):
         converted["conditions"] = conditions
     holder: Object = {"status": converted}
-    hpa_defaults.fill_status(holder)
+    hpa_defaults.set_status_defaults(holder)
     return converted
 
 
@@ -98,12 +98,12 @@ def _notes(spec: Object, status: Object) -> dict[str, str]:
     metrics = spec.get("metrics") or []
     parts: dict[str, list[Object]] = {
         hpa_annotations.METRICS: [
-            hpa_metrics_v1.from_v2(metric, hpa_metrics_v1.SPEC)
+            hpa_flat_metrics.from_v2(metric, hpa_flat_metrics.SPEC)
             for metric in metrics
             if not _is_cpu_with(metric, "target")
         ],
         hpa_annotations.CURRENT_METRICS: [
-            hpa_metrics_v1.from_v2(metric, hpa_metrics_v1.STATUS) for metric in status.get("currentMetrics") or []
+            hpa_flat_metrics.from_v2(metric, hpa_flat_metrics.STATUS) for metric in status.get("currentMetrics") or []
         ],
         hpa_annotations.CONDITIONS: [_condition(condition) for condition in status.get("conditions") or []],
     }

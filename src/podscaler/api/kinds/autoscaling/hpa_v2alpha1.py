@@ -4,7 +4,7 @@ v2alpha1 is v2beta1 before External and ContainerResource metrics and before sel
 v1's annotation for metrics, their values in v1's annotation for current metrics; they come first when converted back,
 as those of v1 do.
 
-Called by the record in `hpa_removed`. Inputs are not changed.
+Called by the record in `hpa_removed_versions`. Inputs are not changed.
 
 Source: docs/spec/api.md 4 (Conversion) and 6 (Older versions); the proposal of the version (HPA with arbitrary
 metrics).
@@ -34,7 +34,7 @@ def to_v2(hpa: Object) -> Object:
             content = hpa.get(part) or {}
             joined[part] = {**content, name: noted + (content.get(name) or [])}
     joined["spec"] = {**(joined.get("spec") or {})}
-    hpa_v2beta1.fill(joined)
+    hpa_v2beta1.set_defaults(joined)
     return hpa_v2beta1.to_v2(joined)
 
 

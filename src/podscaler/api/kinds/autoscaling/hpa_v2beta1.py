@@ -2,7 +2,7 @@
 
 v2beta1 has flat metrics, those of v1's annotations, and no behavior, which travels in an annotation.
 
-Called by the record in `hpa_removed`. Inputs are not changed.
+Called by the record in `hpa_removed_versions`. Inputs are not changed.
 
 Source: docs/spec/api.md 4 (Conversion) and 6 (Older versions).
 """
@@ -10,7 +10,7 @@ Source: docs/spec/api.md 4 (Conversion) and 6 (Older versions).
 from podscaler.api.kinds.autoscaling import (
     hpa_annotations,
     hpa_defaults,
-    hpa_metrics_v1,
+    hpa_flat_metrics,
     hpa_v2beta2,
 )
 from podscaler.api.resource.resources import Object
@@ -19,7 +19,7 @@ API_VERSION = "autoscaling/v2beta1"
 MESSAGE = "autoscaling/v2beta1.HorizontalPodAutoscaler"
 
 
-def fill(hpa: Object) -> None:
+def set_defaults(hpa: Object) -> None:
     """Defaults, in place: one replica at least, 80 % of cpu. A behavior in the annotation is left as it is."""
     spec = hpa.setdefault("spec", {})
     spec.setdefault("minReplicas", 1)
@@ -31,14 +31,14 @@ def fill(hpa: Object) -> None:
 def to_v2(hpa: Object) -> Object:
     """The v2 form of a v2beta1 object."""
     spec, status = {**(hpa.get("spec") or {})}, {**(hpa.get("status") or {})}
-    flat = hpa_annotations.read_list(spec.get("metrics") or [], hpa_metrics_v1.SPEC)
-    spec["metrics"] = [hpa_metrics_v1.to_v2(metric, hpa_metrics_v1.SPEC) for metric in flat]
+    flat = hpa_annotations.read_list(spec.get("metrics") or [], hpa_flat_metrics.SPEC)
+    spec["metrics"] = [hpa_flat_metrics.to_v2(metric, hpa_flat_metrics.SPEC) for metric in flat]
     if behavior := hpa_annotations.noted(hpa, hpa_annotations.BEHAVIOR):
         spec["behavior"] = behavior
-    current = hpa_annotations.read_list(status.get("currentMetrics") or [], hpa_metrics_v1.STATUS)
-    status["currentMetrics"] = [hpa_metrics_v1.to_v2(metric, hpa_metrics_v1.STATUS) for metric in current]
+    current = hpa_annotations.read_list(status.get("currentMetrics") or [], hpa_flat_metrics.STATUS)
+    status["currentMetrics"] = [hpa_flat_metrics.to_v2(metric, hpa_flat_metrics.STATUS) for metric in current]
     converted: Object = {**hpa, "apiVersion": "autoscaling/v2", "spec": spec, "status": status}
-    hpa_defaults.fill_status(converted)
+    hpa_defaults.set_status_defaults(converted)
     hpa_annotations.strip(converted)
     return converted
 
@@ -49,9 +49,9 @@ def from_v2(hpa: Object) -> Object:
     notes = hpa_annotations.behavior_note(spec)
     spec.pop("behavior", None)
     if "metrics" in spec:
-        spec["metrics"] = [hpa_metrics_v1.from_v2(metric, hpa_metrics_v1.SPEC) for metric in spec["metrics"]]
+        spec["metrics"] = [hpa_flat_metrics.from_v2(metric, hpa_flat_metrics.SPEC) for metric in spec["metrics"]]
     status = hpa_v2beta2.status_from_v2(hpa.get("status") or {})
-    current = [hpa_metrics_v1.from_v2(metric, hpa_metrics_v1.STATUS) for metric in status["currentMetrics"] or []]
+    current = [hpa_flat_metrics.from_v2(metric, hpa_flat_metrics.STATUS) for metric in status["currentMetrics"] or []]
     status["currentMetrics"] = current or None
     converted: Object = {**hpa, "apiVersion": API_VERSION, "spec": spec, "status": status}
     hpa_annotations.replace(converted, notes)

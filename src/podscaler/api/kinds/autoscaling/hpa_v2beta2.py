@@ -3,7 +3,7 @@
 v2beta2 is v2 without tolerances and without the generation that a condition is about. Tolerances travel in two
 annotations of their own, as plain quantities; the generations are lost.
 
-Called by the record in `hpa_removed`. Inputs are not changed.
+Called by the record in `hpa_removed_versions`. Inputs are not changed.
 
 Source: docs/spec/api.md 6 (Older versions); the annotations are upstream's (scale-up-tolerance, scale-down-tolerance).
 """
@@ -34,7 +34,7 @@ def to_v2(hpa: Object) -> Object:
         spec["behavior"] = behavior
     converted["spec"] = spec
     converted["status"] = {**(hpa.get("status") or {})}
-    hpa_defaults.fill_status(converted)
+    hpa_defaults.set_status_defaults(converted)
     hpa_annotations.strip(converted)
     return converted
 

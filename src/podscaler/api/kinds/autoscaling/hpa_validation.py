@@ -217,11 +217,11 @@ def _resource_name_errors(source: Object, path: str, name: str) -> list[FieldErr
     found = checks.present(resource, f"{path}.name", "must specify a resource name")
     if name == "resource":
         return found
-    found += checks.well_formed_if_set(resource, f"{path}.name", names.container_resource_name_faults)
+    found += checks.well_formed_if_set(resource, f"{path}.name", names.container_resource_name_errors)
     container = source.get("container", "")
     if not container:
         return [*found, required(f"{path}.container", "must specify a container")]
-    return found + checks.well_formed(container, f"{path}.container", names.dns_label_faults)
+    return found + checks.well_formed(container, f"{path}.container", names.dns_label_errors)
 
 
 def _resource_errors(source: Object, path: str) -> list[FieldError]:
@@ -241,7 +241,7 @@ def _metric_name_errors(source: Object, path: str) -> list[FieldError]:
     name = (source.get("metric") or {}).get("name", "")
     if not name:
         return [required(f"{path}.metric.name", "must specify a metric name")]
-    return checks.well_formed(name, f"{path}.metric.name", names.path_segment_faults)
+    return checks.well_formed(name, f"{path}.metric.name", names.path_segment_errors)
 
 
 def _metric_target_errors(target: Object, path: str) -> list[FieldError]:

@@ -1,12 +1,15 @@
-"""The structural schema of a PodAutoscaler: spec and status of autoscaling/v2, with its defaults and what it refuses.
+"""Makes the OpenAPI schema of the custom resource PodAutoscaler: spec and status of autoscaling/v2, with validation.
 
-Types, required fields and kinds of lists come from the one table of API types; what the API
-server of a HorizontalPodAutoscaler checks and defaults in code stands here as schema, and as CEL where a schema cannot
-say it. Only CEL of Kubernetes 1.28 and older is used.
+    root()      {"type": "object", "required": ["spec"], "properties": {"spec": {"properties": {"maxReplicas": ...}}}}
+
+Called by `pod_autoscaler`. Types, required fields and list types come from `api.schema` (the facts about
+HorizontalPodAutoscaler). The bounds and defaults that kube-apiserver has in Go code for that kind are keywords here
+(`_FIELD_KEYWORDS`), and CEL rules where a keyword cannot express them. Only CEL of Kubernetes 1.28 and older is used.
+A new field: add its bounds to `_FIELD_KEYWORDS`.
 
 Source: docs/spec/api.md 1 (Types) and 2 (Validation).
-Differs: `spec.onMetricFailure` is ours (docs/metric-failures.md). Names of metrics and resources are only checked for
-being there; a list of metrics has 100 entries at most, one of policies 20, so that the rules' cost has a bound.
+Differs: `spec.onMetricFailure` is ours (docs/metric-failures.md). Names of metrics and resources must be present, and
+are not checked further; there are at most 100 metrics and 20 policies, so that the cost of the rules is bounded.
 """
 
 import copy
@@ -26,30 +29,21 @@ _SCALARS: Mapping[str, Json] = {
     "int64": {"type": "integer", "format": "int64"},
 }
 _SUFFIX = r"([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
+# patterns of positive quantities (`0.5`, `100m`), and of those that are not negative (`0` too)
 _QUANTITY: Json = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
 _POSITIVE = rf"^\+?(0*[1-9][0-9]*(\.[0-9]*)?|0*\.0*[1-9][0-9]*){_SUFFIX}"
 _NOT_NEGATIVE = rf"^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+){_SUFFIX}"
-_TYPES = ("ContainerResource", "External", "Object", "Pods", "Resource")
+_METRIC_TYPES = ("ContainerResource", "External", "Object", "Pods", "Resource")
 _POLICIES_MAX = 20
 _METRICS_MAX = 100
 
 
 def _rule(rule: str, message: str) -> Json:
+    """One CEL rule, with the message where it is false."""
     return {"rule": rule, "message": message}
 
 
-def _percent(value: int) -> Json:
-    return {"type": "Percent", "value": value, "periodSeconds": 15}
-
-
-_UP: Json = {
-    "stabilizationWindowSeconds": 0,
-    "selectPolicy": "Max",
-    "policies": [{"type": "Pods", "value": 4, "periodSeconds": 15}, _percent(100)],
-}
-_DOWN: Json = {"selectPolicy": "Max", "policies": [_percent(100)]}
-
-_LIMITS: Mapping[str, Json] = {
+_FIELD_KEYWORDS: Mapping[str, Json] = {
     "HorizontalPodAutoscalerSpec.minReplicas": {"default": 1, "minimum": 0},
     "HorizontalPodAutoscalerSpec.maxReplicas": {"minimum": 1},
     "HorizontalPodAutoscalerSpec.metrics": {
@@ -58,7 +52,7 @@ _LIMITS: Mapping[str, Json] = {
     },
     "CrossVersionObjectReference.kind": {"minLength": 1},
     "CrossVersionObjectReference.name": {"minLength": 1},
-    "MetricSpec.type": {"enum": list(_TYPES)},
+    "MetricSpec.type": {"enum": list(_METRIC_TYPES)},
     "MetricTarget.type": {"enum": ["Utilization", "Value", "AverageValue"]},
     "MetricTarget.value": {"pattern": _POSITIVE, "minimum": 1},
     "MetricTarget.averageValue": {"pattern": _POSITIVE, "minimum": 1},
@@ -80,10 +74,10 @@ _LIMITS: Mapping[str, Json] = {
     "HorizontalPodAutoscalerStatus.lastScaleTime": {"nullable": True},
     "HorizontalPodAutoscalerCondition.lastTransitionTime": {"nullable": True},
 }
-"""Parts of a field's schema besides its type, by message and field."""
+"""`Message.field` -> the keywords of its schema besides the type: bounds as in hpa_validation, and defaults."""
 
 _ONE_OF_TWO = "has(self.{0}) != has(self.{1})"
-_RULES: Mapping[str, list[Json]] = {
+_MESSAGE_RULES: Mapping[str, list[Json]] = {
     "HorizontalPodAutoscalerSpec": [
         _rule(
             "!has(self.minReplicas) || self.maxReplicas >= self.minReplicas",
@@ -106,14 +100,15 @@ _RULES: Mapping[str, list[Json]] = {
                 f"self.type != '{kind}' || has(self.{kind[0].lower()}{kind[1:]})",
                 "must populate information for the given metric source",
             )
-            for kind in _TYPES
+            for kind in _METRIC_TYPES
         ),
         _rule(
-            " + ".join(f"(has(self.{kind[0].lower()}{kind[1:]}) ? 1 : 0)" for kind in _TYPES) + " == 1",
+            " + ".join(f"(has(self.{kind[0].lower()}{kind[1:]}) ? 1 : 0)" for kind in _METRIC_TYPES) + " == 1",
             "must populate the given metric source only",
         ),
     ],
 }
+"""Message -> the CEL rules (x-kubernetes-validations) of its schema."""
 _SPAN: Json = {"type": "string", "maxLength": 32, "pattern": r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"}
 _ON_METRIC_FAILURE: Json = {
     "type": "object",
@@ -174,19 +169,19 @@ _TARGET_RULES: Mapping[str, Json] = {
         "must set either a target value for metric or a per-pod target, and not both",
     ),
 }
-"""The CEL rule for the target of a metric, by the metric's source."""
+"""Message of a metric source -> the CEL rule of its `target`."""
 
 
 def root() -> Json:
-    """The schema of the whole object; it shares nothing with what the next call returns."""
-    spec = _of_message("HorizontalPodAutoscalerSpec")
+    """The schema of the whole object, as a new copy."""
+    spec = _object(f"{V2}HorizontalPodAutoscalerSpec")
     spec["properties"]["onMetricFailure"] = _ON_METRIC_FAILURE
     properties = {
         "apiVersion": {"type": "string"},
         "kind": {"type": "string"},
         "metadata": {"type": "object"},
         "spec": spec,
-        "status": _of_message("HorizontalPodAutoscalerStatus"),
+        "status": _object(f"{V2}HorizontalPodAutoscalerStatus"),
     }
     text = (
         "The configuration of an autoscaler, with the spec and the status of an autoscaling/v2 "
@@ -195,11 +190,8 @@ def root() -> Json:
     return copy.deepcopy({"type": "object", "description": text, "required": ["spec"], "properties": properties})
 
 
-def _of_message(name: str) -> Json:
-    return _object(f"{V2}{name}")
-
-
 def _object(message: str) -> Json:
+    """The schema of a message (`autoscaling/v2.MetricSpec`), with those of all messages in it."""
     name = message.rpartition(".")[2]
     known = schema.get_message(message)
     out: Json = {"type": "object"}
@@ -211,26 +203,27 @@ def _object(message: str) -> Json:
     out["properties"] = {field.name: _property(message, name, field) for field in fields}
     if known.map_type:
         out["x-kubernetes-map-type"] = known.map_type
-    if rules := _RULES.get(name):
+    if rules := _MESSAGE_RULES.get(name):
         out["x-kubernetes-validations"] = list(rules)
     return out
 
 
 def _property(message: str, owner: str, field: Field) -> Json:
+    """The schema of a field of `message`, whose short name is `owner`."""
     out: Json = {}
     if text := descriptions.of_field(message, field.name):
         out["description"] = text
     out |= _value(field)
-    out |= _LIMITS.get(f"{owner}.{field.name}", {})
+    out |= _FIELD_KEYWORDS.get(f"{owner}.{field.name}", {})
     if field.name == "target" and owner in _TARGET_RULES:
         out["x-kubernetes-validations"] = [_TARGET_RULES[owner]]
     if owner == "HorizontalPodAutoscalerBehavior":
-        _default_rules(out, _UP if field.name == "scaleUp" else _DOWN)
+        _add_defaults(out, hpa_defaults.scaling_rules()[field.name])
     return out
 
 
-def _default_rules(rules: Json, defaults: Json) -> None:
-    """Sets the defaults of one direction as a whole and for each of its fields."""
+def _add_defaults(rules: Json, defaults: Json) -> None:
+    """Add the defaults of HPAScalingRules to its schema: of the whole object, and of each field."""
     rules["default"] = defaults
     for name, value in defaults.items():
         rules["properties"][name]["default"] = value

@@ -42,7 +42,7 @@ _FIXED = ("involvedObject", *_TEXTS, "related", "reportingController", "reportin
 _OBJECT_FIELDS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 
 
-def fill(event: Object) -> None:
+def set_defaults(event: Object) -> None:
     """What a stored event always shows, in place."""
     event.setdefault("involvedObject", {})
     event.setdefault("source", {})
@@ -56,7 +56,7 @@ def to_core(event: Object) -> Object:
     """An events.k8s.io/v1 event as the core/v1 event that is stored."""
     core: Object = {"apiVersion": "v1", "kind": "Event"}
     core |= {old: event[new] for old, new in _NEW_NAMES.items() if new in event}
-    fill(core)
+    set_defaults(core)
     return core
 
 
@@ -101,7 +101,7 @@ def _common_errors(event: Object, reporter: str) -> list[FieldError]:
 
 def _reporter_errors(event: Object, reporter: str) -> list[FieldError]:
     controller = event.get("reportingComponent", "")
-    found = checks.present(controller, reporter) + checks.well_formed(controller, reporter, names.label_key_faults)
+    found = checks.present(controller, reporter) + checks.well_formed(controller, reporter, names.label_key_errors)
     for key in ("reportingInstance", "action", "reason"):
         text = event.get(key)
         found += checks.present(text, key) + _length_errors(key, text, _TEXT_MAX)
@@ -207,7 +207,7 @@ RESOURCE = Resource(
     group="",
     plural="events",
     kind="Event",
-    versions=(Version("v1", "core/v1.Event", default=fill),),
+    versions=(Version("v1", "core/v1.Event", default=set_defaults),),
     short_names=("ev",),
     strategy=Strategy(
         allows_create_on_update=True,
@@ -220,7 +220,7 @@ RESOURCE = Resource(
     printer=_PRINTER,
 )
 
-NEW_FACE = Resource(
+EVENTS_V1 = Resource(
     group="events.k8s.io",
     plural="events",
     kind="Event",

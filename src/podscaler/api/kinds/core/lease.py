@@ -8,7 +8,7 @@ from podscaler.api.resource import checks, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 
-def fill(lease: Object) -> None:
+def set_defaults(lease: Object) -> None:
     """Sets the fields that a lease always shows, in place."""
     lease.setdefault("spec", {})
 
@@ -31,7 +31,7 @@ RESOURCE = Resource(
     group="coordination.k8s.io",
     plural="leases",
     kind="Lease",
-    versions=(Version("v1", "coordination/v1.Lease", default=fill),),
+    versions=(Version("v1", "coordination/v1.Lease", default=set_defaults),),
     strategy=Strategy(
         prepare_create=_drop_gated,
         prepare_update=lambda new, _old: _drop_gated(new),

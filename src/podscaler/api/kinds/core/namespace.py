@@ -10,7 +10,7 @@ from podscaler.api.resource.resources import Column, Object, Resource, Strategy,
 NAME_LABEL = "kubernetes.io/metadata.name"
 
 
-def fill(namespace: Object) -> None:
+def set_defaults(namespace: Object) -> None:
     """Sets the label with the name, and the default phase, in place."""
     status = namespace.setdefault("status", None) or {}
     namespace["status"] = {**status, "phase": status.get("phase") or "Active"}
@@ -20,7 +20,7 @@ def fill(namespace: Object) -> None:
 
 
 def _prepare_create(new: Object) -> None:
-    fill(new)  # the name may have been generated after defaulting
+    set_defaults(new)  # the name may have been generated after defaulting
     finalizers = (new.get("spec") or {}).get("finalizers") or []
     new["spec"] = {"finalizers": finalizers if "kubernetes" in finalizers else [*finalizers, "kubernetes"]}
     new["status"] = {"phase": "Active"}
@@ -65,7 +65,7 @@ RESOURCE = Resource(
     group="",
     plural="namespaces",
     kind="Namespace",
-    versions=(Version("v1", "core/v1.Namespace", default=fill),),
+    versions=(Version("v1", "core/v1.Namespace", default=set_defaults),),
     namespaced=False,
     short_names=("ns",),
     has_status=True,

@@ -17,7 +17,7 @@ _ROLE_PREFIX = "node-role.kubernetes.io/"
 _ROLE_LABEL = "kubernetes.io/role"
 
 
-def fill(node: Object) -> None:
+def set_defaults(node: Object) -> None:
     """What a node always shows, in place; allocatable defaults to the capacity."""
     node.setdefault("spec", {})
     status = node.setdefault("status", {})
@@ -77,7 +77,7 @@ RESOURCE = Resource(
     group="",
     plural="nodes",
     kind="Node",
-    versions=(Version("v1", "core/v1.Node", default=fill),),
+    versions=(Version("v1", "core/v1.Node", default=set_defaults),),
     namespaced=False,
     short_names=("no",),
     has_status=True,

@@ -9,7 +9,7 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
-from podscaler.api.machinery import addresses, names, ports, printing
+from podscaler.api.machinery import ip_addresses, names, ports, printing
 from podscaler.api.machinery.field import FieldError, required
 from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
@@ -22,7 +22,7 @@ _SHOWN = 3
 _DEPRECATION = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 
 
-def fill(endpoints: Object) -> None:
+def set_defaults(endpoints: Object) -> None:
     """API defaults, in place: a port speaks TCP."""
     for subset in endpoints.get("subsets") or []:
         for port in subset.get("ports") or []:
@@ -35,7 +35,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     if old is not None and subsets == (old.get("subsets") or []):
         return []
     found = [error for index, subset in enumerate(subsets) for error in _subset_errors(subset, f"subsets[{index}]")]
-    return [fault for fault in found if addresses.LOOPBACK_FAULT not in fault.text] if _is_own(new) else found
+    return [fault for fault in found if ip_addresses.LOOPBACK_MESSAGE not in fault.text] if _is_own(new) else found
 
 
 def _is_own(endpoints: Object) -> bool:
@@ -56,7 +56,7 @@ def warnings(new: Object, _old: Object | None) -> list[str]:
 
 
 def _notation_warnings(ip: str, path: str) -> list[str]:
-    address = addresses.find(ip)
+    address = ip_addresses.find(ip)
     if address is None or address.version == 4 or str(address) == ip:
         return []
     return [f'{path}: IPv6 address "{ip}" should be in RFC 5952 canonical format ("{address}")']
@@ -77,18 +77,18 @@ def _subset_errors(subset: Object, path: str) -> list[FieldError]:
 def _address_errors(address: Object, path: str) -> list[FieldError]:
     ip, node = address.get("ip", ""), address.get("nodeName")
     found = checks.well_formed(ip, f"{path}.ip", _notation_messages)
-    found += checks.well_formed_if_set(address.get("hostname"), f"{path}.hostname", names.dns_label_faults)
-    found += checks.well_formed(node, f"{path}.nodeName", names.dns_subdomain_faults)
+    found += checks.well_formed_if_set(address.get("hostname"), f"{path}.hostname", names.dns_label_errors)
+    found += checks.well_formed(node, f"{path}.nodeName", names.dns_subdomain_errors)
     return found + checks.well_formed(ip, f"{path}.ip", _range_messages)
 
 
 @lru_cache(maxsize=8192)
 def _notation_messages(ip: str) -> tuple[str, ...]:
     """What is wrong with the notation of an address; cached, as large objects are written often and change little."""
-    plain = addresses.without_leading_zeros(ip)
+    plain = ip_addresses.without_leading_zeros(ip)
     address = _find(plain)
     if address is None:
-        return (addresses.FAULT,)
+        return (ip_addresses.INVALID_MESSAGE,)
     if plain != ip:
         return ("must not have leading 0s",)
     is_mapped = isinstance(address, IPv6Address) and address.ipv4_mapped is not None
@@ -98,25 +98,25 @@ def _notation_messages(ip: str) -> tuple[str, ...]:
 @lru_cache(maxsize=8192)
 def _range_messages(ip: str) -> tuple[str, ...]:
     """What forbids an address, whatever its notation, as one that other machines reach."""
-    address = _find(addresses.without_leading_zeros(ip))
+    address = _find(ip_addresses.without_leading_zeros(ip))
     if address is None:
         return ("must be a valid IP address",)
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return tuple(addresses.faults(str(mapped or address)))
+    return tuple(ip_addresses.endpoint_errors(str(mapped or address)))
 
 
 def _find(ip: str) -> IPv4Address | IPv6Address | None:
     """The address, without a zone, which Python allows and upstream does not."""
-    return None if "%" in ip else addresses.find(ip)
+    return None if "%" in ip else ip_addresses.find(ip)
 
 
 def _port_errors(port: Object, path: str, *, is_alone: bool) -> list[FieldError]:
     name, protocol = port.get("name", ""), port.get("appProtocol")
     check = checks.well_formed_if_set if is_alone else checks.required_form
-    found = check(name, f"{path}.name", names.dns_label_faults)
-    found += ports.number_faults(port.get("port", 0), f"{path}.port")
-    found += ports.protocol_faults(port.get("protocol", ""), f"{path}.protocol")
-    return found + checks.well_formed(protocol, f"{path}.appProtocol", names.label_key_faults)
+    found = check(name, f"{path}.name", names.dns_label_errors)
+    found += ports.number_errors(port.get("port", 0), f"{path}.port")
+    found += ports.protocol_errors(port.get("protocol", ""), f"{path}.protocol")
+    return found + checks.well_formed(protocol, f"{path}.appProtocol", names.label_key_errors)
 
 
 def _row(endpoints: Object, now_ns: int) -> list[Any]:
@@ -147,7 +147,7 @@ RESOURCE = Resource(
     group="",
     plural="endpoints",
     kind="Endpoints",
-    versions=(Version("v1", "core/v1.Endpoints", default=fill, deprecation=_DEPRECATION),),
+    versions=(Version("v1", "core/v1.Endpoints", default=set_defaults, deprecation=_DEPRECATION),),
     short_names=("ep",),
     strategy=Strategy(
         validate=validate,

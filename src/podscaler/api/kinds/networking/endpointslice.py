@@ -6,7 +6,7 @@ Source: the API reference of discovery.k8s.io/v1.
 from functools import partial
 from typing import Any
 
-from podscaler.api.machinery import addresses, names, ports, printing
+from podscaler.api.machinery import ip_addresses, names, ports, printing
 from podscaler.api.machinery.field import FieldError, required, too_many
 from podscaler.api.resource import checks, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
@@ -18,7 +18,7 @@ _MOST_ADDRESSES = 100
 _SHOWN = 3
 
 
-def fill(slice_: Object) -> None:
+def set_defaults(slice_: Object) -> None:
     """API defaults, in place: the name of a port is \"\", its protocol TCP."""
     for port in slice_.get("ports") or []:
         port.setdefault("name", "")
@@ -44,14 +44,14 @@ def _endpoint_errors(kind: str, endpoint: Object, path: str) -> list[FieldError]
         return [required(place, "must contain at least 1 address")]
     if len(listed) > _MOST_ADDRESSES:
         return [too_many(place, len(listed), _MOST_ADDRESSES)]
-    rule = names.dns_subdomain_faults if kind == "FQDN" else partial(_ip_messages, kind)
+    rule = names.dns_subdomain_errors if kind == "FQDN" else partial(_ip_messages, kind)
     return checks.each_well_formed(listed, place, rule)
 
 
 def _ip_messages(kind: str, address: str) -> list[str]:
-    found = addresses.find(address)
+    found = ip_addresses.find(address)
     if found is None:
-        return [addresses.FAULT]
+        return [ip_addresses.INVALID_MESSAGE]
     return [f"must be an {kind} address"] if kind in ("IPv4", "IPv6") and kind != f"IPv{found.version}" else []
 
 
@@ -83,7 +83,7 @@ RESOURCE = Resource(
     group="discovery.k8s.io",
     plural="endpointslices",
     kind="EndpointSlice",
-    versions=(Version("v1", "discovery/v1.EndpointSlice", default=fill),),
+    versions=(Version("v1", "discovery/v1.EndpointSlice", default=set_defaults),),
     strategy=Strategy(
         validate=validate,
         has_generation=True,

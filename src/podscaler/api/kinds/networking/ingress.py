@@ -5,7 +5,7 @@ Source: the API reference of networking.k8s.io/v1; upstream's validation message
 
 from typing import Any
 
-from podscaler.api.machinery import addresses, names, ports, printing
+from podscaler.api.machinery import ip_addresses, names, ports, printing
 from podscaler.api.machinery.field import FieldError, invalid, not_supported, required
 from podscaler.api.resource import checks, references, status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
@@ -16,7 +16,7 @@ _REFUSED_PARTS = ("//", "/./", "/../", "%2f", "%2F")
 _REFUSED_ENDS = ("/..", "/.")
 
 
-def fill(ingress: Object) -> None:
+def set_defaults(ingress: Object) -> None:
     """What an ingress always shows, in place."""
     ingress.setdefault("spec", {})
     ingress.setdefault("status", {}).setdefault("loadBalancer", {})
@@ -32,7 +32,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     found += checks.optional(backend, "spec.defaultBackend", _backend_errors)
     found += checks.each(rules, "spec.rules", _rule_errors)
     found += checks.each(spec.get("tls"), "spec.tls", _tls_errors)
-    found += checks.well_formed(class_name, "spec.ingressClassName", names.dns_subdomain_faults)
+    found += checks.well_formed(class_name, "spec.ingressClassName", names.dns_subdomain_errors)
     return found + (_annotation_errors(new) if old is None else [])
 
 
@@ -44,8 +44,8 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
 
 def _entrance_errors(each: Object, path: str) -> list[FieldError]:
     address, host = each.get("ip", ""), each.get("hostname", "")
-    found = checks.holds(not address or addresses.find(address), f"{path}.ip", address, addresses.FAULT)
-    found += checks.well_formed_if_set(host, f"{path}.hostname", names.dns_subdomain_faults)
+    found = checks.holds(not address or ip_addresses.find(address), f"{path}.ip", address, ip_addresses.INVALID_MESSAGE)
+    found += checks.well_formed_if_set(host, f"{path}.hostname", names.dns_subdomain_errors)
     return found + _address_as_name(host, f"{path}.hostname")
 
 
@@ -69,19 +69,19 @@ def _rule_errors(rule: Object, path: str) -> list[FieldError]:
 
 
 def _address_as_name(host: str, path: str) -> list[FieldError]:
-    return [] if addresses.find(host) is None else [invalid(path, host, "must be a DNS name, not an IP address")]
+    return [] if ip_addresses.find(host) is None else [invalid(path, host, "must be a DNS name, not an IP address")]
 
 
 def _host_errors(host: str, path: str) -> list[FieldError]:
     """A leading `*.` stands for any one label."""
-    rule = names.wildcard_subdomain_faults if "*" in host else names.dns_subdomain_faults
+    rule = names.wildcard_subdomain_errors if "*" in host else names.dns_subdomain_errors
     return checks.well_formed(host, path, rule)
 
 
 def _tls_errors(part: Object, path: str) -> list[FieldError]:
     found = checks.each(part.get("hosts"), f"{path}.hosts", _host_errors)
     secret = part.get("secretName", "")
-    return found + checks.well_formed_if_set(secret, f"{path}.secretName", names.dns_subdomain_faults)
+    return found + checks.well_formed_if_set(secret, f"{path}.secretName", names.dns_subdomain_errors)
 
 
 def _path_errors(path: Object, place: str) -> list[FieldError]:
@@ -113,7 +113,7 @@ def _backend_errors(backend: Object, path: str) -> list[FieldError]:
     if service is None:
         return [invalid(path, "", "resource or service backend is required")]
     name = service.get("name", "")
-    found = checks.required_form(name, f"{path}.service.name", names.dns_label_faults)
+    found = checks.required_form(name, f"{path}.service.name", names.dns_label_errors)
     return found + _port_errors(service.get("port") or {}, path)
 
 
@@ -122,9 +122,9 @@ def _port_errors(port: Object, path: str) -> list[FieldError]:
     if name and number:
         return [invalid(path, "", "cannot set both port name & port number")]
     if name:
-        return checks.well_formed(name, f"{path}.service.port.name", ports.name_texts)
+        return checks.well_formed(name, f"{path}.service.port.name", ports.name_errors)
     if number:
-        return ports.number_faults(number, f"{path}.service.port.number")
+        return ports.number_errors(number, f"{path}.service.port.number")
     return [required(path, "port name or number is required")]
 
 
@@ -152,7 +152,7 @@ RESOURCE = Resource(
     group="networking.k8s.io",
     plural="ingresses",
     kind="Ingress",
-    versions=(Version("v1", "networking/v1.Ingress", default=fill),),
+    versions=(Version("v1", "networking/v1.Ingress", default=set_defaults),),
     short_names=("ing",),
     has_status=True,
     strategy=Strategy(

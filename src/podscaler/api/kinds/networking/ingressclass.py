@@ -14,7 +14,7 @@ CONTROLLER_MAX_BYTES = 250
 _SCOPES = ("Cluster", "Namespace")
 
 
-def fill(ingress_class: Object) -> None:
+def set_defaults(ingress_class: Object) -> None:
     """API defaults, in place."""
     parameters = ingress_class.setdefault("spec", {}).get("parameters")
     if parameters is not None:
@@ -44,7 +44,7 @@ def _parameter_errors(parameters: Object, path: str) -> list[FieldError]:
     elif scope == "Namespace" and namespace is None:
         found.append(required(f"{path}.namespace", "`parameters.scope` is set to 'Namespace'"))
     elif scope == "Namespace":
-        found += checks.well_formed(namespace, f"{path}.namespace", names.dns_label_faults)
+        found += checks.well_formed(namespace, f"{path}.namespace", names.dns_label_errors)
     return found
 
 
@@ -60,7 +60,7 @@ RESOURCE = Resource(
     group="networking.k8s.io",
     plural="ingressclasses",
     kind="IngressClass",
-    versions=(Version("v1", "networking/v1.IngressClass", default=fill),),
+    versions=(Version("v1", "networking/v1.IngressClass", default=set_defaults),),
     namespaced=False,
     strategy=Strategy(validate=validate, has_generation=True),
     printer=tables.named(

@@ -6,7 +6,7 @@ Source: the API reference of networking.k8s.io/v1; upstream's validation message
 from functools import partial
 from ipaddress import IPv4Network, IPv6Network
 
-from podscaler.api.machinery import addresses, ports
+from podscaler.api.machinery import ip_addresses, ports
 from podscaler.api.machinery.field import FieldError, forbidden, invalid, required
 from podscaler.api.resource import checks, label_selector, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
@@ -15,7 +15,7 @@ _PROTOCOLS = ("TCP", "UDP", "SCTP")
 _TYPES = ("Ingress", "Egress")
 
 
-def fill(policy: Object) -> None:
+def set_defaults(policy: Object) -> None:
     """API defaults, in place."""
     spec = policy.setdefault("spec", {})
     spec.setdefault("podSelector", {})
@@ -51,7 +51,7 @@ def _port_errors(port: Object, path: str) -> list[FieldError]:
     found = checks.one_of(protocol, f"{path}.protocol", _PROTOCOLS)
     if last is not None:
         found += _last_port_errors(number, last, f"{path}.endPort")
-    return found + checks.optional(number, f"{path}.port", ports.target_faults)
+    return found + checks.optional(number, f"{path}.port", ports.target_errors)
 
 
 def _last_port_errors(first: int | str | None, last: int, path: str) -> list[FieldError]:
@@ -60,7 +60,7 @@ def _last_port_errors(first: int | str | None, last: int, path: str) -> list[Fie
     if isinstance(first, str):
         return [invalid(path, last, "may not be specified when `port` is non-numeric")]
     found = [invalid(path, last, "must be greater than or equal to `port`")] if last < first else []
-    return found + ports.number_faults(last, path)
+    return found + ports.number_errors(last, path)
 
 
 def _peer_errors(peer: Object, path: str) -> list[FieldError]:
@@ -81,14 +81,14 @@ def _block_errors(block: Object, path: str) -> list[FieldError]:
     cidr = block.get("cidr", "")
     if not cidr:
         return [required(f"{path}.cidr")]
-    found = checks.well_formed(cidr, f"{path}.cidr", addresses.network_faults)
-    whole = addresses.find_network(cidr)
+    found = checks.well_formed(cidr, f"{path}.cidr", ip_addresses.network_errors)
+    whole = ip_addresses.find_network(cidr)
     return found + (checks.each(block.get("except"), f"{path}.except", partial(_part_errors, whole)) if whole else [])
 
 
 def _part_errors(whole: IPv4Network | IPv6Network, part: str, path: str) -> list[FieldError]:
-    found, network = checks.well_formed(part, path, addresses.network_faults), addresses.find_network(part)
-    is_part = network is None or addresses.is_part(network, whole)
+    found, network = checks.well_formed(part, path, ip_addresses.network_errors), ip_addresses.find_network(part)
+    is_part = network is None or ip_addresses.is_part(network, whole)
     return found + checks.holds(is_part, path, part, "must be a strict subset of `cidr`")
 
 
@@ -96,7 +96,7 @@ RESOURCE = Resource(
     group="networking.k8s.io",
     plural="networkpolicies",
     kind="NetworkPolicy",
-    versions=(Version("v1", "networking/v1.NetworkPolicy", default=fill),),
+    versions=(Version("v1", "networking/v1.NetworkPolicy", default=set_defaults),),
     short_names=("netpol",),
     strategy=Strategy(validate=validate, has_generation=True),
     printer=tables.named(

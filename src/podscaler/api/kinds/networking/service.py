@@ -22,7 +22,7 @@ _OLD_HINTS = "service.kubernetes.io/topology-aware-hints"
 _TOPOLOGY_MODE = "service.kubernetes.io/topology-mode"
 
 
-def fill(service: Object) -> None:
+def set_defaults(service: Object) -> None:
     """API defaults, in place."""
     spec = service.setdefault("spec", {})
     spec["sessionAffinity"] = spec.get("sessionAffinity") or "None"
@@ -36,14 +36,14 @@ def fill(service: Object) -> None:
         port["protocol"] = port.get("protocol") or "TCP"
         if port.get("targetPort") in (None, 0, ""):
             port["targetPort"] = port.get("port", 0)
-    _fill_traffic(spec)
+    _set_traffic_defaults(spec)
     balancer = service.setdefault("status", {}).setdefault("loadBalancer", {})
     for each in balancer.get("ingress") or [] if spec["type"] == "LoadBalancer" else []:
         if each.get("ip") and each.get("ipMode") is None:
             each["ipMode"] = "VIP"
 
 
-def _fill_traffic(spec: Object) -> None:
+def _set_traffic_defaults(spec: Object) -> None:
     if spec["type"] in service_update.OUTSIDE or spec.get("externalIPs"):
         spec.setdefault("externalTrafficPolicy", "Cluster")
     if spec["type"] != "ExternalName":
@@ -52,18 +52,18 @@ def _fill_traffic(spec: Object) -> None:
         spec.setdefault("allocateLoadBalancerNodePorts", True)
 
 
-def _fill_families(spec: Object) -> None:
+def _set_families_defaults(spec: Object) -> None:
     """Sets families and policy; a Service of type ExternalName has none."""
     if spec["type"] == "ExternalName":
         spec.pop("internalTrafficPolicy", None)
     else:
-        service_family_validation.fill(spec)
+        service_family_validation.set_defaults(spec)
 
 
 def _prepare_create(new: Object) -> None:
     new["status"] = {"loadBalancer": {}}
     service_update.link_created(new["spec"])
-    _fill_families(new["spec"])
+    _set_families_defaults(new["spec"])
 
 
 def _prepare_update(new: Object, old: Object) -> None:
@@ -72,7 +72,7 @@ def _prepare_update(new: Object, old: Object) -> None:
     if old["spec"].get("type") == "LoadBalancer" != new["spec"].get("type"):
         new["status"] = {**(new.get("status") or {}), "loadBalancer": {}}
     service_update.reconcile(new["spec"], old["spec"])
-    _fill_families(new["spec"])
+    _set_families_defaults(new["spec"])
 
 
 def _prepare_address(new: Object, old: Object) -> None:
@@ -154,7 +154,7 @@ RESOURCE = Resource(
     group="",
     plural="services",
     kind="Service",
-    versions=(Version("v1", "core/v1.Service", default=fill),),
+    versions=(Version("v1", "core/v1.Service", default=set_defaults),),
     short_names=("svc",),
     categories=("all",),
     has_status=True,

@@ -7,7 +7,7 @@ Source: upstream's messages: its validation of clusterIPs and what belongs to th
 
 from collections.abc import Sequence
 
-from podscaler.api.machinery import addresses
+from podscaler.api.machinery import ip_addresses
 from podscaler.api.machinery.field import FieldError, invalid
 from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Object
@@ -52,7 +52,9 @@ def _name_errors(spec: Object) -> list[FieldError]:
 def _address_errors(given: Sequence[str]) -> list[FieldError]:
     if given[:1] == ["None"]:
         return checks.holds(len(given) == 1, _IPS, given, "'None' must be the first and only value")
-    return checks.each(given, _IPS, lambda each, at: checks.holds(addresses.find(each), at, each, addresses.FAULT))
+    return checks.each(
+        given, _IPS, lambda each, at: checks.holds(ip_addresses.find(each), at, each, ip_addresses.INVALID_MESSAGE)
+    )
 
 
 def _match_errors(given: Sequence[str], families: Sequence[str]) -> list[FieldError]:
@@ -91,7 +93,7 @@ def _family(address: str) -> str:
     return "IPv6" if ":" in address else "IPv4"
 
 
-def fill(spec: Object) -> None:
+def set_defaults(spec: Object) -> None:
     """The default families and policy, in place: one IPv4 address.
 
     A headless Service without selector has both families: its endpoints are written by clients.

@@ -8,7 +8,7 @@ Source: upstream's messages; the API reference of core/v1.
 from collections.abc import Collection
 
 from podscaler.api.kinds.networking import service_family_validation, service_update
-from podscaler.api.machinery import addresses, names, ports
+from podscaler.api.machinery import ip_addresses, names, ports
 from podscaler.api.machinery.field import FieldError, duplicate, forbidden, invalid, not_supported, required
 from podscaler.api.resource import checks, go_struct, metadata
 from podscaler.api.resource.resources import Object
@@ -63,13 +63,13 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
 
 def _entrance_errors(each: Object, path: str) -> list[FieldError]:
     address, host, mode = each.get("ip", ""), each.get("hostname", ""), each.get("ipMode")
-    found = checks.holds(not address or addresses.find(address), f"{path}.ip", address, addresses.FAULT)
+    found = checks.holds(not address or ip_addresses.find(address), f"{path}.ip", address, ip_addresses.INVALID_MESSAGE)
     if mode is not None and not address:
         found.append(forbidden(f"{path}.ipMode", "may not be specified when `ip` is not set"))
     else:
         found += checks.optional_one_of(mode, f"{path}.ipMode", _IP_MODES)
-    found += checks.well_formed_if_set(host, f"{path}.hostname", names.dns_subdomain_faults)
-    is_name = addresses.find(host) is None
+    found += checks.well_formed_if_set(host, f"{path}.hostname", names.dns_subdomain_errors)
+    is_name = ip_addresses.find(host) is None
     return found + checks.holds(is_name, f"{path}.hostname", host, "must be a DNS name, not an IP address")
 
 
@@ -85,12 +85,12 @@ def _port_errors(listed: list[Object], *, is_node_port_allowed: bool) -> list[Fi
     for index, port in enumerate(listed):
         path, name = f"spec.ports[{index}]", port.get("name", "")
         if name or len(listed) > 1:
-            found += checks.required_form(name, f"{path}.name", names.dns_label_faults)
+            found += checks.required_form(name, f"{path}.name", names.dns_label_errors)
         if name:
             found += checks.not_repeated(name, f"{path}.name", seen)
-        found += ports.number_faults(port.get("port", 0), f"{path}.port")
-        found += ports.protocol_faults(port.get("protocol", ""), f"{path}.protocol")
-        found += ports.target_faults(port.get("targetPort", 0), f"{path}.targetPort")
+        found += ports.number_errors(port.get("port", 0), f"{path}.port")
+        found += ports.protocol_errors(port.get("protocol", ""), f"{path}.protocol")
+        found += ports.target_errors(port.get("targetPort", 0), f"{path}.targetPort")
         if port.get("nodePort") and not is_node_port_allowed:
             found.append(forbidden(f"{path}.nodePort", "may not be used when `type` is 'ClusterIP'"))
     return found + _repeated_errors(listed, "nodePort") + _repeated_errors(listed, "port")
@@ -133,11 +133,11 @@ def _cluster_ip_errors(spec: Object) -> list[FieldError]:
 
 
 def _external_errors(spec: Object) -> list[FieldError]:
-    found = checks.each_well_formed(spec.get("externalIPs") or (), "spec.externalIPs", addresses.faults)
+    found = checks.each_well_formed(spec.get("externalIPs") or (), "spec.externalIPs", ip_addresses.endpoint_errors)
     if spec.get("type") != "ExternalName":
         return found
     name = spec.get("externalName", "").removesuffix(".")
-    return found + checks.required_form(name, "spec.externalName", names.dns_subdomain_faults)
+    return found + checks.required_form(name, "spec.externalName", names.dns_subdomain_errors)
 
 
 def _change_errors(new: Object, old: Object) -> list[FieldError]:
@@ -175,7 +175,7 @@ def _balancer_errors(spec: Object, old: Object) -> list[FieldError]:
 
 
 def _range_messages(text: str) -> list[str]:
-    return [] if addresses.find_network(text) else addresses.network_faults(text)
+    return [] if ip_addresses.find_network(text) else ip_addresses.network_errors(text)
 
 
 def _class_errors(spec: Object, old: Object) -> list[FieldError]:
@@ -184,7 +184,7 @@ def _class_errors(spec: Object, old: Object) -> list[FieldError]:
         return [invalid(path, name, "may not change once set")]
     if name is not None and not _is_balancer(spec):
         return [forbidden(path, _ONLY_BALANCERS)]
-    return checks.well_formed(name, path, names.label_key_faults)
+    return checks.well_formed(name, path, names.label_key_errors)
 
 
 def _is_balancer(spec: Object) -> bool:

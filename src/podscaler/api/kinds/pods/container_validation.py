@@ -56,7 +56,7 @@ def validate(spec: Object, path: str, volumes: frozenset[str]) -> list[FieldErro
 
 def _container_errors(container: Object, path: str, volumes: frozenset[str], seen: set[str]) -> list[FieldError]:
     name, image = container.get("name", ""), container.get("image", "")
-    found = checks.required_form(name, f"{path}.name", names.dns_label_faults)
+    found = checks.required_form(name, f"{path}.name", names.dns_label_errors)
     found += checks.not_repeated(name, f"{path}.name", seen) if name else []
     found += checks.required_form(image, f"{path}.image", _image_messages)
     policy = container.get("terminationMessagePolicy")
@@ -91,13 +91,13 @@ def _init_errors(container: Object, path: str) -> list[FieldError]:
 
 def _port_errors(port: Object, path: str, seen: set[str]) -> list[FieldError]:
     name, number, host_port = port.get("name", ""), port.get("containerPort", 0), port.get("hostPort")
-    found = checks.well_formed_if_set(name, f"{path}.name", ports.name_texts)
+    found = checks.well_formed_if_set(name, f"{path}.name", ports.name_errors)
     repeated = checks.not_repeated(name, f"{path}.name", seen) if name else []
     found += repeated if not found else []
     place = f"{path}.containerPort"
-    found += ports.number_faults(number, place) if number else [required(place)]
-    found += ports.number_faults(host_port, f"{path}.hostPort") if host_port else []
-    return found + ports.protocol_faults(port.get("protocol", ""), f"{path}.protocol")
+    found += ports.number_errors(number, place) if number else [required(place)]
+    found += ports.number_errors(host_port, f"{path}.hostPort") if host_port else []
+    return found + ports.protocol_errors(port.get("protocol", ""), f"{path}.protocol")
 
 
 def _host_port_errors(containers: list[Object], path: str) -> list[FieldError]:
@@ -152,7 +152,7 @@ def _action_errors(kind: str, action: Object, path: str) -> list[FieldError]:
         seconds = action.get("seconds", 0)
         return checks.holds(seconds >= 0, path, seconds, "must be greater than 0")
     found = checks.present(action.get("path"), f"{path}.path") if kind == "httpGet" else []
-    found += ports.target_faults(action.get("port", 0), f"{path}.port")
+    found += ports.target_errors(action.get("port", 0), f"{path}.port")
     return found + (_http_errors(action, path) if kind == "httpGet" else [])
 
 
@@ -180,7 +180,7 @@ def _resource_errors(resources: Object, path: str) -> list[FieldError]:
 
 def _amount_errors(name: str, given: Object, parsed: Mapping[str, Quantity], path: str) -> list[FieldError]:
     place, amount = f"{path}[{name}]", parsed[name]
-    found = checks.well_formed(name, place, names.container_resource_name_faults)
+    found = checks.well_formed(name, place, names.container_resource_name_errors)
     if amount.sign() < 0:
         found.append(invalid(place, given[name], checks.NOT_NEGATIVE))
     elif _is_whole(name) and amount.milli_value() % 1000:

@@ -71,6 +71,6 @@ def _reference_errors(kind: str, source: Object, path: str) -> list[FieldError]:
 
 def _file_key_errors(source: Object, path: str) -> list[FieldError]:
     found = checks.required_form(source.get("key", ""), f"{path}.key", _name_messages)
-    found += checks.required_form(source.get("volumeName", ""), f"{path}.volumeName", names.dns_label_faults)
+    found += checks.required_form(source.get("volumeName", ""), f"{path}.volumeName", names.dns_label_errors)
     where = source.get("path", "")
     return found + (volume_paths.backstep_errors(where, f"{path}.path") if where else [required(f"{path}.path")])

@@ -97,7 +97,7 @@ RESOURCE = Resource(
     group="",
     plural="pods",
     kind="Pod",
-    versions=(Version("v1", "core/v1.Pod", default=pod_defaults.fill_pod),),
+    versions=(Version("v1", "core/v1.Pod", default=pod_defaults.set_pod_defaults),),
     short_names=("po",),
     categories=("all",),
     has_status=True,

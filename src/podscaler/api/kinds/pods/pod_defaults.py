@@ -15,23 +15,23 @@ GRACE_PERIOD_S = 30
 _READABLE_BY_ALL = 0o644
 
 
-def fill_pod(pod: Object) -> None:
+def set_pod_defaults(pod: Object) -> None:
     """Defaults of a Pod: those of its spec, requests from limits, and service links."""
     spec = pod.setdefault("spec", {})
-    fill_pod_spec(spec)
+    set_pod_spec_defaults(spec)
     if spec["terminationGracePeriodSeconds"] < 0:
         spec["terminationGracePeriodSeconds"] = 1
     spec.setdefault("enableServiceLinks", True)
     for container in containers(spec):
-        _fill_requests(container.get("resources") or {})
+        _set_requests_defaults(container.get("resources") or {})
 
 
-def fill_template(workload_spec: Object) -> None:
+def set_template_defaults(workload_spec: Object) -> None:
     """Defaults of the `template` of a workload's spec."""
-    fill_pod_spec(workload_spec.setdefault("template", {}).setdefault("spec", {}))
+    set_pod_spec_defaults(workload_spec.setdefault("template", {}).setdefault("spec", {}))
 
 
-def fill_pod_spec(spec: Object) -> None:
+def set_pod_spec_defaults(spec: Object) -> None:
     """Defaults that pods and templates share."""
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("terminationGracePeriodSeconds", GRACE_PERIOD_S)
@@ -40,9 +40,9 @@ def fill_pod_spec(spec: Object) -> None:
     spec.setdefault("schedulerName", "default-scheduler")
     _mirror_service_account(spec)
     for container in containers(spec):
-        _fill_container(container, host_network=bool(spec.get("hostNetwork")))
+        _set_container_defaults(container, host_network=bool(spec.get("hostNetwork")))
     for volume in spec.get("volumes") or []:
-        _fill_volume(volume)
+        _set_volume_defaults(volume)
 
 
 def containers(spec: Object) -> Iterator[Object]:
@@ -58,7 +58,7 @@ def _mirror_service_account(spec: Object) -> None:
         spec["serviceAccountName"] = spec["serviceAccount"] = name
 
 
-def _fill_container(container: Object, *, host_network: bool) -> None:
+def _set_container_defaults(container: Object, *, host_network: bool) -> None:
     container.setdefault("imagePullPolicy", _pull_policy(container.get("image", "")))
     container.setdefault("resources", {})
     container.setdefault("terminationMessagePath", "/dev/termination-log")
@@ -68,12 +68,12 @@ def _fill_container(container: Object, *, host_network: bool) -> None:
         if host_network:
             port.setdefault("hostPort", port.get("containerPort", 0))
     for variable in container.get("env") or []:
-        _fill_source(variable.get("valueFrom") or {})
+        _set_source_defaults(variable.get("valueFrom") or {})
     for kind in ("livenessProbe", "readinessProbe", "startupProbe"):
         if probe := container.get(kind):
-            _fill_probe(probe)
+            _set_probe_defaults(probe)
     for hook in ("postStart", "preStop"):
-        _fill_http((container.get("lifecycle") or {}).get(hook) or {})
+        _set_http_defaults((container.get("lifecycle") or {}).get(hook) or {})
 
 
 def _pull_policy(image: str) -> str:
@@ -84,34 +84,34 @@ def _pull_policy(image: str) -> str:
     return "Always" if tag in ("", "latest") else "IfNotPresent"
 
 
-def _fill_source(source: Object) -> None:
+def _set_source_defaults(source: Object) -> None:
     if field := source.get("fieldRef"):
         field.setdefault("apiVersion", "v1")
     if file := source.get("fileKeyRef"):
         file.setdefault("optional", False)
 
 
-def _fill_probe(probe: Object) -> None:
+def _set_probe_defaults(probe: Object) -> None:
     # Zero means unset for these four; a client that sends 0 gets the default as well.
     for key, value in (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)):
         probe[key] = probe.get(key) or value
-    _fill_http(probe)
+    _set_http_defaults(probe)
     if grpc := probe.get("grpc"):
         grpc.setdefault("service", "")
 
 
-def _fill_http(handler: Object) -> None:
+def _set_http_defaults(handler: Object) -> None:
     if (http := handler.get("httpGet")) is not None:
         http["path"] = http.get("path") or "/"
         http["scheme"] = http.get("scheme") or "HTTP"
 
 
-def _fill_requests(resources: Object) -> None:
+def _set_requests_defaults(resources: Object) -> None:
     if limits := resources.get("limits"):
         resources["requests"] = {**limits, **(resources.get("requests") or {})}
 
 
-def _fill_volume(volume: Object) -> None:
+def _set_volume_defaults(volume: Object) -> None:
     if set(volume) <= {"name"}:
         volume["emptyDir"] = {}
     for kind in ("secret", "configMap", "downwardAPI", "projected"):
@@ -119,13 +119,13 @@ def _fill_volume(volume: Object) -> None:
             source.setdefault("defaultMode", _READABLE_BY_ALL)
     if (host_path := volume.get("hostPath")) is not None:
         host_path.setdefault("type", "")
-    _fill_files(volume.get("downwardAPI") or {})
+    _set_files_defaults(volume.get("downwardAPI") or {})
     for source in (volume.get("projected") or {}).get("sources") or []:
-        _fill_files(source.get("downwardAPI") or {})
+        _set_files_defaults(source.get("downwardAPI") or {})
         if (token := source.get("serviceAccountToken")) is not None:
             token.setdefault("expirationSeconds", 3600)
 
 
-def _fill_files(downward: dict[str, Any]) -> None:
+def _set_files_defaults(downward: dict[str, Any]) -> None:
     for item in downward.get("items") or []:
-        _fill_source(item)
+        _set_source_defaults(item)

@@ -9,7 +9,7 @@ import re
 
 from podscaler.api.kinds.pods import container_validation, scheduling_validation, security_context_validation
 from podscaler.api.kinds.volumes import volume_validation
-from podscaler.api.machinery import addresses, names
+from podscaler.api.machinery import ip_addresses, names
 from podscaler.api.machinery.field import FieldError, forbidden, required
 from podscaler.api.resource import checks, metadata
 from podscaler.api.resource.resources import Object
@@ -48,7 +48,7 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
 
 
 def _address_errors(ip: str, path: str) -> list[FieldError]:
-    return checks.holds(addresses.find(ip), path, ip, addresses.FAULT)
+    return checks.holds(ip_addresses.find(ip), path, ip, ip_addresses.INVALID_MESSAGE)
 
 
 def validate_template(template: Object, path: str, *, old: Object | None = None) -> list[FieldError]:
@@ -89,13 +89,13 @@ def validate_spec(spec: Object, path: str, *, is_template: bool, old: Object | N
 
 
 _NAME_RULES = {
-    "serviceAccountName": names.dns_subdomain_faults,
-    "nodeName": names.dns_subdomain_faults,
-    "hostname": names.dns_label_faults,
-    "subdomain": names.dns_label_faults,
-    "priorityClassName": names.dns_subdomain_faults,
-    "runtimeClassName": names.dns_subdomain_faults,
-    "hostnameOverride": names.dns_subdomain_faults,
+    "serviceAccountName": names.dns_subdomain_errors,
+    "nodeName": names.dns_subdomain_errors,
+    "hostname": names.dns_label_errors,
+    "subdomain": names.dns_label_errors,
+    "priorityClassName": names.dns_subdomain_errors,
+    "runtimeClassName": names.dns_subdomain_errors,
+    "hostnameOverride": names.dns_subdomain_errors,
 }
 
 
@@ -113,12 +113,12 @@ def _gate_errors(spec: Object, path: str) -> list[FieldError]:
     found = []
     for index, gate in enumerate(spec.get("schedulingGates") or []):
         name, place = gate.get("name", ""), f"{path}.schedulingGates[{index}]"
-        found += checks.well_formed(name, place, names.label_key_faults) + checks.not_repeated(name, place, seen)
+        found += checks.well_formed(name, place, names.label_key_errors) + checks.not_repeated(name, place, seen)
     if seen and spec.get("nodeName"):
         found.append(forbidden(f"{path}.nodeName", "cannot be set until all schedulingGates have been cleared"))
     for index, gate in enumerate(spec.get("readinessGates") or []):
         place = f"{path}.readinessGates[{index}].conditionType"
-        found += checks.well_formed(gate.get("conditionType", ""), place, names.label_key_faults)
+        found += checks.well_formed(gate.get("conditionType", ""), place, names.label_key_errors)
     return found
 
 
@@ -135,7 +135,7 @@ def _deadline_errors(deadline_s: int, path: str) -> list[FieldError]:
 def _alias_errors(alias: Object, path: str) -> list[FieldError]:
     found = _address_errors(alias.get("ip", ""), f"{path}.ip")
     for host in alias.get("hostnames") or []:
-        found += checks.well_formed(host, f"{path}.hostnames", names.dns_subdomain_faults)
+        found += checks.well_formed(host, f"{path}.hostnames", names.dns_subdomain_errors)
     return found
 
 

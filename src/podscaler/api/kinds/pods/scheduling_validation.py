@@ -65,7 +65,7 @@ def _field_requirement_errors(requirement: Object, path: str) -> list[FieldError
         found.append(required(f"{path}.values", _ONE_VALUE))
     if key != "metadata.name":
         return [*found, invalid(f"{path}.key", key, "not a valid field selector key")]
-    return found + checks.each_well_formed(values, f"{path}.values", names.dns_subdomain_faults)
+    return found + checks.each_well_formed(values, f"{path}.values", names.dns_subdomain_errors)
 
 
 def _pod_affinity_errors(affinity: Object, path: str) -> list[FieldError]:
@@ -78,12 +78,12 @@ def _pod_term_errors(term: Object, path: str) -> list[FieldError]:
     for name in ("labelSelector", "namespaceSelector"):
         found += label_selector.validate(term.get(name) or {}, f"{path}.{name}")
     for name in term.get("namespaces") or []:
-        found += checks.well_formed(name, f"{path}.namespace", names.dns_label_faults)
+        found += checks.well_formed(name, f"{path}.namespace", names.dns_label_errors)
     for name in ("matchLabelKeys", "mismatchLabelKeys"):
         found += _label_key_errors(term, name, path)
     key, place = term.get("topologyKey", ""), f"{path}.topologyKey"
     found += checks.present(key, place, "can not be empty")
-    return found + checks.well_formed(key, place, names.label_key_faults)
+    return found + checks.well_formed(key, place, names.label_key_errors)
 
 
 def _label_key_errors(part: Object, name: str, path: str) -> list[FieldError]:
@@ -91,7 +91,7 @@ def _label_key_errors(part: Object, name: str, path: str) -> list[FieldError]:
     keys, place = part.get(name), f"{path}.{name}"
     if keys and part.get("labelSelector") is None:
         return [forbidden(place, "must not be specified when labelSelector is not set")]
-    return checks.each_well_formed(keys or (), place, names.label_key_faults)
+    return checks.each_well_formed(keys or (), place, names.label_key_errors)
 
 
 def spread_errors(constraints: list[Object], path: str) -> list[FieldError]:
@@ -125,7 +125,7 @@ def toleration_errors(toleration: Object, path: str) -> list[FieldError]:
     """The field errors of the toleration at `path`."""
     key, operator, effect, value = (toleration.get(name, "") for name in ("key", "operator", "effect", "value"))
     place = f"{path}.operator"
-    found = checks.well_formed(key, f"{path}.key", names.label_key_faults) if key else []
+    found = checks.well_formed(key, f"{path}.key", names.label_key_errors) if key else []
     if not key and operator != "Exists":
         message = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
         found.append(invalid(place, operator, message))
@@ -133,7 +133,7 @@ def toleration_errors(toleration: Object, path: str) -> list[FieldError]:
         message = "effect must be 'NoExecute' when `tolerationSeconds` is set"
         found.append(invalid(f"{path}.effect", effect, message))
     if operator in ("", "Equal"):
-        found += checks.well_formed(value, place, names.label_value_faults)
+        found += checks.well_formed(value, place, names.label_value_errors)
     elif operator == "Exists":
         if value:
             found.append(invalid(place, value, "value must be empty when `operator` is 'Exists'"))

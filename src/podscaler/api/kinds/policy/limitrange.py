@@ -27,7 +27,7 @@ _SHOWN = {("min", "default"): "min", ("default", "max"): "max"}
 """The part whose value the error of a default shows."""
 
 
-def fill(limit_range: Object) -> None:
+def set_defaults(limit_range: Object) -> None:
     """API defaults, in place: default amounts follow from minimum and maximum."""
     spec = limit_range.setdefault("spec", {})
     for item in spec.get("limits") or []:
@@ -56,11 +56,11 @@ def _item_errors(item: Object, path: str, seen: set[str]) -> list[FieldError]:
 
 def _type_messages(kind: str) -> list[str]:
     is_known = "/" in kind or kind in _TYPES
-    return names.label_key_faults(kind) or ([] if is_known else ["must be a standard limit type or fully qualified"])
+    return names.label_key_errors(kind) or ([] if is_known else ["must be a standard limit type or fully qualified"])
 
 
 def _name_errors(item: Object, kind: str, path: str) -> list[FieldError]:
-    rule = names.container_resource_name_faults if kind in ("Pod", "Container") else names.resource_name_faults
+    rule = names.container_resource_name_errors if kind in ("Pod", "Container") else names.resource_name_errors
     found = []
     for part in _PARTS:
         if kind == "Pod" and part in ("default", "defaultRequest"):
@@ -134,7 +134,7 @@ RESOURCE = Resource(
     group="",
     plural="limitranges",
     kind="LimitRange",
-    versions=(Version("v1", "core/v1.LimitRange", default=fill),),
+    versions=(Version("v1", "core/v1.LimitRange", default=set_defaults),),
     strategy=Strategy(allows_create_on_update=True, prepare_create=_name, validate=validate),
     short_names=("limits",),
     printer=tables.with_creation_time("limit range", unknown=printing.UNKNOWN),

@@ -18,7 +18,7 @@ _COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPo
 _NONE = "N/A"
 
 
-def fill(budget: Object) -> None:
+def set_defaults(budget: Object) -> None:
     """What a budget always shows, in place."""
     budget.setdefault("spec", {})
     status = budget.setdefault("status", {})
@@ -35,7 +35,7 @@ def validate(new: Object, _old: Object | None) -> list[FieldError]:
         found.append(invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set"))
     for name in ("minAvailable", "maxUnavailable"):
         if (amount := spec.get(name)) is not None:
-            found += int_or_percent.faults(amount, f"spec.{name}")
+            found += int_or_percent.errors(amount, f"spec.{name}")
             found += int_or_percent.at_most_all(amount, f"spec.{name}")
     found += label_selector.validate(spec.get("selector") or {}, "spec.selector")
     policy = spec.get("unhealthyPodEvictionPolicy")
@@ -60,7 +60,7 @@ RESOURCE = Resource(
     group="policy",
     plural="poddisruptionbudgets",
     kind="PodDisruptionBudget",
-    versions=(Version("v1", "policy/v1.PodDisruptionBudget", default=fill),),
+    versions=(Version("v1", "policy/v1.PodDisruptionBudget", default=set_defaults),),
     short_names=("pdb",),
     has_status=True,
     strategy=Strategy(

@@ -29,7 +29,7 @@ SYSTEM: dict[str, Object] = {
 _POLICIES = ("PreemptLowerPriority", "Never")
 
 
-def fill(priority_class: Object) -> None:
+def set_defaults(priority_class: Object) -> None:
     """API defaults, in place."""
     priority_class.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
@@ -74,7 +74,7 @@ RESOURCE = Resource(
     group="scheduling.k8s.io",
     plural="priorityclasses",
     kind="PriorityClass",
-    versions=(Version("v1", "scheduling/v1.PriorityClass", default=fill),),
+    versions=(Version("v1", "scheduling/v1.PriorityClass", default=set_defaults),),
     namespaced=False,
     short_names=("pc",),
     strategy=Strategy(

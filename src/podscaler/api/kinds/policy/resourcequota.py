@@ -31,7 +31,7 @@ _OBJECTS = ("configmaps", "persistentvolumeclaims", "pods", "replicationcontroll
 _COUNTED = frozenset({*_OBJECTS, "services", "services.loadbalancers", "services.nodeports"})
 
 
-def fill(quota: Object) -> None:
+def set_defaults(quota: Object) -> None:
     """What a quota always shows, in place."""
     quota.setdefault("spec", {})
     quota.setdefault("status", {})
@@ -60,7 +60,7 @@ def _amount_errors(amounts: Object, path: str) -> list[FieldError]:
     found = []
     for name in sorted(amounts):
         place, amount = f"{path}[{name}]", Quantity.parse(str(amounts[name]))
-        found += checks.well_formed(name, place, names.quota_resource_name_faults)
+        found += checks.well_formed(name, place, names.quota_resource_name_errors)
         if amount.sign() < 0:
             found.append(invalid(place, str(amount), checks.NOT_NEGATIVE))
         if (name in _COUNTED or names.is_extended_resource(name)) and amount.milli_value() % 1000:
@@ -124,7 +124,7 @@ RESOURCE = Resource(
     group="",
     plural="resourcequotas",
     kind="ResourceQuota",
-    versions=(Version("v1", "core/v1.ResourceQuota", default=fill),),
+    versions=(Version("v1", "core/v1.ResourceQuota", default=set_defaults),),
     short_names=("quota",),
     has_status=True,
     strategy=Strategy(

@@ -17,7 +17,7 @@ _ROLE_KINDS = {True: ("Role", "ClusterRole"), False: ("ClusterRole",)}
 _SUBJECT_KINDS = ("ServiceAccount", "User", "Group")
 
 
-def fill(binding: Object) -> None:
+def set_defaults(binding: Object) -> None:
     """API defaults, in place: the group of the role, and of subjects that are users or groups."""
     reference = binding.setdefault("roleRef", {})
     if not reference.get("apiGroup"):
@@ -48,14 +48,14 @@ def _shown(reference: Object) -> Object:
 def _role_errors(reference: Object, kinds: tuple[str, ...]) -> list[FieldError]:
     found = checks.one_of(reference.get("apiGroup", ""), "roleRef.apiGroup", (GROUP,))
     found += checks.one_of(reference.get("kind", ""), "roleRef.kind", kinds)
-    return found + checks.required_form(reference.get("name", ""), "roleRef.name", names.path_segment_faults)
+    return found + checks.required_form(reference.get("name", ""), "roleRef.name", names.path_segment_errors)
 
 
 def _subject_errors(subject: Object, path: str, *, namespaced: bool) -> list[FieldError]:
     kind, name, group = (subject.get(key, "") for key in ("kind", "name", "apiGroup"))
     found = checks.present(name, f"{path}.name")
     if kind == "ServiceAccount":
-        found += checks.well_formed_if_set(name, f"{path}.name", names.dns_subdomain_faults)
+        found += checks.well_formed_if_set(name, f"{path}.name", names.dns_subdomain_errors)
         found += checks.one_of(group, f"{path}.apiGroup", ("",))
         return found + checks.present(namespaced or subject.get("namespace"), f"{path}.namespace")
     if kind not in _SUBJECT_KINDS:
@@ -93,7 +93,7 @@ ROLE_BINDING = Resource(
     group=GROUP,
     plural="rolebindings",
     kind="RoleBinding",
-    versions=(Version("v1", "rbac/v1.RoleBinding", default=fill),),
+    versions=(Version("v1", "rbac/v1.RoleBinding", default=set_defaults),),
     strategy=Strategy(allows_create_on_update=True, validate=partial(validate, namespaced=True)),
     printer=_PRINTER,
 )
@@ -102,7 +102,7 @@ CLUSTER_ROLE_BINDING = Resource(
     group=GROUP,
     plural="clusterrolebindings",
     kind="ClusterRoleBinding",
-    versions=(Version("v1", "rbac/v1.ClusterRoleBinding", default=fill),),
+    versions=(Version("v1", "rbac/v1.ClusterRoleBinding", default=set_defaults),),
     namespaced=False,
     strategy=Strategy(allows_create_on_update=True, validate=partial(validate, namespaced=False)),
     printer=_PRINTER,

@@ -14,7 +14,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     handler = new.get("handler", "")
     if old is not None:
         return checks.unchanged(handler, old.get("handler", ""), "handler")
-    found = checks.required_form(handler, "handler", names.dns_label_faults)
+    found = checks.required_form(handler, "handler", names.dns_label_errors)
     selector = (new.get("scheduling") or {}).get("nodeSelector") or {}
     return found + metadata.label_errors(selector, "scheduling.nodeSelector")
 

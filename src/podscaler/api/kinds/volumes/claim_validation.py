@@ -28,7 +28,7 @@ def validate_spec(spec: Object, path: str) -> list[FieldError]:
     found += checks.optional(spec.get("selector"), f"{path}.selector", label_selector.validate)
     found += _size_errors(((spec.get("resources") or {}).get("requests") or {}), f"{path}.resources")
     for name in ("storageClassName", "volumeAttributesClassName"):
-        found += checks.well_formed_if_set(spec.get(name), f"{path}.{name}", names.dns_subdomain_faults)
+        found += checks.well_formed_if_set(spec.get(name), f"{path}.{name}", names.dns_subdomain_errors)
     return found + checks.one_of(spec.get("volumeMode"), f"{path}.volumeMode", _VOLUME_MODES)
 
 

@@ -54,7 +54,7 @@ def _subscript_errors(match: re.Match[str], path: str) -> list[FieldError]:
         text = f"error converting fieldPath: field label does not support subscript: {match[0]}"
         return [invalid(f"{path}.fieldPath", match[0], text)]
     key = key.lower() if name == "metadata.annotations" else key
-    return checks.well_formed(key, path, names.label_key_faults)
+    return checks.well_formed(key, path, names.label_key_errors)
 
 
 def resource_errors(source: Object, path: str) -> list[FieldError]:

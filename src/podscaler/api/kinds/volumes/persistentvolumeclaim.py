@@ -21,7 +21,7 @@ PROTECTION = "kubernetes.io/pvc-protection"
 _SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
 
 
-def fill(claim: Object) -> None:
+def set_defaults(claim: Object) -> None:
     """API defaults, in place."""
     claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
     claim.setdefault("status", {}).setdefault("phase", "Pending")
@@ -73,7 +73,7 @@ RESOURCE = Resource(
     group="",
     plural="persistentvolumeclaims",
     kind="PersistentVolumeClaim",
-    versions=(Version("v1", "core/v1.PersistentVolumeClaim", default=fill),),
+    versions=(Version("v1", "core/v1.PersistentVolumeClaim", default=set_defaults),),
     short_names=("pvc",),
     has_status=True,
     strategy=Strategy(

@@ -154,7 +154,7 @@ def _bundle_texts(name: str) -> list[str]:
     if "/" in signer:
         shown, prefix = signer.replace(":", "/"), signer.replace("/", ":")
         return [f"ClusterTrustBundle for signerName {shown} must be named with prefix {prefix}:"]
-    return names.dns_subdomain_faults(last)
+    return names.dns_subdomain_errors(last)
 
 
 def _certificate_errors(part: Object, path: str, taken: _Paths) -> list[FieldError]:
@@ -172,7 +172,7 @@ def _certificate_errors(part: Object, path: str, taken: _Paths) -> list[FieldErr
 def _annotation_errors(key: str, path: str) -> list[FieldError]:
     if not key:
         return [required(path)]
-    found = checks.well_formed(key, path, names.label_key_faults)
+    found = checks.well_formed(key, path, names.label_key_errors)
     if not found and "/" not in key:
         found = [invalid(path, key, 'must be a domain-prefixed key (such as "acme.io/foo")')]
     return found
@@ -187,9 +187,9 @@ def _signer_errors(signer: str, path: str) -> list[FieldError]:
     domain, rest = parts
     found = [too_long(path, _DOMAIN_MAX_BYTES)] if len(domain.encode()) > _DOMAIN_MAX_BYTES else []
     labels = domain.split(".")
-    found += _label_errors([(label, names.dns_label_faults(label)) for label in labels], domain, path)
+    found += _label_errors([(label, names.dns_label_errors(label)) for label in labels], domain, path)
     found += checks.holds(len(labels) >= 2, path, domain, _SIGNER_DOMAIN)
-    found += _label_errors([(label, names.dns_subdomain_faults(label)) for label in rest.split(".")], rest, path)
+    found += _label_errors([(label, names.dns_subdomain_errors(label)) for label in rest.split(".")], rest, path)
     if len(signer.encode()) > _SIGNER_MAX_BYTES:
         found.append(too_long(path, _SIGNER_MAX_BYTES))
     return found

@@ -34,7 +34,7 @@ def validate(volumes: list[Object], path: str, *, old: list[Object] | None = Non
     for index, volume in enumerate(volumes):
         place, name = f"{path}[{index}]", volume.get("name", "")
         found += _source_errors(volume, place, trusts_token_paths=trusts_token_paths)
-        found += checks.required_form(name, f"{place}.name", names.dns_label_faults)
+        found += checks.required_form(name, f"{place}.name", names.dns_label_errors)
         found += checks.not_repeated(name, f"{place}.name", seen) if name else []
     return found
 

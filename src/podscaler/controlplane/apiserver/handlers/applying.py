@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from podscaler.api.managed_fields import kinds
+from podscaler.api.managed_fields import managed_kinds
 from podscaler.api.managed_fields.applying import ConfigurationError
-from podscaler.api.managed_fields.kinds import Application
-from podscaler.api.managed_fields.kinds import ManagedKind as TrackedKind
+from podscaler.api.managed_fields.managed_kinds import Application
+from podscaler.api.managed_fields.managed_kinds import ManagedKind as TrackedKind
 from podscaler.api.managed_fields.updating import ConversionError
 from podscaler.api.resource import api_errors
 from podscaler.api.resource.resources import Object
-from podscaler.api.schema import restoring
+from podscaler.api.schema import unstructured
 from podscaler.api.schema.decoding import Decoded
 from podscaler.api.text import json_text, yaml_text
 from podscaler.api.text.json_text import DecodeError, Repeated
@@ -84,13 +84,13 @@ class ApplyRequest:
         now, force = rfc3339(self.now_ns), bool(self.options.force)
         application = Application(config, self.author.manager, self.target.expected.api_version, now, force)
         try:
-            obj = kinds.applied(self.target.tracked, live, entries, application)
+            obj = managed_kinds.applied(self.target.tracked, live, entries, application)
         except ConfigurationError as error:
-            raise api_errors.unnamed_failure(
+            raise api_errors.error_without_reason(
                 f"failed to create typed patch object ({_named(config)}): {error}"
             ) from None
         except ConversionError as error:
-            raise api_errors.unnamed_failure(str(error)) from None
+            raise api_errors.error_without_reason(str(error)) from None
         self._check_duplicates(warnings)
         return self._decoded(obj)
 
@@ -122,7 +122,7 @@ class ApplyRequest:
         try:
             decoded = self.target.decode({**obj, "metadata": metadata})
         except DecodeError as error:
-            raise api_errors.unnamed_failure(self._unconvertible(str(error))) from None
+            raise api_errors.error_without_reason(self._unconvertible(str(error))) from None
         result = bodies.with_type_meta(decoded, self.target.expected)
         result.setdefault("metadata", {})["managedFields"] = entries
         return result
@@ -143,7 +143,7 @@ def object_target(server: ServerContext, request: ResourceRequest) -> ApplyTarge
     """The target for an object or its status."""
     version = request.served.version
     tracked = server.objects.field_managers.kind(request.served.resource, request.path.subresource)
-    return ApplyTarget(request.kind, tracked, version.decode or partial(restoring.decoded, message=version.message))
+    return ApplyTarget(request.kind, tracked, version.decode or partial(unstructured.decoded, message=version.message))
 
 
 def parse(body: bytes) -> Configuration:

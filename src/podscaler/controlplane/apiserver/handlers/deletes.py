@@ -45,7 +45,7 @@ async def delete_collection(server: ServerContext, request: ResourceRequest) -> 
     if options.forces_unreadable:
         why = "is not allowed with DELETECOLLECTION, try again after removing the option"
         error = field.invalid("ignoreStoreReadErrorWithClusterBreakingPotential", True, why)
-        raise field.refusal(group="meta.k8s.io", kind="DeleteOptions", name="", errors=[error])
+        raise field.invalid_object(group="meta.k8s.io", kind="DeleteOptions", name="", errors=[error])
     found = await server.objects.delete_collection(
         request.key, request.path.namespace, which=selectors, options=options
     )

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from podscaler.api.machinery import field as fields
 from podscaler.api.resource import api_errors
 from podscaler.api.resource.resources import Object, Version
-from podscaler.api.schema import decoding, restoring
+from podscaler.api.schema import decoding, unstructured
 from podscaler.api.text import json_text
 from podscaler.api.text.json_text import DecodeError, Repeated
 from podscaler.base.errors import StatusError
@@ -96,7 +96,7 @@ class Patcher:
         kind = self._kind(patched)
         try:
             if self.patch.type == "strategic":
-                patched = restoring.restored(patched, self.expected.message)
+                patched = unstructured.restored(patched, self.expected.message)
             decoded = kind.decoded(patched)
         except DecodeError as error:
             raise self._invalid(patched, str(error), obj) from None
@@ -127,7 +127,7 @@ class Patcher:
 
     def _invalid(self, patched: Object, text: str, original: Object | None = None) -> StatusError:
         shown = self.patch.shown(patched, original or {}, self.expected.message)
-        return fields.refusal(group="", kind="", name="", errors=[fields.invalid("patch", shown, text)])
+        return fields.invalid_object(group="", kind="", name="", errors=[fields.invalid("patch", shown, text)])
 
 
 def _type_error(patched: Any) -> str:

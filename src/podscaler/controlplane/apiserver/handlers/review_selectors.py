@@ -71,7 +71,7 @@ def _field_key_errors(key: str, path: str) -> list[FieldError]:
 
 
 def _label_key_errors(key: str, path: str) -> list[FieldError]:
-    return [field.invalid(path, key, text) for text in names.label_key_faults(key)]
+    return [field.invalid(path, key, text) for text in names.label_key_errors(key)]
 
 
 def _value_errors(requirement: Mapping[str, Any], path: str) -> list[FieldError]:

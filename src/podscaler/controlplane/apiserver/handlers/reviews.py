@@ -195,7 +195,7 @@ def _metadata_errors(review: Object, *, but_namespace: bool = False) -> list[Fie
 def _raise_if(errors: list[FieldError]) -> None:
     """Raise StatusError 422 if there are errors; as upstream, without the kind."""
     if errors:
-        raise field.refusal(group=_AUTHORIZATION, kind="", name="", errors=errors)
+        raise field.invalid_object(group=_AUTHORIZATION, kind="", name="", errors=errors)
 
 
 def user_info(user: User) -> Object:

@@ -5,9 +5,9 @@ Called by `dispatch`; `registry.objects` converts between a Scale and its object
 
 from functools import partial
 
-from podscaler.api.resource import api_errors, scaling
+from podscaler.api.resource import api_errors, scale_mappings
 from podscaler.api.resource.resources import Object
-from podscaler.api.schema import canonical, restoring
+from podscaler.api.schema import canonical, unstructured
 from podscaler.controlplane.apiserver.handlers import applying, writes
 from podscaler.controlplane.apiserver.handlers.applying import ApplyTarget
 from podscaler.controlplane.apiserver.handlers.patching import Patcher, receive
@@ -24,7 +24,7 @@ OLD_SCALES = tuple(
     BodyKind(version, "Scale", SCALE.message) for version in ("extensions/v1beta1", "apps/v1beta1", "apps/v1beta2")
 )
 """Scales of removed versions: they are decoded, and are errors for their version."""
-_APPLICABLE = ApplyTarget(SCALE, scale_field_managers.KIND, partial(restoring.decoded, message=SCALE.message))
+_APPLICABLE = ApplyTarget(SCALE, scale_field_managers.KIND, partial(unstructured.decoded, message=SCALE.message))
 
 
 async def get(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
@@ -112,11 +112,11 @@ def _check_custom(live: Object, new: Object) -> None:
     """Check that apply does not change the Scale of a custom resource. Raises StatusError 500 as upstream."""
     metadata = {name: value for name, value in new["metadata"].items() if name != "managedFields"}
     if canonical.canonical({**new, "metadata": metadata}, SCALE.message) != live:
-        raise api_errors.unnamed_failure(
+        raise api_errors.error_without_reason(
             f"failed to convert new object (/{metadata.get('name', '')}; autoscaling/v1, Kind=Scale) "
             "to proper version: request to convert CR to an invalid group/version: autoscaling/v1"
         )
 
 
 async def _scale_response(server: ServerContext, request: ResourceRequest, scale: Object) -> EncodedResponse:
-    return await rendering.plain_object(server, request, scale, scaling.PRINTER)
+    return await rendering.plain_object(server, request, scale, scale_mappings.PRINTER)

@@ -78,10 +78,10 @@ def _check_target(target: Object) -> None:
         errors.append(field.not_supported("target.kind", kind, ("Node", "<empty>")))
     if not name:
         errors.append(field.required("target.name"))
-    texts = name_rules.dns_subdomain_faults(name) if name else []
+    texts = name_rules.dns_subdomain_errors(name) if name else []
     errors += [field.invalid("target.name", name, text) for text in texts]
     if errors:
-        raise api_errors.unnamed_failure(authorizer.aggregated(list(map(str, errors))))
+        raise api_errors.error_without_reason(authorizer.aggregated(list(map(str, errors))))
 
 
 def _set_scheduled(pod: Object, now: str) -> None:

@@ -76,7 +76,7 @@ def _check_life(life_s: int) -> None:
 
 
 def _invalid(errors: list[FieldError], name: str = "") -> StatusError:
-    return field.refusal(group=_GROUP, kind="TokenRequest", name=name, errors=errors)
+    return field.invalid_object(group=_GROUP, kind="TokenRequest", name=name, errors=errors)
 
 
 def _bound_objects(server: ServerContext, given: Any, namespace: str, account: str) -> dict[str, Object]:

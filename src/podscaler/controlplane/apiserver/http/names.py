@@ -12,7 +12,7 @@ from podscaler.controlplane.apiserver.http import http_errors
 
 def check_path_name(name: str) -> None:
     """Check a name in a path. Raises StatusError 400 for one that is no valid path segment."""
-    errors = name_rules.path_segment_faults(name)
+    errors = name_rules.path_segment_errors(name)
     if errors:
         raise http_errors.bad_request(f'Name parameter invalid: "{name}": {", ".join(errors)}')
 

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 
 from podscaler.api.machinery import field
 from podscaler.api.machinery.field import FieldError
-from podscaler.api.managed_fields import naming
+from podscaler.api.managed_fields import manager_names
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.apiserver.http import http_errors
 from podscaler.controlplane.storage.options import DeleteOptions, ListOptions, Preconditions
@@ -148,7 +148,7 @@ def write_options(query: Query, kind: Literal["CreateOptions", "UpdateOptions", 
     errors = _dry_run_errors(query.texts("dryRun"))
     if validation not in FIELD_VALIDATIONS:
         errors.append(field.not_supported("fieldValidation", validation, FIELD_VALIDATIONS))
-    errors += naming.faults("fieldManager", manager)
+    errors += manager_names.errors("fieldManager", manager)
     if errors:
         raise _invalid(kind, errors)
     chosen = cast(FieldValidation, validation or "Warn")
@@ -219,4 +219,4 @@ def _dry_run_errors(values: Sequence[str]) -> list[FieldError]:
 
 
 def _invalid(kind: str, errors: Sequence[FieldError]) -> StatusError:
-    return field.refusal(group="meta.k8s.io", kind=kind, name="", errors=errors)
+    return field.invalid_object(group="meta.k8s.io", kind=kind, name="", errors=errors)

@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from podscaler.api.managed_fields.naming import NAME_MAX_BYTES
+from podscaler.api.managed_fields.manager_names import NAME_MAX_BYTES
 from podscaler.api.resource.resources import Object, Strategy
 from podscaler.base.clock import Clock
 from podscaler.controlplane.aggregator.layer import Aggregation

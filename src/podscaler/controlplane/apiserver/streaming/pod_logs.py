@@ -70,7 +70,7 @@ def _options(query: Query, name: str, now_ns: int) -> LogOptions:
     if "stream" in query:  # a choice of streams is behind a feature gate that is off
         errors.append(field.forbidden("stream", "may not be specified"))
     if errors:
-        raise field.refusal(group="", kind="PodLogOptions", name=name, errors=errors)
+        raise field.invalid_object(group="", kind="PodLogOptions", name=name, errors=errors)
     return LogOptions(
         container=query.text("container"),
         follow=bool(query.flag("follow")),

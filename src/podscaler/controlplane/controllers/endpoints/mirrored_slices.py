@@ -10,7 +10,7 @@ Source: upstream's endpoint slice mirroring controller.
 
 from collections.abc import Iterator, Sequence
 
-from podscaler.api.machinery import addresses
+from podscaler.api.machinery import ip_addresses
 from podscaler.api.resource.resources import Object
 from podscaler.controlplane.controllers.endpoints.endpoint_object import TRIGGER_TIME
 from podscaler.controlplane.controllers.endpoints.slices import MANAGED_BY, SERVICE_NAME, Writes
@@ -83,7 +83,7 @@ def _endpoints(subset: Object) -> Iterator[Object]:
 
 
 def _family(ip: str) -> str:
-    found = addresses.find(ip)
+    found = ip_addresses.find(ip)
     return f"IPv{found.version}" if found else ""
 
 

@@ -116,7 +116,7 @@ def _metric(value: Any) -> str:
     name = fields.text(value, "metric")
     if not name:
         raise EntryError("metric must not be empty")
-    for fault in names.path_segment_faults(name):
+    for fault in names.path_segment_errors(name):
         raise EntryError(f"metric: {fields.shown(name)} {fault}")
     return name
 

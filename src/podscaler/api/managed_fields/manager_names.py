@@ -1,6 +1,6 @@
-"""Validates names of managers.
+"""Validates the names of field managers (`?fieldManager=kubectl`).
 
-Called for the options of requests and for entries of clients.
+Called for the options of requests, and for entries of metadata.managedFields that clients send.
 
 Source: apimachinery's ValidateFieldManager.
 """
@@ -11,8 +11,8 @@ from podscaler.api.machinery.field import FieldError
 NAME_MAX_BYTES = 128
 
 
-def faults(path: str, name: str) -> list[FieldError]:
-    """The field errors of the name of a manager at `path`: its length, and each character that is not printable."""
+def errors(path: str, name: str) -> list[FieldError]:
+    """The field errors of a manager's name at `path`: its length, and each character that is not printable."""
     found = []
     if len(name.encode("utf-8", "replace")) > NAME_MAX_BYTES:
         found.append(field.too_long(path, NAME_MAX_BYTES))

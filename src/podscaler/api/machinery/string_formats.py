@@ -1,7 +1,7 @@
-"""Predicates for the `format` of strings in schemas.
+"""Checks of the `format` of strings in OpenAPI schemas: `find_check("ipv4")("10.0.0.1")` is True.
 
-Called by the validation of custom objects and the CEL library of named formats. Other formats are not validated, as
-upstream.
+Called by the validation of custom objects and by the CEL library of named formats. A format without an entry in CHECKS
+is not validated, as in kube-apiserver.
 
 Source: the formats that the API documentation of CustomResourceDefinition lists (OpenAPI v3 validation).
 Differs: Python's libraries decide where Go's disagree on rare texts (dates, unusual mail addresses).
@@ -40,6 +40,8 @@ def _uuid(version: str = _HEX, variant: str = _HEX) -> Callable[[str], bool]:
 
 
 def _is_parsed(parse: Callable[[str], object]) -> Callable[[str], bool]:
+    """The check that a text can be parsed: `parse` does not raise ValueError for it."""
+
     def check(text: str) -> bool:
         try:
             parse(text)
@@ -124,8 +126,8 @@ CHECKS: Mapping[str, Callable[[str], bool]] = {
     "isbn": lambda text: _is_isbn10(text) or _is_isbn13(text),
     "isbn10": _is_isbn10,
     "isbn13": _is_isbn13,
-    "k8slongname": lambda text: not names.dns_subdomain_faults(text),
-    "k8sshortname": lambda text: not names.dns_label_faults(text),
+    "k8slongname": lambda text: not names.dns_subdomain_errors(text),
+    "k8sshortname": lambda text: not names.dns_label_errors(text),
     "mac": _matcher(_MAC),
     "password": lambda _text: True,
     "rgbcolor": _matcher(rf"rgb\({_BYTE},{_BYTE},{_BYTE}\)"),
@@ -136,9 +138,9 @@ CHECKS: Mapping[str, Callable[[str], bool]] = {
     "uuid4": _uuid("4", "[89abAB]"),
     "uuid5": _uuid("5", "[89abAB]"),
 }
-"""By the format's name without dashes: `date-time` and `datetime` are one."""
+"""Name of a format without dashes (`date-time` is `datetime`) -> whether a text has the format."""
 
 
 def find_check(name: str) -> Callable[[str], bool] | None:
-    """The predicate of a format, None for one that is not validated."""
+    """The check of a format, from a text to whether it has the format; None for a format that is not validated."""
     return CHECKS.get(name.replace("-", ""))

@@ -1,10 +1,12 @@
-"""Unstructured data put back into the fields of a type: what a strategic merge patch or an apply leaves behind.
+"""Decodes unstructured data (the result of a strategic merge patch or apply) to an object, as Go's FromUnstructured.
 
-Called by the API server, and where managed fields need an object in another version. This decoder is another one of
-upstream's: it has other messages for values of the wrong type, and truncates integers that `decoding` refuses. All
-other errors are those of `decoding`, which follows.
+    restored({"spec": {"priority": 2**32 + 1}}, "core/v1.Pod")      {"spec": {"priority": 1}}
 
-Source: the conversion of unstructured data in Kubernetes' apimachinery, measured for numbers out of range.
+Called by the API server after patches and applies, and where managed fields need an object in another version. It
+differs from `decoding`, which runs after it, in two ways: its own messages about values of the wrong type, and integers
+that are too large are truncated to the bits of the field.
+
+Source: runtime.DefaultUnstructuredConverter of apimachinery, measured for numbers out of range.
 """
 
 from typing import Any
@@ -15,21 +17,23 @@ from podscaler.api.schema.decoding import Decoded
 from podscaler.api.schema.schema import Field
 from podscaler.api.text.json_text import DecodeError
 
-_KINDS = ((bool, "bool"), (int, "int64"), (float, "float64"), (str, "string"), (list, "slice"), (dict, "map"))
-_NUMBERS = ("int64", "float64")
-_CUT = {"int32": numbers.wrap32, "int64": numbers.wrap64, "uint32": numbers.wrap_unsigned32}
+# Python type -> Go's kind of the value; the first match counts, since bool is a subclass of int
+_GO_KINDS = ((bool, "bool"), (int, "int64"), (float, "float64"), (str, "string"), (list, "slice"), (dict, "map"))
+_NUMBER_KINDS = ("int64", "float64")
+_TRUNCATIONS = {"int32": numbers.wrap32, "int64": numbers.wrap64, "uint32": numbers.wrap_unsigned32}
 
 
 def decoded(value: Any, message: str) -> Decoded:
-    """The object of unstructured data. Raises DecodeError in upstream's words; KeyError for an unknown message."""
+    """The decoded object of unstructured data. Raises DecodeError; KeyError for an unknown message."""
     return decoding.decode_value(restored(value, message), message)
 
 
 def restored(value: Any, message: str) -> Any:
-    """The data with every integer as its field holds it; its types must be those of the message.
+    """The data with every integer truncated to the bits of its field.
 
     Raises:
-        DecodeError: in upstream's words: `cannot restore slice from string`.
+        DecodeError: a value has another type than its field: `cannot restore slice from string`.
+        KeyError: an unknown message.
     """
     if message in schema.OPAQUE:
         if value is not None and message not in schema.FREE_FORM:
@@ -65,37 +69,38 @@ def _element(value: Any, field: Field) -> Any:
 
 def _scalar(value: Any, field: Field) -> Any:
     kind, wanted = _kind(value), field.type
-    if wanted in _CUT and (kind == "int64" or (kind == "float64" and value.is_integer())):
-        return _CUT[wanted](_int64(value))
+    if wanted in _TRUNCATIONS and (kind == "int64" or (kind == "float64" and value.is_integer())):
+        return _TRUNCATIONS[wanted](_int64(value))
     if wanted == "bytes":
         _check_bytes(value)
-    elif wanted != kind and not (wanted == "double" and kind in _NUMBERS):
+    elif wanted != kind and not (wanted == "double" and kind in _NUMBER_KINDS):
         raise DecodeError(_mismatch(kind, field))
     return value
 
 
 def _int64(number: float) -> int:
-    """A number in 64 bits: one beyond them was read as a float, of which the conversion makes the lowest value."""
+    """The number as int64: one that is too large was parsed as float64, which Go converts to the lowest int64."""
     return int(number) if numbers.INT64_MIN <= number <= numbers.INT64_MAX else numbers.INT64_MIN
 
 
 def _mismatch(kind: str, field: Field) -> str:
     wanted = field.type
-    if (kind, wanted) == ("int64", "string") or (kind == "float64" and wanted in _CUT):
+    if (kind, wanted) == ("int64", "string") or (kind == "float64" and wanted in _TRUNCATIONS):
         named = field.go_type if field.go_type and not (field.repeated or field.map) else wanted
         return f"cannot convert {kind} to {named}"
     return f"unrecognized type: {'float64' if wanted == 'double' else wanted}"
 
 
 def _check_bytes(value: Any) -> None:
-    """Bytes are text that must decode; a list is left to `decoding`."""
+    """Raise DecodeError unless `value` is base64 text, or a list, which `decoding` checks."""
     if isinstance(value, str):
-        fault = decode_values.base64_fault(value)
-        if fault:
-            raise DecodeError(f"error decoding from json: {fault}")
+        error = decode_values.base64_error(value)
+        if error:
+            raise DecodeError(f"error decoding from json: {error}")
     elif not isinstance(value, list):
         raise DecodeError(f"cannot restore slice from {_kind(value)}")
 
 
 def _kind(value: Any) -> str:
-    return next(name for known, name in _KINDS if isinstance(value, known))
+    """Go's kind of a value that is not null."""
+    return next(name for known, name in _GO_KINDS if isinstance(value, known))

@@ -52,7 +52,7 @@ def _version(module: Any, default: Callable[[Object], None], *, since: str, gone
 EXTENSIONS = replace(
     hpa.RESOURCE,
     group="extensions",
-    versions=(_version(hpa_extensions_v1beta1, hpa_defaults.fill_v1, since="1.2", gone="1.6"),),
+    versions=(_version(hpa_extensions_v1beta1, hpa_defaults.set_v1_defaults, since="1.2", gone="1.6"),),
     stored_as=hpa.RESOURCE.key,
     short_names=(),
     categories=(),
@@ -66,9 +66,9 @@ AUTOSCALING = replace(
     hpa.RESOURCE,
     versions=(
         *hpa.RESOURCE.versions,
-        _version(hpa_v2beta2, hpa_defaults.fill_v2, since="1.23", gone="1.26"),
-        _version(hpa_v2beta1, hpa_v2beta1.fill, since="1.22", gone="1.25"),
-        _version(hpa_v2alpha1, hpa_defaults.fill_v1, since="1.8", gone="1.9"),
+        _version(hpa_v2beta2, hpa_defaults.set_v2_defaults, since="1.23", gone="1.26"),
+        _version(hpa_v2beta1, hpa_v2beta1.set_defaults, since="1.22", gone="1.25"),
+        _version(hpa_v2alpha1, hpa_defaults.set_v1_defaults, since="1.8", gone="1.9"),
     ),
 )
 """The kind in its own group, with all versions of it."""

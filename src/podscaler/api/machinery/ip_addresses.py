@@ -1,22 +1,24 @@
-"""Validates IP addresses and networks (CIDR).
+"""Validates IP addresses (`10.1.2.3`) and networks (`10.0.0.0/8`) in fields of API objects.
 
-Called by the validation of pods, services, network policies and endpoint slices.
+Called by the validation of pods, services, network policies and endpoint slices. Functions that return errors return
+kube-apiserver's messages, without a path; `resource.checks` makes field errors of them.
 
-Source: upstream's messages; `ipaddress`.
+Source: kube-apiserver's messages; the standard library's `ipaddress`.
 """
 
 import re
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_interface, ip_network
 
-FAULT = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-LOOPBACK_FAULT = "may not be in the loopback range (127.0.0.0/8, ::1/128)"
-_NETWORK_FAULT = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+INVALID_MESSAGE = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+LOOPBACK_MESSAGE = "may not be in the loopback range (127.0.0.0/8, ::1/128)"
+_NETWORK_MESSAGE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 _LOCAL_MULTICAST = (ip_network("224.0.0.0/24"), ip_network("ff02::/16"))
 _LEADING_ZEROS = re.compile(r"(?<![0-9a-fA-F:])0+(?=\d)")
+"""The `0` of `10.01.2.3` and of `10.0.0.0/08`."""
 
 
 def find(text: str) -> IPv4Address | IPv6Address | None:
-    """The parsed address, None for any other text."""
+    """The parsed address; None where `text` is no IP address."""
     try:
         return ip_address(text)
     except ValueError:
@@ -24,19 +26,19 @@ def find(text: str) -> IPv4Address | IPv6Address | None:
 
 
 def without_leading_zeros(text: str) -> str:
-    """The text without leading zeros in IPv4 octets, which upstream ignores."""
+    """The text without leading zeros in IPv4 octets, which kube-apiserver ignores: `010.0.0.1` is `10.0.0.1`."""
     head, colon, tail = text.rpartition(":")
     return f"{head}{colon}{_LEADING_ZEROS.sub('', tail)}" if "." in tail else text
 
 
-def faults(text: str) -> list[str]:
-    """The errors of `text` as the address of an endpoint: invalid, or in a range with a special meaning."""
+def endpoint_errors(text: str) -> list[str]:
+    """The messages about `text` as the address of an endpoint: invalid, or in a range that no endpoint may have."""
     address = find(text)
     if address is None:
-        return [FAULT]
+        return [INVALID_MESSAGE]
     found = [f"may not be unspecified ({text})"] if address.is_unspecified else []
     if address.is_loopback:
-        found.append(LOOPBACK_FAULT)
+        found.append(LOOPBACK_MESSAGE)
     if address.is_link_local:
         found.append("may not be in the link-local range (169.254.0.0/16, fe80::/10)")
     if any(address.version == each.version and address in each for each in _LOCAL_MULTICAST):
@@ -45,7 +47,7 @@ def faults(text: str) -> list[str]:
 
 
 def find_network(text: str) -> IPv4Network | IPv6Network | None:
-    """The parsed network, None for any other text; bits beyond the prefix and leading zeros are ignored."""
+    """The parsed network; None where `text` is none. Bits beyond the prefix and leading zeros are ignored."""
     if "/" not in text:
         return None
     try:
@@ -59,11 +61,11 @@ def is_part(part: IPv4Network | IPv6Network, whole: IPv4Network | IPv6Network) -
     return part.version == whole.version and part.prefixlen > whole.prefixlen and part.network_address in whole
 
 
-def network_faults(text: str) -> list[str]:
-    """The errors of `text` as a network (`10.0.0.0/8`)."""
+def network_errors(text: str) -> list[str]:
+    """The messages about `text` as a network (`10.0.0.0/8`)."""
     network = find_network(text)
     if network is None:
-        return [_NETWORK_FAULT]
+        return [_NETWORK_MESSAGE]
     if _LEADING_ZEROS.search(text):
         return ["must not have leading 0s in IP or prefix length"]
     own = ip_interface(text).ip

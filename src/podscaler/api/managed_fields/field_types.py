@@ -1,10 +1,13 @@
-"""Field types, by which objects are merged and owned: scalars, lists and maps, atomic or associative.
+"""Field types of server-side apply: which parts of an object are scalars, lists and maps, and which have one owner.
 
-`message_types` makes them from the API types, `structural_types` from the schema of a custom resource; all other
-modules of this package walk objects by their types.
+    FieldType(list=ListType(element, atomic=False, keys=("name",)))      a list whose items are identified by `name`
 
-Rules: a type may allow several shapes, of which a value has one (`shape_of`). A field that a map does not declare has
-the type of its elements; without such a type it is not allowed. An atomic map or list has one owner, for the whole.
+`message_types` makes types from the API types, `structural_types` from the schema of a custom resource; all other
+modules of this package recurse into objects by their types.
+
+Rules: a type may allow several shapes (scalar, list, map), of which a value has one (`shape_of`). A field that a map
+does not declare has the type of its elements; without such a type it is not allowed. An atomic map or list has one
+owner, as a whole.
 
 Source: structured-merge-diff's schema and typed packages.
 """
@@ -19,7 +22,7 @@ Scalar = Literal["", "string", "numeric", "boolean", "untyped"]
 
 
 class AtomError(ValueError):
-    """An item of an associative list has no valid key; str() is upstream's text."""
+    """An item of an associative list has no valid key; str() is structured-merge-diff's message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +30,9 @@ class FieldType:
     """The shapes that a value may have.
 
     Attributes:
-        scalar: the kind of scalar, empty if scalars are not allowed.
+        scalar: the kind of scalar; empty if scalars are not allowed.
         list, map: the type of a list, of a map or object; None if these are not allowed.
-        has_one_shape: whether at most one of these is allowed.
+        has_one_shape: whether at most one of the three is allowed.
     """
 
     scalar: Scalar = ""
@@ -47,10 +50,10 @@ class ListType:
     """A list.
 
     Attributes:
-        element: the type of its items.
-        atomic: one owner for the whole; otherwise items are identified by `keys`, or without keys by their value.
+        element: returns the type of the items.
+        atomic: whether it has one owner; else items are identified by `keys`, or without keys (a set) by their value.
         keys: the fields that identify an item, in the order in which they are declared.
-        defaults: by key, the value of an item without that key.
+        defaults: (key, value of an item without that key) of the keys with a default.
     """
 
     element: Callable[[], FieldType]
@@ -64,9 +67,9 @@ class MapType:
     """A map or an object.
 
     Attributes:
-        declared: returns the type of a declared field, None for others.
-        element: returns the type of other fields, None where these are not allowed.
-        atomic: one owner for the whole.
+        declared: returns the type of a declared field; None for other fields.
+        element: returns the type of other fields; None where these are not allowed.
+        atomic: whether it has one owner.
     """
 
     declared: Callable[[str], FieldType | None]
@@ -74,7 +77,7 @@ class MapType:
     atomic: bool = False
 
     def child(self, name: str) -> FieldType | None:
-        """The type of the value of `name`, None if it is not allowed."""
+        """The type of the field `name`; None if it is not allowed."""
         found = self.declared(name)
         if found is None and self.element is not None:
             return self.element()

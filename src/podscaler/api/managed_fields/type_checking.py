@@ -1,6 +1,8 @@
-"""Validates a configuration against its type before it is merged.
+"""Checks that a configuration for server-side apply has the types of its kind, before it is merged.
 
-Called by `applying` and `last_applied`. Errors have upstream's words.
+    errors({"spec": {"replicas": "3"}}, kind)      [".spec.replicas: expected numeric (int or float), got string"]
+
+Called by `applying` and `last_applied`.
 
 Source: structured-merge-diff's validation of typed values.
 """
@@ -8,8 +10,8 @@ Source: structured-merge-diff's validation of typed values.
 from collections.abc import Iterator
 from typing import Any
 
-from podscaler.api.managed_fields import path_elements, types
-from podscaler.api.managed_fields.types import FieldType, ListType, MapType, Scalar
+from podscaler.api.managed_fields import field_types, path_elements
+from podscaler.api.managed_fields.field_types import FieldType, ListType, MapType, Scalar
 
 
 def errors(value: Any, kind: FieldType) -> list[str]:
@@ -18,12 +20,12 @@ def errors(value: Any, kind: FieldType) -> list[str]:
 
 
 def summary(found: list[str]) -> str:
-    """The errors (at least one) in one text."""
+    """At least one error, as one text."""
     return found[0] if len(found) == 1 else "\n  ".join(["errors:", *found])
 
 
 def _errors(value: Any, kind: FieldType, path: str) -> Iterator[tuple[str, str]]:
-    shape = types.shape_of(kind, value)
+    shape = field_types.shape_of(kind, value)
     if shape.map is not None:
         yield from _map_errors(value, shape.map, path)
     elif shape.scalar:
@@ -38,7 +40,7 @@ def _map_errors(value: Any, kind: MapType, path: str) -> Iterator[tuple[str, str
     if value is None:
         return
     if not isinstance(value, dict):
-        yield path, f"expected map, got {_held(value)}"
+        yield path, f"expected map, got {_go_pointer(value)}"
         return
     for name in sorted(value):
         child = kind.child(name)
@@ -53,13 +55,13 @@ def _list_errors(value: Any, kind: ListType, path: str) -> Iterator[tuple[str, s
     if value is None:
         return
     if not isinstance(value, list):
-        yield path, f"expected list, got {_held(value)}"
+        yield path, f"expected list, got {_go_pointer(value)}"
         return
     seen: set[str] = set()
     for index, item in enumerate(value):
         try:
-            element = f"i:{index}" if kind.atomic else types.item_element(kind, item)
-        except types.AtomError as error:
+            element = f"i:{index}" if kind.atomic else field_types.item_element(kind, item)
+        except field_types.AtomError as error:
             yield path, f"element {index}: {error}"
             return
         shown = path_elements.shown((element,))
@@ -78,47 +80,52 @@ def _scalar_error(value: Any, scalar: Scalar) -> str:
             return "" if is_number else f"expected numeric (int or float), got {_go_type(value)}"
         case "string":
             return (
-                "" if isinstance(value, str) else f"expected string, got &value.valueUnstructured{{Value:{_go(value)}}}"
+                ""
+                if isinstance(value, str)
+                else f"expected string, got &value.valueUnstructured{{Value:{_go_syntax(value)}}}"
             )
         case "boolean":
-            return "" if isinstance(value, bool) else f"expected boolean, got {_held(value)}"
+            return "" if isinstance(value, bool) else f"expected boolean, got {_go_pointer(value)}"
         case _:
-            return "" if isinstance(value, bool | int | float | str) else f"expected any scalar, got {_held(value)}"
+            return (
+                "" if isinstance(value, bool | int | float | str) else f"expected any scalar, got {_go_pointer(value)}"
+            )
 
 
 def _go_type(value: Any) -> str:
+    """The Go type of a value (`%T`)."""
     if isinstance(value, str | bool):
         return "string" if isinstance(value, str) else "bool"
     return "map[string]interface {}" if isinstance(value, dict) else "[]interface {}"
 
 
-def _held(value: Any) -> str:
+def _go_pointer(value: Any) -> str:
     """A value as Go prints it behind a pointer (`%v`)."""
-    return f"&{{{_plain(value)}}}"
+    return f"&{{{_go_value(value)}}}"
 
 
-def _plain(value: Any) -> str:
+def _go_value(value: Any) -> str:
     """A value as Go prints it (`%v`)."""
     if value is None:
         return "<nil>"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):
-        return f"map[{' '.join(f'{name}:{_plain(value[name])}' for name in sorted(value))}]"
+        return f"map[{' '.join(f'{name}:{_go_value(value[name])}' for name in sorted(value))}]"
     if isinstance(value, list):
-        return f"[{' '.join(map(_plain, value))}]"
+        return f"[{' '.join(map(_go_value, value))}]"
     return str(value)
 
 
-def _go(value: Any) -> str:
+def _go_syntax(value: Any) -> str:
     """A value as Go's syntax has it (`%#v`)."""
     if value is None:
         return "interface {}(nil)"
     if isinstance(value, str):
         return path_elements.shown_value(value)
     if isinstance(value, dict):
-        members = ", ".join(f"{path_elements.shown_value(name)}:{_go(value[name])}" for name in sorted(value))
+        members = ", ".join(f"{path_elements.shown_value(name)}:{_go_syntax(value[name])}" for name in sorted(value))
         return f"map[string]interface {{}}{{{members}}}"
     if isinstance(value, list):
-        return f"[]interface {{}}{{{', '.join(map(_go, value))}}}"
-    return _plain(value)
+        return f"[]interface {{}}{{{', '.join(map(_go_syntax, value))}}}"
+    return _go_value(value)

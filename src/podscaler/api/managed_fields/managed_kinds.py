@@ -1,8 +1,8 @@
-"""Managed fields of a kind: the entries of metadata.managedFields after a create, an update or an apply.
+"""Computes metadata.managedFields after a create, an update or an apply: the entry point of the package.
 
-The entry point of the package, called by the registry for each write. `created`, `updated` and `applied` do what
-upstream's chain of field managers does around `updating` and `applying`: entries that the client sent, objects without
-entries, and the migration of `kubectl apply` from client side to server side.
+The registry calls `created`, `updated` or `applied` for each write. Around `updating` and `applying` they handle
+entries that the client sent, objects without entries, and the migration of `kubectl apply` from client-side to
+server-side apply.
 
 Source: apimachinery's managedfields package.
 """
@@ -17,16 +17,17 @@ from podscaler.api.managed_fields.managers import Entries, Managers
 from podscaler.api.managed_fields.updating import FieldWriter, Object, Versions
 
 BEFORE_FIRST_APPLY = "before-first-apply"
+"""The manager that gets all fields of an object without entries, when a configuration is applied to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ManagedKind:
-    """A kind whose fields have managers.
+    """A kind, as a writer of one of its resources sees it.
 
     Attributes:
-        versions: its versions.
-        empty: makes the stored form of an empty object, by apiVersion.
-        subresource: the written subresource, empty for the object itself.
+        versions: the versions of the kind.
+        empty: from an apiVersion to the stored form of an empty object.
+        subresource: the written subresource; empty for the object itself.
     """
 
     versions: Versions
@@ -34,7 +35,7 @@ class ManagedKind:
     subresource: str = ""
 
     def writer(self, name: str, version: str, now: str) -> FieldWriter:
-        """The manager of a create, update or patch."""
+        """The manager `name` of a create, update or patch in `version`, at `now` (RFC 3339, whole seconds)."""
         return FieldWriter(managers.updater(name, version, self.subresource), version, now)
 
 
@@ -42,33 +43,33 @@ def created(kind: ManagedKind, obj: Object, sent: Sequence[Any] | None, writer: 
     """The entries of a new object.
 
     Args:
-        kind: its kind.
-        obj: the stored form in the writer's version, before the server sets its own fields.
-        sent: the entries that the client sent, None without.
-        writer: the manager that creates it.
+        kind: the kind of the object.
+        obj: the stored form in the writer's version, before the server sets uid, creationTimestamp, ...
+        sent: the entries that the client sent; None without any.
+        writer: the creating manager.
     """
-    before = _foreign(sent) or {}
+    before = _parse_sent(sent) or {}
     after = updating.updated(before, kind.empty(writer.version), obj, writer, kind.versions)
-    return managers.written(after.items())
+    return managers.to_entries(after.items())
 
 
 def base(live: Sequence[Any], sent: Sequence[Any] | None) -> Sequence[Any] | None:
-    """The entries before an update: the stored ones, unless the client sent other valid ones.
+    """The entries before an update: the stored ones (`live`), unless the client sent other valid ones.
 
-    None without entries, or where the client reset them: then fields are not tracked.
+    None without entries, and where the client reset them: then fields are not tracked.
     """
     if sent is None or sent == live:
         return live or None
     if managers.is_reset(sent):
         return None
-    foreign = _foreign(sent)
-    return managers.written(foreign.items()) if foreign else (live or None)
+    sent_managers = _parse_sent(sent)
+    return managers.to_entries(sent_managers.items()) if sent_managers else (live or None)
 
 
 def updated(kind: ManagedKind, old: Object, new: Object, before: Sequence[Any], writer: FieldWriter) -> Entries:
     """The entries after `writer` changed `old` to `new`, both stored forms in its version."""
     after = updating.updated(managers.parse(before), old, new, writer, kind.versions)
-    return managers.written(after.items())
+    return managers.to_entries(after.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +77,11 @@ class Application:
     """A request to apply a configuration.
 
     Attributes:
-        config: as the client wrote it.
-        manager: the name of the manager that applies it.
+        config: the configuration that the client sent.
+        manager: the name of the applying manager.
         version: the apiVersion of the request's path and of the configuration.
-        now: as RFC 3339, whole seconds.
-        force: take fields from other managers in place of a conflict.
+        now: the time, RFC 3339 in whole seconds.
+        force: whether changed fields of other managers are taken from them.
     """
 
     config: Object
@@ -94,9 +95,9 @@ def applied(kind: ManagedKind, live: Object | None, before: Sequence[Any], appli
     """The merged object with its entries, before defaulting; members may be null.
 
     Args:
-        kind: its kind.
-        live: the stored form in the application's version; None where none exists.
-        before: its entries.
+        kind: the kind of the object.
+        live: the stored object in the application's version; None where none exists.
+        before: the entries of the live object.
         application: the request.
 
     Raises:
@@ -109,8 +110,8 @@ def applied(kind: ManagedKind, live: Object | None, before: Sequence[Any], appli
     result = _applied(kind, empty if live is None else live, found, application)
     obj = dict((empty if live is None else live) if result.obj is None else result.obj)
     if application.manager == last_applied.MANAGER:
-        last_applied.follow(obj, application.config)
-    obj["metadata"] = {**(obj.get("metadata") or {}), "managedFields": managers.written(result.managers.items())}
+        last_applied.update_annotation(obj, application.config)
+    obj["metadata"] = {**(obj.get("metadata") or {}), "managedFields": managers.to_entries(result.managers.items())}
     return obj
 
 
@@ -122,14 +123,14 @@ def _applied(kind: ManagedKind, live: Object, found: Managers, application: Appl
     except ConflictsError as error:
         remaining = _remaining(error, kind, live, application)
     if remaining is not None:
-        raise conflicts.refusal(remaining) from None
+        raise conflicts.conflict_error(remaining) from None
     return applying.applied(found, live, config, writer, kind.versions, force=True)
 
 
 def _remaining(
     error: ConflictsError, kind: ManagedKind, live: Object, application: Application
 ) -> ConflictsError | None:
-    """The conflicts without those of kubectl about fields that it applied on the client side."""
+    """The conflicts without those of kubectl about fields that it applied on the client side; None if none remain."""
     if application.manager != last_applied.MANAGER:
         return error
     version = application.version
@@ -144,11 +145,11 @@ def _before_first_apply(kind: ManagedKind, live: Object | None, application: App
     return updating.updated({}, kind.empty(application.version), live, writer, kind.versions)
 
 
-def _foreign(sent: Sequence[Any] | None) -> Managers | None:
-    """The managers of a client's entries, None for no entries or invalid ones."""
+def _parse_sent(sent: Sequence[Any] | None) -> Managers | None:
+    """The managers of a client's entries; None without entries, and for invalid ones."""
     if not sent:
         return None
     try:
-        return managers.parse_foreign(sent)
+        return managers.parse_sent(sent)
     except managers.EntriesError:
         return None

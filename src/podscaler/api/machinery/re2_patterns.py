@@ -1,7 +1,10 @@
-r"""Regular expressions in RE2's syntax, which is Go's, matched in time that is linear in the text.
+r"""Compiles and matches regular expressions in RE2's syntax, which is Go's, in time that is linear in the text.
 
-Called for the patterns in schemas of custom resources and in CEL expressions. The library google-re2 compiles and
-matches them; it is imported when the first pattern is compiled.
+    matches("^a+$", "aaa")      True
+    find_error("(")             "error parsing regexp: missing closing ): `(`"
+
+Called for the patterns in schemas of custom resources and in CEL expressions, which clients write: Python's `re` would
+take exponential time for some. The library google-re2 is imported when the first pattern is compiled.
 
 Source: documentation of Go's packages regexp/syntax (its error messages, too) and regexp (which matches are found).
 Differs: Unicode classes have RE2's names, so `\p{Cn}`, `\p{LC}`, `\p{Letter}` and `\p{greek}`, which Go 1.25 added,
@@ -15,10 +18,11 @@ from typing import Any
 
 _PROGRAM_BYTES = 8 << 20
 _PROGRAM_BYTES_MAX = 64 << 20
-"""Memory of one compiled pattern with its match states: RE2's default, and that of patterns too large for it."""
+"""RE2's memory for a compiled pattern with its match states: its default, and for patterns too large for that."""
 
 _TOO_LARGE = "pattern too large"
 _ESCAPES = re.compile(r"\\Q.*?(?:\\E|\Z)|\\(.)", re.DOTALL)
+"""A quoted part (`\\Q...\\E`), or an escape, whose character is group 1."""
 _GO_ERRORS = {
     _TOO_LARGE: "expression too large",
     "bad repetition operator": "invalid nested repetition operator",
@@ -30,11 +34,11 @@ _GO_ERRORS = {
     "no argument for repetition operator": "missing argument to repetition operator",
     "trailing \\": "trailing backslash at end of expression",
 }
-"""Go's words for RE2's errors, where the two differ."""
+"""Error of the library -> of Go, where the two differ."""
 
 
 class PatternError(ValueError):
-    """A pattern is not a regular expression of RE2; str() is Go's message."""
+    """A pattern is invalid; str() is the message of Go's package regexp."""
 
 
 class Pattern:
@@ -100,7 +104,7 @@ def compiled(pattern: str) -> Pattern:
 
 
 def _go_message(message: str, pattern: str) -> str:
-    """RE2's message `CODE: PART` in Go's words."""
+    """The message of Go's package regexp for the library's message, which is `CODE: PART`."""
     code, _, part = message.partition(": ")
     if code.startswith(_TOO_LARGE):
         return f"{_GO_ERRORS[_TOO_LARGE]}: `{pattern}`"
@@ -111,7 +115,7 @@ def _go_message(message: str, pattern: str) -> str:
 
 
 def find_error(pattern: str) -> str:
-    """Why a pattern is invalid, in Go's words; empty where it is valid."""
+    """Why a pattern is invalid: Go's message; empty where it is valid."""
     try:
         compiled(pattern)
     except PatternError as error:

@@ -1,6 +1,9 @@
-"""IP addresses and networks (CIDR) in CEL.
+"""CEL functions on IP addresses and networks: `cidr('10.0.0.0/8').containsIP('10.1.2.3')`.
 
-A table for `library`. Source: the documentation of Kubernetes' IP and CIDR libraries; Go's net/netip sentences.
+`environment` puts FUNCTIONS, at the end, into the table of all functions. An IP is `Opaque("net.IP", address)`, a CIDR
+`Opaque("net.CIDR", interface)`.
+
+Source: the documentation of Kubernetes' IP and CIDR libraries; messages of Go's net/netip.
 """
 
 import ipaddress
@@ -12,7 +15,7 @@ from podscaler.api.text import quoting
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Interface = ipaddress.IPv4Interface | ipaddress.IPv6Interface
-_NO_NETWORK = "network address parse error during conversion from string"
+_CIDR_ERROR = "network address parse error during conversion from string"
 
 
 def _ip(text: str) -> Opaque:
@@ -26,15 +29,15 @@ def _address(text: str) -> Address:
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
-        fault = f"ParseAddr({shown}): {_address_fault(text)}"
-        raise EvaluationError(f"IP Address {shown} parse error during conversion from string: {fault}") from None
+        reason = f"ParseAddr({shown}): {_address_error(text)}"
+        raise EvaluationError(f"IP Address {shown} parse error during conversion from string: {reason}") from None
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         raise EvaluationError(f"IPv4-mapped IPv6 address {shown} is not allowed")
     return address
 
 
-def _address_fault(text: str) -> str:
-    """The reason in Go's words, for common errors."""
+def _address_error(text: str) -> str:
+    """Why net/netip rejects `text`, for the most common errors."""
     if ":" in text:
         return "each colon-separated field must have at least one digit"
     fields = text.split(".")
@@ -60,25 +63,25 @@ def _address_fault(text: str) -> str:
 def _cidr(text: str) -> Opaque:
     shown = quoting.quoted(text)
     address, slash, bits = text.partition("/")
-    fault = "" if slash else "no '/'"
+    reason = "" if slash else "no '/'"
     if slash and (not bits.isdigit() or (len(bits) > 1 and bits[0] == "0")):
-        fault = f"bad bits after slash: {quoting.quoted(bits)}"
+        reason = f"bad bits after slash: {quoting.quoted(bits)}"
     try:
-        found = ipaddress.ip_interface(text) if not fault else None
+        interface = ipaddress.ip_interface(text) if not reason else None
     except ValueError:
-        fault = _prefix_fault(address)
-    if fault or found is None:
-        raise EvaluationError(f"{_NO_NETWORK}: {_NO_NETWORK}: netip.ParsePrefix({shown}): {fault}")
-    if isinstance(found.ip, ipaddress.IPv6Address) and found.ip.ipv4_mapped is not None:
+        reason = _prefix_error(address)
+    if reason or interface is None:
+        raise EvaluationError(f"{_CIDR_ERROR}: {_CIDR_ERROR}: netip.ParsePrefix({shown}): {reason}")
+    if isinstance(interface.ip, ipaddress.IPv6Address) and interface.ip.ipv4_mapped is not None:
         raise EvaluationError(f"IPv4-mapped IPv6 address {shown} is not allowed")
-    return Opaque("net.CIDR", found)
+    return Opaque("net.CIDR", interface)
 
 
-def _prefix_fault(address: str) -> str:
+def _prefix_error(address: str) -> str:
     try:
         ipaddress.ip_address(address)
     except ValueError:
-        return f"ParseAddr({quoting.quoted(address)}): {_address_fault(address)}"
+        return f"ParseAddr({quoting.quoted(address)}): {_address_error(address)}"
     return "prefix length out of range"
 
 

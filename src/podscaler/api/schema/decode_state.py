@@ -1,10 +1,10 @@
-"""The state of one decoding: the path to the value, the first type error, the unknown and duplicate fields.
+"""The state of decoding one object: the path to the current value, the first type error, unknown and duplicate fields.
 
-Called by `decode_plan` (which walks) and `decoding` (which starts it and reads the outcome).
+`decoding` makes one for each object; the decoders of `decode_plan` and `decode_values` change it.
 
-Rules, all Go's: the walk goes on after a type error, and the first one is reported; an error of a value's
-own decoder (a quantity, a time) ends the walk and wins over type errors before it. Errors name the struct and the
-fields on the way, problems also the indexes and keys.
+Rules, all Go's: decoding continues after a type error, and the first one is reported; an error of a quantity, time or
+other value with a decoder of its own ends the decoding, and replaces earlier type errors. Type errors name the Go
+struct and the path of fields; problems (unknown and duplicate fields) name also indexes and keys.
 
 Source: the behaviour of encoding/json and sigs.k8s.io/json, measured (tests/conformance/decoding.jsonl).
 """
@@ -16,23 +16,34 @@ from podscaler.api.text import quoting
 from podscaler.api.text.json_text import DecodeError, Number
 
 MAX_PROBLEMS = 100
-"""Upstream stops collecting here as well."""
+"""The number of unknown and duplicate fields that are reported, as in Go."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldLocation:
-    """A field as errors name it: the Go struct that holds it, and its path from there (several names if inlined)."""
+    """A field as errors name it.
+
+    Attributes:
+        struct: the Go struct that has the field: `PodSpec`.
+        path: the names from there to the field, several for a field of an inlined struct.
+    """
 
     struct: str
     path: tuple[str, ...]
 
 
 Step = FieldLocation | int | str | None
-"""On the way to a value: a field, the index in a list, the key in a map."""
+"""One step of the path to a value: a field, the index in a list, the key in a map; None: not known yet."""
 
 
-class Run:
-    """The state of one decoding. The last of `steps` belongs to the object that is being walked."""
+class DecodeState:
+    """The state of decoding one object.
+
+    Attributes:
+        steps: the path to the current value; the last step is that of the object or list being decoded.
+        error: the first type error; empty without one.
+        problems: the unknown and duplicate fields, in order: `unknown field "spec.foo"`; the values are None.
+    """
 
     __slots__ = ("error", "problems", "steps")
 
@@ -42,32 +53,32 @@ class Run:
         self.problems: dict[str, None] = {}
 
     def mismatch(self, value: Any, go_type: str, *, is_number: bool = False) -> None:
-        """Note that `value` cannot become `go_type`; of a number, its literal is shown where a number was wanted."""
+        """Record the type error that `value` cannot become `go_type`; `is_number`: whether that is a number."""
         if not self.error:
             self.error = self.described(f"json: cannot unmarshal {_kind(value, is_number=is_number)}", go_type)
 
     def fail(self, text: str) -> DecodeError:
-        """The error of a value's own decoder, which ends the walk."""
+        """The error, to be raised, of a value with a decoder of its own."""
         return DecodeError(text)
 
     def wrong_kind(self, value: Any, go_type: str, *, is_number: bool = False) -> DecodeError:
-        """As `mismatch`, for a value's own decoder: ends the walk."""
+        """As `mismatch`, but the error is to be raised, by the decoder of a quantity, time, ..."""
         return DecodeError(self.described(f"json: cannot unmarshal {_kind(value, is_number=is_number)}", go_type))
 
     def described(self, beginning: str, go_type: str) -> str:
         """`<beginning> into Go struct field PodSpec.spec.nodeName of type string`."""
-        places = [step for step in self.steps if isinstance(step, FieldLocation)]
-        if not places:
+        locations = [step for step in self.steps if isinstance(step, FieldLocation)]
+        if not locations:
             return f"{beginning} into Go value of type {go_type}"
-        path = ".".join(name for place in places for name in place.path)
-        return f"{beginning} into Go struct field {places[-1].struct}.{path} of type {go_type}"
+        path = ".".join(name for location in locations for name in location.path)
+        return f"{beginning} into Go struct field {locations[-1].struct}.{path} of type {go_type}"
 
     def unknown(self, key: str) -> None:
-        """Note a field that the message does not have."""
+        """Record the problem that the message has no field `key`."""
         self._problem("unknown field", key)
 
     def duplicate(self, key: str) -> None:
-        """Note a field that stands a second time."""
+        """Record the problem that the field or key `key` is repeated."""
         self._problem("duplicate field", key)
 
     def _problem(self, kind: str, key: str) -> None:
@@ -86,6 +97,7 @@ class Run:
 
 
 def _kind(value: Any, *, is_number: bool) -> str:
+    """Go's name of the JSON type of a value; with the literal of a number where a number is expected."""
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -1,8 +1,10 @@
-"""Field errors of custom objects in the words of upstream's OpenAPI validator.
+"""Makes the field errors of violated OpenAPI schemas, with the messages of kube-openapi's validator.
 
-Called by `validation` and `constraints`; each function returns the error of one constraint.
+    invalid("spec.size", 5, "should be less than 3")
 
-An error that concerns no single value (`oneOf`, `not`, ...) has no path: upstream shows `<nil>` there.
+    spec.size: Invalid value: 5: spec.size in body should be less than 3
+
+Called by `validation` and `constraints`. An error about several values (`oneOf`, `not`, ...) has the path `<nil>`.
 
 Source: kube-openapi's validation errors (documented behaviour), tests/conformance/golden/scale.jsonl.
 """
@@ -20,7 +22,7 @@ NO_PATH = "<nil>"
 
 @dataclass(slots=True)
 class SchemaFindings:
-    """The field errors of a value, and the number of checks made, by which `anyOf` reports the closest alternative."""
+    """The field errors of a value, and the number of checks made, by which `anyOf` selects the closest alternative."""
 
     errors: list[FieldError] = field(default_factory=list)
     checks: int = 0
@@ -37,24 +39,24 @@ class SchemaFindings:
 
 
 def shown_path(path: str) -> str:
-    """A path as field errors name it."""
+    """The path of a field error: without a leading dot, `<nil>` for an empty path."""
     return path.removeprefix(".") or NO_PATH
 
 
 def invalid(path: str, value: Any, text: str) -> FieldError:
-    """The value violates a constraint; `text` is the rest of the sentence after the path."""
+    """The value violates a constraint; `text` continues the sentence `PATH in body ...`."""
     return fields.invalid(shown_path(path), "" if value is None else value, f"{path} in body {text}")
 
 
 def wrong_type(path: str, value: Any, wanted: str, found: str) -> FieldError:
-    """The value has the type `found`, not `wanted`; upstream shows `value`."""
+    """The value has the type `found`, not `wanted`; `value` is shown in the message."""
     text = f'{path} in body must be of type {wanted}: "{found}"'
     error = fields.invalid(shown_path(path), value, text)
     return FieldError("FieldValueTypeInvalid", error.field, error.text)
 
 
 def without_path(text: str) -> FieldError:
-    """An error that concerns no single value."""
+    """The error `text`, which is not about a single value."""
     return fields.invalid(NO_PATH, "", text)
 
 

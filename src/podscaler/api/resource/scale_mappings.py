@@ -1,4 +1,4 @@
-"""How workloads map to autoscaling/v1 Scale, and how a Scale looks as a table.
+"""Maps workloads to autoscaling/v1 Scale and back, and prints a Scale as a Table.
 
 Called by the records of workloads, and by the API server for `kubectl get deploy web --subresource=scale`.
 

@@ -1,4 +1,4 @@
-"""What the writer of a TLS Secret is told about its certificate and key."""
+"""The warning about the certificate and key of a TLS Secret."""
 
 import base64
 import datetime
@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 from podscaler.api.kinds import catalog
-from podscaler.api.kinds.core import key_pairs
+from podscaler.api.kinds.core import secret
 
 _NAME = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "x")])
 _DAY = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
@@ -30,7 +30,7 @@ _SKIPPED = "input after skipping PEM blocks of the following types: [THING]"
 
 
 @pytest.mark.parametrize(
-    ("certificate", "key", "fault"),
+    ("certificate", "key", "error"),
     [
         pytest.param(_CERT_PEM, _KEY_PEM, "", id="a pair"),
         pytest.param(b"x", b"y", "tls: failed to find any PEM data in certificate input", id="no PEM"),
@@ -61,9 +61,9 @@ _SKIPPED = "input after skipping PEM blocks of the following types: [THING]"
         pytest.param(_CERT_PEM, _ED_PEM, "tls: private key type does not match public key type", id="another type"),
     ],
 )
-def test_faults(certificate: bytes, key: bytes, fault: str) -> None:
-    """What crypto/tls says of a pair, in its words."""
-    assert key_pairs.fault(certificate, key) == fault
+def test_key_pair_errors(certificate: bytes, key: bytes, error: str) -> None:
+    """The error is that of crypto/tls for such a pair."""
+    assert secret.key_pair_error(certificate, key) == error
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,138 @@
+"""The record of Secret (core/v1): defaults, validation, and the warning about a certificate that does not fit its key.
+
+Reading order: SECRET at the end ties the functions together. A new type of Secret with required keys: add it to
+`_REQUIRED_KEYS`.
+
+Source: golden captures; the API reference of core/v1; messages of Go's crypto/tls, which kube-apiserver returns as the
+warning.
+"""
+
+import base64
+import re
+
+from podscaler.api.kinds.core import configmap
+from podscaler.api.machinery.field import FieldError, required, too_long
+from podscaler.api.resource import checks, tables
+from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
+
+_TLS = "kubernetes.io/tls"
+_REQUIRED_KEYS = {
+    _TLS: ("tls.crt", "tls.key"),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+}
+"""Secret type -> the keys that `data` must have."""
+_ACCOUNT_TOKEN = "kubernetes.io/service-account-token"  # noqa: S105  the name of a type, not a secret
+_ACCOUNT_NAME_ANNOTATION = "kubernetes.io/service-account.name"
+
+_PEM_BLOCK = re.compile(rb"(?ms)^-----BEGIN ([A-Z0-9 ]+)-----$.*?^-----END \1-----[ \t]*$")
+"""A block from `-----BEGIN CERTIFICATE-----` to `-----END CERTIFICATE-----`; group 1 is its type."""
+_CERTIFICATE = "CERTIFICATE"
+_SWITCHED = ", but did find a private key; PEM inputs may have been switched"
+
+
+def set_defaults(secret: Object) -> None:
+    """API defaults, in place: the type Opaque; `stringData` is encoded and moved to `data`."""
+    if not secret.get("type"):
+        secret["type"] = "Opaque"
+    if texts := secret.pop("stringData", None):
+        encoded = {key: base64.b64encode(value.encode()).decode() for key, value in texts.items()}
+        secret["data"] = {**(secret.get("data") or {}), **encoded}
+
+
+def validate(new: Object, old: Object | None) -> list[FieldError]:
+    """The field errors of a Secret to be stored: keys, size, keys that its type requires, immutability."""
+    data = new.get("data") or {}
+    found = configmap.key_errors(data, "data")
+    if sum(map(configmap.decoded_bytes, data.values())) > configmap.MAX_BYTES:
+        found.append(too_long("data", configmap.MAX_BYTES))
+    kind = new.get("type", "")
+    found += [required(f"data[{key}]") for key in _REQUIRED_KEYS.get(kind, ()) if key not in data]
+    if kind == "kubernetes.io/basic-auth" and not {"username", "password"} & set(data):
+        found += [required("data[username]"), required("data[password]")]
+    if kind == _ACCOUNT_TOKEN and not (new["metadata"].get("annotations") or {}).get(_ACCOUNT_NAME_ANNOTATION):
+        found.append(required(f"metadata.annotations[{_ACCOUNT_NAME_ANNOTATION}]"))
+    found += [] if old is None else checks.unchanged(kind, old.get("type", ""), "type")
+    return found + configmap.immutable_errors(new, old, "data")
+
+
+def _warnings(new: Object, _old: Object | None) -> list[str]:
+    """The warning about a TLS Secret with which no server could be started."""
+    if new.get("type") != _TLS:
+        return []
+    data = new.get("data") or {}
+    certificate, key = (base64.b64decode(data.get(name) or "") for name in _REQUIRED_KEYS[_TLS])
+    error = key_pair_error(certificate, key)
+    return [error] if error else []
+
+
+def key_pair_error(certificate: bytes, key: bytes) -> str:
+    """Why a certificate and a private key, both PEM, do not fit each other, in the words of Go's crypto/tls.
+
+    Empty for a valid pair, and for PEM blocks that cannot be parsed.
+    """
+    error = _certificate_error(_pem_types(certificate)) or _key_error(_pem_types(key))
+    return error or _mismatch_error(certificate, key)
+
+
+def _pem_types(data: bytes) -> list[str]:
+    """The types of the PEM blocks: `CERTIFICATE`, `RSA PRIVATE KEY`, ..."""
+    return [name.decode() for name in _PEM_BLOCK.findall(data)]
+
+
+def _certificate_error(types: list[str]) -> str:
+    if not types:
+        return "tls: failed to find any PEM data in certificate input"
+    if _CERTIFICATE in types:
+        return ""
+    if len(types) == 1 and types[0].endswith("PRIVATE KEY"):
+        return f"tls: failed to find certificate PEM data in certificate input{_SWITCHED}"
+    return f'tls: failed to find "{_CERTIFICATE}" PEM block in certificate input{_skipped(types)}'
+
+
+def _key_error(types: list[str]) -> str:
+    if not types:
+        return "tls: failed to find any PEM data in key input"
+    if any(each.endswith("PRIVATE KEY") for each in types):
+        return ""
+    if types == [_CERTIFICATE]:
+        return "tls: found a certificate rather than a key in the PEM for the private key"
+    return f'tls: failed to find PEM block with type ending in "PRIVATE KEY" in key input{_skipped(types)}'
+
+
+def _skipped(types: list[str]) -> str:
+    return f" after skipping PEM blocks of the following types: [{' '.join(types)}]"
+
+
+def _mismatch_error(certificate: bytes, key: bytes) -> str:
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+    from cryptography.x509 import load_pem_x509_certificate
+
+    try:
+        certified = load_pem_x509_certificate(certificate).public_key()
+        own = load_pem_private_key(key, None).public_key()
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return ""
+    form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    if type(certified) is not type(own):
+        return "tls: private key type does not match public key type"
+    is_same = certified.public_bytes(*form) == own.public_bytes(*form)
+    return "" if is_same else "tls: private key does not match public key"
+
+
+SECRET = Resource(
+    group="",
+    plural="secrets",
+    kind="Secret",
+    versions=(Version("v1", "core/v1.Secret", default=set_defaults),),
+    fields=lambda secret: {"type": secret.get("type", "")},
+    strategy=Strategy(validate=validate, warnings=_warnings),
+    printer=tables.named(
+        "secret",
+        Column("Type", description="What the secret is for."),
+        configmap.DATA_COLUMN,
+        cells=lambda secret, _now_ns: [secret.get("type", ""), len(secret.get("data") or {})],
+    ),
+)
