@@ -16,7 +16,7 @@ from podscaler.controlplane.auth.authorizer import Attributes, Authorizer
 from podscaler.controlplane.auth.policy_index import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, watch_policy
 from podscaler.controlplane.controllers.cluster import aggregation, bootstrap
 from podscaler.controlplane.controllers.cluster.aggregation import ClusterRoleAggregation
-from podscaler.controlplane.registry import acting, users
+from podscaler.controlplane.registry import acting_user, users
 from podscaler.controlplane.registry.registry import Registry
 from podscaler.controlplane.registry.users import User
 from podscaler.controlplane.storage import entries
@@ -220,7 +220,7 @@ async def test_controllers_give_what_they_like(server: Running) -> None:
 
 async def test_controllers_act_for_nobody_else() -> None:
     """After a controller's write the task acts for whom it did before."""
-    acting.begin(User("ann"))
-    with acting.as_user(users.SYSTEM):
-        assert acting.current() == users.SYSTEM
-    assert acting.current() == User("ann")
+    acting_user.begin(User("ann"))
+    with acting_user.as_user(users.SYSTEM):
+        assert acting_user.current() == users.SYSTEM
+    assert acting_user.current() == User("ann")

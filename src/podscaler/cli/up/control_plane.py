@@ -48,8 +48,8 @@ from podscaler.controlplane.credentials.signing_key import SigningKey
 from podscaler.controlplane.kubelet.node_agent import NodeAgent
 from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
 from podscaler.controlplane.network import addresses, kubernetes_service
+from podscaler.controlplane.network.cluster_dns import ClusterNames
 from podscaler.controlplane.network.cluster_ips import ClusterIPs
-from podscaler.controlplane.network.cluster_names import ClusterNames
 from podscaler.controlplane.registry.known_kinds import KnownKinds
 from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.registry.registry import CONTROLLERS, Registry

@@ -14,7 +14,7 @@ from podscaler.controlplane.auth import policy_rules
 from podscaler.controlplane.auth.authorizer import Attributes, Authorizer
 from podscaler.controlplane.auth.policy_index import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
 from podscaler.controlplane.auth.policy_rules import EVERYTHING, PolicyRule
-from podscaler.controlplane.registry import acting, users
+from podscaler.controlplane.registry import acting_user, users
 from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.registry.users import User
 
@@ -69,7 +69,7 @@ def _check_binding(objects: Objects, authorizer: Authorizer, kind: str, new: Obj
 
 def _user_to_check() -> User | None:
     """The acting user, None for one who may do everything. Raises StatusError 403 where there is none."""
-    user = acting.current()
+    user = acting_user.current()
     return None if users.MASTERS in user.groups else user
 
 

@@ -37,7 +37,7 @@ class ExtensionAuthentication(Reconciler[str]):
         self._registry = registry
         self._data = {
             "client-ca-file": client_authority,
-            "requestheader-allowed-names": json.dumps([front_proxy.NAME]),
+            "requestheader-allowed-names": json.dumps([front_proxy.USER_NAME]),
             "requestheader-client-ca-file": front_authority,
             "requestheader-extra-headers-prefix": json.dumps([identity.EXTRA_PREFIX]),
             "requestheader-group-headers": json.dumps([identity.GROUP_HEADER]),

@@ -25,7 +25,7 @@ from podscaler.controlplane.apiserver.http.routes import Served
 from podscaler.controlplane.auth.account_tokens import AccountTokens
 from podscaler.controlplane.auth.audit_log import AuditLog
 from podscaler.controlplane.auth.authorizer import Attributes, Authorizer
-from podscaler.controlplane.registry import acting
+from podscaler.controlplane.registry import acting_user
 from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.registry.pod_connections import PodConnections
 from podscaler.controlplane.registry.providers import MetricApis, PodLogs, VirtualObjects
@@ -170,7 +170,7 @@ class ResourceRequest:
         create = Attributes(
             "create", group=path.group, resource=path.resource, namespace=path.namespace, name=path.name
         )
-        authorizer.authorize(acting.current(), create)
+        authorizer.authorize(acting_user.current(), create)
 
 
 def kind_of(served: Served) -> BodyKind:
