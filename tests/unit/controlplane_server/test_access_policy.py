@@ -121,7 +121,7 @@ async def test_the_default_policy_is_mended(server: Running) -> None:
     rules = registry.get(CLUSTER_ROLES, "", "system:discovery")["rules"]
     assert (
         rules[0],
-        policy_rules.missing(policy_rules.rules_of({"rules": rules}), policy_rules.rules_of(discovery)),
+        policy_rules.find_uncovered(policy_rules.rules_of({"rules": rules}), policy_rules.rules_of(discovery)),
     ) == (
         extra,
         [],
@@ -188,7 +188,7 @@ def test_rules_of_a_user() -> None:
         binding("three", "ClusterRole/gone", "User eve", namespace="n"),
     )
     rules, errors = policy.rules(User("eve"), "n")
-    assert ([policy_rules.shown(each) for each in rules], errors) == (
+    assert ([policy_rules.format_rule(each) for each in rules], errors) == (
         ['{APIGroups:[""], Resources:["pods"], Verbs:["get"]}'],
         ['clusterrole.rbac.authorization.k8s.io "gone" not found'],
     )

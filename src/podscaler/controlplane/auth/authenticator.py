@@ -1,6 +1,7 @@
-"""Authenticates bearer tokens: static ones (of `up` and of the token file) and those of service accounts.
+"""Authenticates requests by bearer token: static tokens (the admin's, the token file's) and service account tokens.
 
-The wiring of `up` calls `ensure_token`, in a thread; `apiserver.auth_filter` calls `Authenticator` for every request.
+`podscaler up` calls `ensure_token` in a thread for the admin's token; `apiserver.auth_filter` calls `Authenticator` for
+every request. Client certificates are authenticated by `apiserver.auth_filter` itself.
 """
 
 import hmac
@@ -66,10 +67,10 @@ class Authenticator:
 
         The token is compared with every static token, each in constant time, against timing attacks.
         """
-        given = _digest(token)
+        digest_of_token = _digest(token)
         user: User | None = None
         for digest, owner in self._digests:
-            if hmac.compare_digest(digest, given):
+            if hmac.compare_digest(digest, digest_of_token):
                 user = owner
         if user is not None:
             common = [audience for audience in audiences if audience in DEFAULT_AUDIENCES]

@@ -12,8 +12,8 @@ from aiohttp import web
 from podscaler.api.managed_fields.naming import NAME_MAX_BYTES
 from podscaler.api.resource.resources import Object, Strategy
 from podscaler.base.clock import Clock
-from podscaler.controlplane.aggregator.layer import Aggregation
-from podscaler.controlplane.aggregator.versions import Remote
+from podscaler.controlplane.aggregator.aggregation_layer import Aggregation
+from podscaler.controlplane.aggregator.remote_versions import Remote
 from podscaler.controlplane.apiserver.http import bodies
 from podscaler.controlplane.apiserver.http.bodies import BodyKind, DecodedBody, Kinds
 from podscaler.controlplane.apiserver.http.negotiation import Form
