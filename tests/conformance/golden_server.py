@@ -15,7 +15,7 @@ from pathlib import Path
 from podscaler.api.kinds import catalog
 from podscaler.base.clock import SystemClock
 from podscaler.controlplane.admission import limit_ranges, pod_classes
-from podscaler.controlplane.aggregator.layer import Aggregation
+from podscaler.controlplane.aggregator.aggregation_layer import Aggregation
 from podscaler.controlplane.apiserver.app import ApiServer
 from podscaler.controlplane.apiserver.http.resource_request import ServerParts
 from podscaler.controlplane.auth.account_tokens import AccountTokens

@@ -36,8 +36,8 @@ from podscaler.controlplane.controllers.gc.namespace_deletion import NamespaceDe
 from podscaler.controlplane.network.balancer import Address
 from podscaler.controlplane.network.cluster_ips import ClusterIPs
 from podscaler.controlplane.network.kubernetes_service import KubernetesService
-from podscaler.controlplane.network.listener import raise_connection_limit
-from podscaler.controlplane.network.proxy import ServiceProxy
+from podscaler.controlplane.network.port_listener import raise_connection_limit
+from podscaler.controlplane.network.service_proxy import ServiceProxy
 from podscaler.controlplane.registry.known_kinds import KnownKinds
 from podscaler.controlplane.registry.registry import Registry
 

@@ -15,8 +15,8 @@ from typing import Any
 import aiohttp
 
 from podscaler.api.kinds import catalog
+from podscaler.controlplane.aggregator.aggregation_layer import Aggregation
 from podscaler.controlplane.aggregator.availability import Availability
-from podscaler.controlplane.aggregator.layer import Aggregation
 from podscaler.controlplane.apiserver.app import ApiServer
 from podscaler.controlplane.apiserver.http.resource_request import NO_PARTS, ServerParts
 from podscaler.controlplane.auth.authenticator import Authenticator

@@ -11,7 +11,7 @@ import pytest
 from aiohttp.client_reqrep import ConnectionKey
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from podscaler.controlplane.aggregator import identity, network_errors
+from podscaler.controlplane.aggregator import network_errors, proxy_headers
 from podscaler.controlplane.registry.users import User
 
 KEY = cast("ConnectionKey", SimpleNamespace(host="h", port=1, is_ssl=True, ssl=True))
@@ -80,20 +80,22 @@ def unverified(code: int) -> Exception:
 )
 def test_words(error: Exception, words: str) -> None:
     """A failure is told as users of Kubernetes know it."""
-    assert network_errors.of(error, "127.5.0.1", 443, "s.n.svc") == words
+    assert network_errors.go_message(error, "127.5.0.1", 443, "s.n.svc") == words
 
 
 def test_headers_of_a_user() -> None:
     """Who is known belongs to everyone known; who is only supposed has no groups but those given."""
     known = User("a", ("g",), "1", {"k%": ["x"]})
-    assert list(identity.headers_of(known).items()) == [
+    assert list(proxy_headers.user_headers(known).items()) == [
         ("X-Remote-User", "a"),
         ("X-Remote-Uid", "1"),
         ("X-Remote-Group", "g"),
         ("X-Remote-Group", "system:authenticated"),
         ("X-Remote-Extra-k%25", "x"),
     ]
-    assert list(identity.headers_of(identity.DISCOVERER).items()) == [("X-Remote-User", "system:kube-aggregator")]
+    assert list(proxy_headers.user_headers(proxy_headers.DISCOVERY_USER).items()) == [
+        ("X-Remote-User", "system:kube-aggregator")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -113,4 +115,4 @@ def test_headers_of_a_user() -> None:
 def test_headers_that_stay_here(header: str) -> None:
     """Credentials, claims and what is about the connection, in any case."""
     headers: Any = CIMultiDictProxy(CIMultiDict({header: "x", "Accept": "a"}))
-    assert dict(identity.passed_on(headers)) == {"Accept": "a"}
+    assert dict(proxy_headers.request_headers(headers)) == {"Accept": "a"}

@@ -15,7 +15,7 @@ from podscaler.cli.main import cli
 from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.storage import backup, restore
 from podscaler.controlplane.storage.backup import BackupSummary
-from podscaler.controlplane.storage.directory import DATABASE
+from podscaler.controlplane.storage.data_directory import DATABASE
 from podscaler.controlplane.storage.options import ListOptions
 from podscaler.controlplane.storage.store import Store, open_store, run_inline
 from podscaler.controlplane.storage.transactions import Transaction
@@ -359,7 +359,7 @@ async def test_what_there_was_no_time_to_look_at_is_reported(
     directory: Path, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With no look left, all between the outermost damaged pages counts as lost."""
-    monkeypatch.setattr("podscaler.controlplane.storage.salvage._MOST_PROBES", 0)
+    monkeypatch.setattr("podscaler.controlplane.storage.salvage._MAX_PROBES", 0)
     revisions = gadgets(directory, 300)
     overwrite_leaf(directory, revisions[100], revisions[200])
     made = backup.write(directory, file, is_salvage=True)

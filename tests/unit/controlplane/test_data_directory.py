@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from podscaler.base.errors import UsageError
-from podscaler.controlplane.storage import directory as directories
-from podscaler.controlplane.storage.database import Row
-from podscaler.controlplane.storage.directory import DATABASE, MARKER, ClusterMarker
+from podscaler.controlplane.storage import data_directory as directories
+from podscaler.controlplane.storage.data_directory import DATABASE, MARKER, ClusterMarker
+from podscaler.controlplane.storage.database_file import Row
 from podscaler.controlplane.storage.journal import Bounds, open_journal
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from podscaler.base.errors import UsageError
-from podscaler.controlplane.storage import database as databases
-from podscaler.controlplane.storage.database import FORMAT, Row
-from podscaler.controlplane.storage.directory import DATABASE
+from podscaler.controlplane.storage import database_file as databases
+from podscaler.controlplane.storage.data_directory import DATABASE
+from podscaler.controlplane.storage.database_file import FORMAT, Row
 from podscaler.controlplane.storage.journal import Bounds, open_journal
 from podscaler.controlplane.storage.store import open_store, run_inline
 from podscaler.testing import VirtualClock

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from podscaler.base.errors import StatusError
+from podscaler.controlplane.registry.object_writer import Deleted
 from podscaler.controlplane.registry.objects import Objects
-from podscaler.controlplane.registry.writing import Deleted
 from podscaler.controlplane.storage.entries import Entry
 from podscaler.controlplane.storage.options import DeleteOptions, ListOptions, Preconditions, UpdateOptions
 from podscaler.testing import VirtualClock

@@ -9,7 +9,7 @@ import pytest
 
 import small_disk
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.storage.database import Row
+from podscaler.controlplane.storage.database_file import Row
 from podscaler.controlplane.storage.journal import Bounds
 from podscaler.controlplane.storage.store import RECOVERY_INTERVAL_S, Store, open_store, run_inline
 from podscaler.controlplane.storage.transactions import Transaction

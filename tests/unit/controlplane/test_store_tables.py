@@ -4,7 +4,7 @@ import pytest
 
 from podscaler.controlplane.storage import entries
 from podscaler.controlplane.storage.entries import Entry
-from podscaler.controlplane.storage.tables import Table
+from podscaler.controlplane.storage.object_table import Table
 
 
 def entry(key: str, *owners: str) -> Entry:
@@ -52,7 +52,7 @@ def test_owners_are_an_index() -> None:
     table.remove("a/y")
     found = {uid: [each.key for each in table.owned_by(uid)] for uid in ("o1", "o2", "o3")}
     assert found == {"o1": [], "o2": ["a/x"], "o3": []}
-    assert table._owned == {"o2": {"a/x": None}}
+    assert table._keys_by_owner == {"o2": {"a/x": None}}
 
 
 def test_removed_objects_are_gone() -> None:

@@ -69,7 +69,7 @@ async def test_a_watch_has_two_stages(tmp_path: Path) -> None:
 
 async def test_a_slow_disk_slows_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is lost while the disk does not keep up: who adds an event waits for room."""
-    monkeypatch.setattr(audit_log, "WAITING_MAX", 2)
+    monkeypatch.setattr(audit_log, "QUEUED_EVENTS_MAX", 2)
     written: list[bytes] = []
     log = AuditLog(written.append)
     adding = asyncio.create_task(_add(log, 5))

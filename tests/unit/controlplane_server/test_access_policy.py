@@ -16,7 +16,7 @@ from podscaler.controlplane.auth.authorizer import Attributes, Authorizer
 from podscaler.controlplane.auth.policy_index import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, watch_policy
 from podscaler.controlplane.controllers.cluster import aggregation, bootstrap
 from podscaler.controlplane.controllers.cluster.aggregation import ClusterRoleAggregation
-from podscaler.controlplane.registry import acting, users
+from podscaler.controlplane.registry import acting_user, users
 from podscaler.controlplane.registry.registry import Registry
 from podscaler.controlplane.registry.users import User
 from podscaler.controlplane.storage import entries
@@ -121,7 +121,7 @@ async def test_the_default_policy_is_mended(server: Running) -> None:
     rules = registry.get(CLUSTER_ROLES, "", "system:discovery")["rules"]
     assert (
         rules[0],
-        policy_rules.missing(policy_rules.rules_of({"rules": rules}), policy_rules.rules_of(discovery)),
+        policy_rules.find_uncovered(policy_rules.rules_of({"rules": rules}), policy_rules.rules_of(discovery)),
     ) == (
         extra,
         [],
@@ -188,7 +188,7 @@ def test_rules_of_a_user() -> None:
         binding("three", "ClusterRole/gone", "User eve", namespace="n"),
     )
     rules, errors = policy.rules(User("eve"), "n")
-    assert ([policy_rules.shown(each) for each in rules], errors) == (
+    assert ([policy_rules.format_rule(each) for each in rules], errors) == (
         ['{APIGroups:[""], Resources:["pods"], Verbs:["get"]}'],
         ['clusterrole.rbac.authorization.k8s.io "gone" not found'],
     )
@@ -220,7 +220,7 @@ async def test_controllers_give_what_they_like(server: Running) -> None:
 
 async def test_controllers_act_for_nobody_else() -> None:
     """After a controller's write the task acts for whom it did before."""
-    acting.begin(User("ann"))
-    with acting.as_user(users.SYSTEM):
-        assert acting.current() == users.SYSTEM
-    assert acting.current() == User("ann")
+    acting_user.begin(User("ann"))
+    with acting_user.as_user(users.SYSTEM):
+        assert acting_user.current() == users.SYSTEM
+    assert acting_user.current() == User("ann")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from podscaler.api.kinds import catalog
-from podscaler.controlplane.network.zone import Zone
+from podscaler.controlplane.network.dns_zone import Zone
 from podscaler.testing import VirtualClock
 from podscaler.testing.registry import open_registry
 

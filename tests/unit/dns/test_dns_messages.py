@@ -2,16 +2,16 @@
 
 import pytest
 
-from podscaler.controlplane.network import messages
-from podscaler.controlplane.network.messages import Malformed, Question, ResourceRecord
+from podscaler.controlplane.network import dns_messages
+from podscaler.controlplane.network.dns_messages import Malformed, Question, ResourceRecord
 
-ASKED = messages.question_for("Php.default.svc", messages.A, 7)
+ASKED = dns_messages.question_for("Php.default.svc", dns_messages.A, 7)
 
 
 def test_question() -> None:
     """A question is read with its name in lower case, its type and its number."""
     raw = b"\x03Php\x07default\x03svc\x00\x00\x01\x00\x01"
-    assert messages.read_question(ASKED) == Question(7, 0x0100, "php.default.svc", messages.A, raw)
+    assert dns_messages.read_question(ASKED) == Question(7, 0x0100, "php.default.svc", dns_messages.A, raw)
 
 
 @pytest.mark.parametrize(
@@ -29,15 +29,15 @@ def test_question() -> None:
 def test_what_is_no_question(message: bytes) -> None:
     """Bytes that are not one question are refused."""
     with pytest.raises(Malformed):
-        messages.read_question(message)
+        dns_messages.read_question(message)
 
 
 def test_answer() -> None:
     """An answer repeats number and question, says that it is one, and carries the records."""
-    question = messages.read_question(ASKED)
-    answer = messages.answer(question, [messages.address("127.2.224.1")], ttl_s=5)
+    question = dns_messages.read_question(ASKED)
+    answer = dns_messages.answer(question, [dns_messages.address("127.2.224.1")], ttl_s=5)
     assert answer.hex(" ", 4) == (
-        messages.HEAD.pack(7, 0x8580, 1, 1, 0, 0)
+        dns_messages.HEAD.pack(7, 0x8580, 1, 1, 0, 0)
         + question.raw
         + b"\xc0\x0c\x00\x01\x00\x01\x00\x00\x00\x05\x00\x04\x7f\x02\xe0\x01"
     ).hex(" ", 4)
@@ -45,16 +45,19 @@ def test_answer() -> None:
 
 def test_records_of_an_answer() -> None:
     """The records of one type are found behind those of others."""
-    question = messages.read_question(ASKED)
-    records = [messages.canonical("other.example"), ResourceRecord(messages.A, b"\x01\x02\x03\x04", "other.example")]
-    answer = messages.answer(question, records, ttl_s=5)
-    assert messages.read_records(answer, messages.A) == [b"\x01\x02\x03\x04"]
+    question = dns_messages.read_question(ASKED)
+    records = [
+        dns_messages.canonical("other.example"),
+        ResourceRecord(dns_messages.A, b"\x01\x02\x03\x04", "other.example"),
+    ]
+    answer = dns_messages.answer(question, records, ttl_s=5)
+    assert dns_messages.read_records(answer, dns_messages.A) == [b"\x01\x02\x03\x04"]
     with pytest.raises(Malformed):
-        messages.read_records(answer[:40], messages.A)
+        dns_messages.read_records(answer[:40], dns_messages.A)
 
 
 def test_answer_that_is_too_long() -> None:
     """What does not fit is told by its head alone, with the mark that makes clients ask over TCP."""
-    question = messages.read_question(ASKED)
-    short = messages.truncated(messages.answer(question, [messages.address("127.0.0.1")] * 40, ttl_s=5))
-    assert short == messages.HEAD.pack(7, 0x8780, 1, 0, 0, 0) + question.raw
+    question = dns_messages.read_question(ASKED)
+    short = dns_messages.truncated(dns_messages.answer(question, [dns_messages.address("127.0.0.1")] * 40, ttl_s=5))
+    assert short == dns_messages.HEAD.pack(7, 0x8780, 1, 0, 0, 0) + question.raw

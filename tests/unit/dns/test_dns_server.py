@@ -9,11 +9,11 @@ from typing import cast
 import pytest
 
 from own_ports import own_place
-from podscaler.controlplane.network import messages, resolvers, server
-from podscaler.controlplane.network.server import NameServer
-from podscaler.controlplane.network.zone import Zone
+from podscaler.controlplane.network import dns_forwarding, dns_messages, dns_server
+from podscaler.controlplane.network.dns_server import NameServer
+from podscaler.controlplane.network.dns_zone import Zone
 
-A = messages.A
+A = dns_messages.A
 SERVICE = "php-apache.default.svc.cluster.local"
 
 
@@ -26,7 +26,7 @@ class Resolver(asyncio.DatagramProtocol):
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
         """A question."""
-        answer = messages.answer(messages.read_question(data), [messages.address("1.2.3.4")], ttl_s=60)
+        answer = dns_messages.answer(dns_messages.read_question(data), [dns_messages.address("1.2.3.4")], ttl_s=60)
         self._transport.sendto(answer, addr)
 
 
@@ -41,7 +41,7 @@ async def played_resolver() -> AsyncIterator[int]:
 @pytest.fixture
 async def port(zone: Zone) -> AsyncIterator[int]:
     """The port of a running name server."""
-    sockets = server.open_sockets("127.0.0.1", 0)
+    sockets = dns_server.open_sockets("127.0.0.1", 0)
     async with played_resolver() as resolver:
         names = NameServer(zone, sockets, forward_to=("127.0.0.1",), forward_port=resolver)
         running = asyncio.ensure_future(names.run())
@@ -53,40 +53,40 @@ async def port(zone: Zone) -> AsyncIterator[int]:
 
 def addresses(answer: bytes) -> tuple[int, list[str]]:
     """Status and addresses of an answer."""
-    return answer[3] & 15, [socket.inet_ntoa(data) for data in messages.read_records(answer, A)]
+    return answer[3] & 15, [socket.inet_ntoa(data) for data in dns_messages.read_records(answer, A)]
 
 
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        pytest.param(SERVICE, (messages.NO_ERROR, ["127.7.224.1"]), id="service"),
-        pytest.param("no.default.svc.cluster.local", (messages.NO_SUCH_NAME, []), id="no such name"),
-        pytest.param("default.svc.cluster.local", (messages.NO_ERROR, []), id="no address"),
-        pytest.param("example.org", (messages.NO_ERROR, ["1.2.3.4"]), id="outside"),
-        pytest.param("elsewhere.default.svc.cluster.local", (messages.NO_ERROR, ["1.2.3.4"]), id="another word"),
+        pytest.param(SERVICE, (dns_messages.NO_ERROR, ["127.7.224.1"]), id="service"),
+        pytest.param("no.default.svc.cluster.local", (dns_messages.NO_SUCH_NAME, []), id="no such name"),
+        pytest.param("default.svc.cluster.local", (dns_messages.NO_ERROR, []), id="no address"),
+        pytest.param("example.org", (dns_messages.NO_ERROR, ["1.2.3.4"]), id="outside"),
+        pytest.param("elsewhere.default.svc.cluster.local", (dns_messages.NO_ERROR, ["1.2.3.4"]), id="another word"),
     ],
 )
 async def test_answers(port: int, name: str, expected: tuple[int, list[str]]) -> None:
     """The cluster's names are answered, others by the machine's resolvers."""
-    asked = messages.question_for(name, A, 5)
-    assert addresses(await resolvers.ask(asked, ("127.0.0.1",), port=port)) == expected
+    asked = dns_messages.question_for(name, A, 5)
+    assert addresses(await dns_forwarding.query_by_udp(asked, ("127.0.0.1",), port=port)) == expected
 
 
 async def test_answers_over_a_stream(port: int) -> None:
     """The same over TCP."""
-    asked = messages.question_for(SERVICE, A, 5)
-    answer = await resolvers.ask_by_stream(asked, ("127.0.0.1",), port=port)
-    assert addresses(answer) == (messages.NO_ERROR, ["127.7.224.1"])
+    asked = dns_messages.question_for(SERVICE, A, 5)
+    answer = await dns_forwarding.query_by_tcp(asked, ("127.0.0.1",), port=port)
+    assert addresses(answer) == (dns_messages.NO_ERROR, ["127.7.224.1"])
 
 
 async def test_resolver_that_is_not_there(zone: Zone) -> None:
     """Where no resolver answers, the client hears of a failure, not of a name that there is not."""
     host, nowhere = own_place()
-    sockets = server.open_sockets("127.0.0.1", 0)
+    sockets = dns_server.open_sockets("127.0.0.1", 0)
     running = asyncio.ensure_future(NameServer(zone, sockets, forward_to=(host,), forward_port=nowhere).run())
-    asked = messages.question_for("example.org", A, 5)
-    answer = await resolvers.ask(asked, ("127.0.0.1",), port=sockets.datagrams.getsockname()[1])
-    assert addresses(answer) == (messages.SERVER_FAILURE, [])
+    asked = dns_messages.question_for("example.org", A, 5)
+    answer = await dns_forwarding.query_by_udp(asked, ("127.0.0.1",), port=sockets.datagrams.getsockname()[1])
+    assert addresses(answer) == (dns_messages.SERVER_FAILURE, [])
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     sockets.close()

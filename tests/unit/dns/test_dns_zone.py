@@ -4,10 +4,10 @@ import socket
 
 import pytest
 
-from podscaler.controlplane.network import messages
-from podscaler.controlplane.network.zone import NameAnswer, Zone
+from podscaler.controlplane.network import dns_messages
+from podscaler.controlplane.network.dns_zone import NameAnswer, Zone
 
-A, SRV, PTR, AAAA = messages.A, messages.SRV, messages.PTR, messages.AAAA
+A, SRV, PTR, AAAA = dns_messages.A, dns_messages.SRV, dns_messages.PTR, dns_messages.AAAA
 
 
 def shown(found: NameAnswer | None) -> list[str] | None:
@@ -44,7 +44,7 @@ def shown(found: NameAnswer | None) -> list[str] | None:
 )
 def test_names(zone: Zone, name: str, kind: int, expected: list[str] | None) -> None:
     """Each form of name leads where the specification says."""
-    assert zone.is_mine(name)
+    assert zone.contains(name)
     assert shown(zone.find(name, kind)) == expected
 
 
@@ -53,16 +53,16 @@ def test_ports(zone: Zone) -> None:
     one = zone.find("_http._tcp.php-apache.default.svc.cluster.local", SRV)
     two = zone.find("_http._tcp.web.default.svc.cluster.local", SRV)
     base = "web.default.svc.cluster.local"
-    assert one == NameAnswer((messages.service("php-apache.default.svc.cluster.local", 80),))
-    assert two == NameAnswer((messages.service(f"web-0.{base}", 80), messages.service(f"127-7-1-2.{base}", 80)))
+    assert one == NameAnswer((dns_messages.service("php-apache.default.svc.cluster.local", 80),))
+    assert two == NameAnswer((dns_messages.service(f"web-0.{base}", 80), dns_messages.service(f"127-7-1-2.{base}", 80)))
 
 
 def test_names_of_addresses(zone: Zone) -> None:
     """The address of a Service, and of an endpoint of a headless one, has a name."""
     names = [zone.find(f"{address}.in-addr.arpa", PTR) for address in ("1.224.7.127", "1.1.7.127")]
     assert names == [
-        NameAnswer((messages.pointer("php-apache.default.svc.cluster.local"),)),
-        NameAnswer((messages.pointer("web-0.web.default.svc.cluster.local"),)),
+        NameAnswer((dns_messages.pointer("php-apache.default.svc.cluster.local"),)),
+        NameAnswer((dns_messages.pointer("web-0.web.default.svc.cluster.local"),)),
     ]
 
 
@@ -74,4 +74,4 @@ def test_external_name(zone: Zone) -> None:
 @pytest.mark.parametrize("name", ["example.org", "local", "8.8.8.8.in-addr.arpa", "x.in-addr.arpa"])
 def test_names_of_others(zone: Zone, name: str) -> None:
     """Names outside the cluster are asked of others."""
-    assert not zone.is_mine(name)
+    assert not zone.contains(name)

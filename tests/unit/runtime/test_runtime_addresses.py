@@ -12,7 +12,7 @@ from podscaler.controlplane.network.addresses import AddressBlock, AddressesExha
 @pytest.fixture(autouse=True)
 def claims(monkeypatch: pytest.MonkeyPatch) -> None:
     """What other processes of this machine claim is not in the way."""
-    monkeypatch.setattr(addresses, "CLAIMS", f"podscaler.dev/tests/{os.getpid()}")
+    monkeypatch.setattr(addresses, "CLAIM_NAME_PREFIX", f"podscaler.dev/tests/{os.getpid()}")
 
 
 def test_pods_and_services_take_addresses_of_their_own_ranges() -> None:

@@ -12,7 +12,7 @@ import uvloop
 from own_ports import own_place
 from patience import WITHIN_S
 from podscaler.base.clock import SystemClock
-from podscaler.controlplane.network import listener as listening
+from podscaler.controlplane.network import port_listener as listening
 from podscaler.controlplane.network import proxied_connection
 from podscaler.controlplane.network.balancer import Backends
 from podscaler.controlplane.network.proxied_connection import ProxiedConnections
@@ -181,7 +181,7 @@ def test_without_endpoints_the_connection_is_reset(run):
 
 def test_all_endpoints_dead_is_a_reset_after_a_while(run, monkeypatch):
     """The wait for others is bounded."""
-    monkeypatch.setattr(proxied_connection, "LONGEST_WAIT_S", 0.05)
+    monkeypatch.setattr(proxied_connection, "ENDPOINT_WAIT_S", 0.05)
 
     async def scenario():
         async with Bench() as bench:
@@ -195,7 +195,7 @@ def test_all_endpoints_dead_is_a_reset_after_a_while(run, monkeypatch):
 
 def test_a_client_waits_for_the_endpoints_of_moments_later(run, monkeypatch):
     """In a rolling update the old endpoint is gone a moment before the slices name the new one."""
-    monkeypatch.setattr(proxied_connection, "LONGEST_WAIT_S", WITHIN_S)
+    monkeypatch.setattr(proxied_connection, "ENDPOINT_WAIT_S", WITHIN_S)
 
     async def scenario():
         async with Bench() as bench:

@@ -13,10 +13,10 @@ from podscaler.api.kinds import catalog
 from podscaler.controlplane import controller_manager
 from podscaler.controlplane.controllers.endpoints.endpointslices import EndpointSlices
 from podscaler.controlplane.controllers.framework.control_loop import ControlLoop
-from podscaler.controlplane.network import listener, proxy
+from podscaler.controlplane.network import port_listener, service_proxy
 from podscaler.controlplane.network.addresses import AddressBlock, claim_block
 from podscaler.controlplane.network.cluster_ips import ClusterIPs
-from podscaler.controlplane.network.proxy import ServiceProxy
+from podscaler.controlplane.network.service_proxy import ServiceProxy
 from podscaler.testing import VirtualClock
 from podscaler.testing import workloads as build
 from podscaler.testing.registry import open_registry
@@ -327,7 +327,7 @@ async def test_a_port_that_is_in_use_is_told(world, monkeypatch):
         raise OSError(errno.EADDRINUSE, "in use")
 
     with monkeypatch.context() as patched:
-        patched.setattr(proxy, "listen", refuse)
+        patched.setattr(service_proxy, "listen", refuse)
         async with proxying(world):
             await world.make_service()
             await world.pass_time()
@@ -342,14 +342,14 @@ async def test_a_port_that_is_in_use_is_told(world, monkeypatch):
 
 async def test_a_low_port_of_an_ordinary_user_is_told(world, monkeypatch):
     """Annotation and event name the port that is really served."""
-    real = listener._serve
+    real = port_listener._serve
 
     async def serve(balancer, accounts, host, port):
         if port < 1024:
             raise PermissionError(errno.EACCES, "Permission denied")
         return await real(balancer, accounts, host, port)
 
-    monkeypatch.setattr(listener, "_serve", serve)
+    monkeypatch.setattr(port_listener, "_serve", serve)
     async with proxying(world):
         await world.make_service(ports=[{"port": 80}])
         await world.pass_time()
@@ -364,14 +364,14 @@ async def test_a_low_port_of_an_ordinary_user_is_told(world, monkeypatch):
 
 async def test_a_port_that_has_to_move_makes_room(world, monkeypatch):
     """What a Service calls 20080 is 20080, also when its port 80 went there first; no traceback says so."""
-    real = listener._serve
+    real = port_listener._serve
 
     async def serve(balancer, accounts, host, port):
         if port < 1024:
             raise PermissionError(errno.EACCES, "Permission denied")
         return await real(balancer, accounts, host, port)
 
-    monkeypatch.setattr(listener, "_serve", serve)
+    monkeypatch.setattr(port_listener, "_serve", serve)
     both = [{"name": "low", "port": 80}, {"name": "high", "port": 20080}]
     async with answering(b"low") as low, answering(b"high") as high, proxying(world):
         await world.make_service(selector=None, ports=both[:1])

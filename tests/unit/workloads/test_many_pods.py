@@ -21,9 +21,9 @@ from podscaler.controlplane.controllers.framework import pod_control, pods, sele
 from podscaler.controlplane.controllers.framework.control_loop import ControlLoop
 from podscaler.controlplane.controllers.gc.collector import GarbageCollector
 from podscaler.controlplane.metrics.resource.sampler import Sampler
-from podscaler.controlplane.network import proxy
+from podscaler.controlplane.network import service_proxy
 from podscaler.controlplane.network.balancer import Balancer
-from podscaler.controlplane.network.proxy import ServiceProxy
+from podscaler.controlplane.network.service_proxy import ServiceProxy
 from podscaler.controlplane.registry.registry import IterationLimiter, ObjectEvent, Registry
 from podscaler.controlplane.storage.entries import Entry
 from podscaler.testing import VirtualClock
@@ -332,7 +332,7 @@ async def unheard(opened: OpenRegistry, monkeypatch: pytest.MonkeyPatch) -> Asyn
     async def listen(address: tuple[str, int], connections: object, clock: Clock) -> SimpleNamespace:
         return SimpleNamespace(port=address[1], balancer=Balancer(clock), close=lambda: None)
 
-    monkeypatch.setattr(proxy, "listen", listen)
+    monkeypatch.setattr(service_proxy, "listen", listen)
     spec = {"clusterIP": "127.9.0.1", "ports": [{"port": 80}]}
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "default"}}
     await opened.registry.create("services", {**service, "spec": spec})
@@ -351,9 +351,9 @@ async def test_the_proxy_reads_slices_that_have_changed(
     await unheard.sync(("default", "web"))
     await registry.update("endpointslices.discovery.k8s.io", made_slice("b", 3))
     read: list[str] = []
-    real = proxy._backends_of
+    real = service_proxy._backends_of
     monkeypatch.setattr(
-        proxy, "_backends_of", lambda one, *more: read.append(one["metadata"]["name"]) or real(one, *more)
+        service_proxy, "_backends_of", lambda one, *more: read.append(one["metadata"]["name"]) or real(one, *more)
     )
     await unheard.sync(("default", "web"))
     assert read == ["b"]

@@ -41,7 +41,7 @@ def parse_history(text: str) -> str:
 
 def parse_service(text: str) -> str:
     """The name of a Service. Raises ValueError."""
-    if faults := names.dns_label_faults(text):
+    if faults := names.dns_label_errors(text):
         raise ValueError(faults[0])
     return text
 
@@ -55,7 +55,7 @@ def parse_scheme(text: str) -> str:
 
 def parse_port_name(text: str) -> str:
     """The name or the number of a port. Raises ValueError."""
-    if not names.dns_label_faults(text) or text.isdigit():
+    if not names.dns_label_errors(text) or text.isdigit():
         return text
     raise ValueError("must be the name or the number of a port")
 

@@ -32,7 +32,7 @@ from podscaler.controller.telemetry import request_metrics
 from podscaler.controller.telemetry.telemetry import Telemetry
 from podscaler.controlplane import controller_manager
 from podscaler.controlplane.admission import account_admission, limit_ranges, pod_classes
-from podscaler.controlplane.aggregator.layer import Aggregation
+from podscaler.controlplane.aggregator.aggregation_layer import Aggregation
 from podscaler.controlplane.apiserver.app import ApiServer
 from podscaler.controlplane.apiserver.http.resource_request import NO_PARTS, ServerParts
 from podscaler.controlplane.auth import audit_log, authenticator, policy_index, token_file

@@ -30,7 +30,7 @@ from podscaler.controlplane.metrics.scraped.association import PodAssociation
 from podscaler.controlplane.metrics.scraped.scrape_client import ScrapeClient
 from podscaler.controlplane.metrics.scraped.scraper import Scraper
 from podscaler.controlplane.network.addresses import AddressBlock
-from podscaler.controlplane.network.cluster_names import ClusterNames
+from podscaler.controlplane.network.cluster_dns import ClusterNames
 from podscaler.controlplane.registry.registry import Registry
 
 

@@ -1,5 +1,6 @@
-"""Admission of objects before they are stored: LimitRanges, classes of pods, service accounts, privilege escalation.
+"""Admission plugins: check and complete objects before they are stored (LimitRanges, classes, accounts, escalation).
 
-Reading order: any; each module is one admission plugin, which registers itself with `registry.objects`.
+Reading order: any; each module is one admission plugin, which registers itself with `registry.objects`. A new plugin: a
+module with a function that calls `Objects.admit`, and its call in `cli.up`.
 May import: `controlplane.auth`, `controlplane.registry` and below.
 """

@@ -1,10 +1,11 @@
-"""Admission of pods for service accounts: sets the account's name and adds a volume with a token.
+"""Sets the service account of new pods and adds the volume with its token (the admission plugin ServiceAccount).
 
-The wiring of `up` calls `admit_pods`, unless there is no node (`--api-only`); from then on `Objects` calls the
-admission function before it stores a pod.
+`podscaler up` calls `admit_pods`, unless there is no node (`--api-only`); from then on `Objects` calls the admission
+function before it stores a pod. A pod without serviceAccountName gets `default`, a volume `kube-api-access-x7k2p`, and
+a mount of it in every container.
 
-Source: upstream's ServiceAccount admission. Differs: a pod may be created before the account `default` of its
-namespace, which is created shortly after the namespace; upstream returns an error until then.
+Source: kube-apiserver's admission plugin ServiceAccount. Differs: a pod may be created before the account `default` of
+its namespace, which is created shortly after the namespace; kube-apiserver returns an error until then.
 """
 
 from collections.abc import Iterator
@@ -17,10 +18,10 @@ from podscaler.controlplane.registry import generated_names
 from podscaler.controlplane.registry.objects import Objects
 
 MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
-_DEFAULT = "default"
-_ROOT_CA = "kube-root-ca.crt"
-_PREFIX = "kube-api-access-"
-_READABLE_BY_ALL = 0o644
+_DEFAULT_ACCOUNT = "default"
+_ROOT_CA_CONFIG_MAP = "kube-root-ca.crt"
+_VOLUME_NAME_PREFIX = "kube-api-access-"
+_FILE_MODE = 0o644
 
 
 def admit_pods(objects: Objects, random: Random) -> None:
@@ -28,32 +29,32 @@ def admit_pods(objects: Objects, random: Random) -> None:
 
     def admit(pod: Object, stored: Object | None) -> None:
         if stored is None:
-            complete(pod, objects, random)
+            add_account(pod, objects, random)
 
     objects.admit("pods", admit)
 
 
-def complete(pod: Object, objects: Objects, random: Random) -> None:
+def add_account(pod: Object, objects: Objects, random: Random) -> None:
     """Set the account's name and add the token volume in a new pod, in place.
 
     Raises:
-        StatusError: 403 for a missing account.
+        StatusError: 403 if the account does not exist.
     """
     spec, namespace = pod.setdefault("spec", {}), pod["metadata"].get("namespace", "")
-    name = spec.get("serviceAccountName") or spec.get("serviceAccount") or _DEFAULT
+    name = spec.get("serviceAccountName") or spec.get("serviceAccount") or _DEFAULT_ACCOUNT
     spec["serviceAccountName"] = spec["serviceAccount"] = name
     entry = objects.find("serviceaccounts", namespace, name)
-    if entry is None and name != _DEFAULT:
+    if entry is None and name != _DEFAULT_ACCOUNT:
         why = f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
         raise api_errors.forbidden(objects.resource("pods"), api_errors.name_at_admission(pod), why)
     account: Object = entry.decode() if entry is not None else {}
     if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
         spec["imagePullSecrets"] = account["imagePullSecrets"]
-    if _is_mounted(spec, account):
-        _mount(spec, random)
+    if _wants_token(spec, account):
+        _mount_token(spec, random)
 
 
-def _is_mounted(spec: Object, account: Object) -> bool:
+def _wants_token(spec: Object, account: Object) -> bool:
     """Whether the token is mounted: by the field of the pod, else of its account, else yes."""
     for setting in (spec.get("automountServiceAccountToken"), account.get("automountServiceAccountToken")):
         if setting is not None:
@@ -61,12 +62,12 @@ def _is_mounted(spec: Object, account: Object) -> bool:
     return True
 
 
-def _mount(spec: Object, random: Random) -> None:
-    lacking = [container for container in _containers(spec) if not _has_own(container)]
-    if not lacking:
+def _mount_token(spec: Object, random: Random) -> None:
+    without_mount = [container for container in _containers(spec) if not _has_own_token_mount(container)]
+    if not without_mount:
         return
     name = _volume_name(spec, random)
-    for container in lacking:
+    for container in without_mount:
         mount = {"name": name, "readOnly": True, "mountPath": MOUNT_PATH}
         container["volumeMounts"] = [*(container.get("volumeMounts") or ()), mount]
     if all(volume.get("name") != name for volume in spec.get("volumes") or ()):
@@ -78,23 +79,23 @@ def _containers(spec: Object) -> Iterator[Object]:
         yield from spec.get(group) or ()
 
 
-def _has_own(container: Object) -> bool:
+def _has_own_token_mount(container: Object) -> bool:
     return any(mount.get("mountPath") == MOUNT_PATH for mount in container.get("volumeMounts") or ())
 
 
 def _volume_name(spec: Object, random: Random) -> str:
     """The name of an existing token volume (of a pod that was copied from another), or a new name."""
     for volume in spec.get("volumes") or ():
-        if volume.get("name", "").startswith(_PREFIX) and volume.get("projected"):
+        if volume.get("name", "").startswith(_VOLUME_NAME_PREFIX) and volume.get("projected"):
             return str(volume["name"])
-    return generated_names.generated_name(_PREFIX, random)
+    return generated_names.generated_name(_VOLUME_NAME_PREFIX, random)
 
 
 def _volume(name: str) -> Object:
     namespace = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
     sources = [
         {"serviceAccountToken": {"expirationSeconds": POD_TOKEN_LIFE_S, "path": "token"}},
-        {"configMap": {"name": _ROOT_CA, "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        {"configMap": {"name": _ROOT_CA_CONFIG_MAP, "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
         {"downwardAPI": {"items": [namespace]}},
     ]
-    return {"name": name, "projected": {"sources": sources, "defaultMode": _READABLE_BY_ALL}}
+    return {"name": name, "projected": {"sources": sources, "defaultMode": _FILE_MODE}}

@@ -1,8 +1,9 @@
-"""Admission of pods for LimitRanges: sets default resources of new pods and enforces the limits of their namespace.
+"""Applies LimitRanges to new pods: sets default requests and limits, and enforces the limits of the namespace.
 
-The wiring of `up` calls `admit_pods`; from then on `Objects` calls the admission function before it stores a pod.
+`podscaler up` calls `admit_pods`; from then on `Objects` calls the admission function before it stores a pod. The rules
+are in `api.kinds.pods.pod_limits`.
 
-Source: upstream's admission plugin LimitRanger. Differs: PersistentVolumeClaims are not limited.
+Source: kube-apiserver's admission plugin LimitRanger. Differs: PersistentVolumeClaims are not limited.
 """
 
 from functools import partial
@@ -22,7 +23,7 @@ def admit_pods(objects: Objects) -> None:
 
 
 def _admit(objects: Objects, pod: Object, stored: Object | None) -> None:
-    """Raises StatusError 403 for a pod that violates a limit."""
+    """The admission function. Raises StatusError 403 for a pod that violates a limit."""
     if stored is not None:
         return
     pod.setdefault("spec", {})

@@ -1,10 +1,10 @@
-"""Admission of pods for PriorityClass and RuntimeClass: sets priority and overhead of new pods from their classes.
+"""Sets priority and overhead of new pods from their PriorityClass and RuntimeClass (two admission plugins).
 
-The wiring of `up` calls `make_system_classes` before the API server starts, and `admit_pods`; from then on `Objects`
-calls the admission functions before it stores a pod or a PriorityClass.
+`podscaler up` calls `make_system_classes` before the API server starts, and `admit_pods`; from then on `Objects` calls
+the admission functions before it stores a pod or a PriorityClass.
 
-Source: upstream's admission plugins Priority and RuntimeClass, and the classes that its API server creates. Differs:
-the runtime class `simulated` needs no object.
+Source: kube-apiserver's admission plugins Priority and RuntimeClass, and the classes that it creates at its start.
+Differs: the runtime class `simulated` needs no object.
 """
 
 from collections.abc import Iterable
@@ -18,29 +18,29 @@ from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.registry.registry import Registry
 from podscaler.controlplane.storage.change_log import StoreEvent
 
-_PRIORITIES = priorityclass.RESOURCE.key
-_RUNTIMES = runtimeclass.RESOURCE.key
+_PRIORITY_CLASSES = priorityclass.RESOURCE.key
+_RUNTIME_CLASSES = runtimeclass.RESOURCE.key
 _PODS = "pods"
-_SIMULATED = "simulated"
+_SIMULATED_CLASS = "simulated"
 """Pods of this class are simulated by the node, not run; the class exists without an object."""
 
 
 async def make_system_classes(registry: Registry) -> None:
     """Create the missing ones of the priority classes that every cluster has."""
     for name, content in priorityclass.SYSTEM.items():
-        if registry.find(_PRIORITIES, "", name) is None:
-            await registry.create(_PRIORITIES, {"metadata": {"name": name}, **content})
+        if registry.find(_PRIORITY_CLASSES, "", name) is None:
+            await registry.create(_PRIORITY_CLASSES, {"metadata": {"name": name}, **content})
 
 
 def admit_pods(objects: Objects) -> None:
     """Register the admission of new pods, and of PriorityClasses (at most one is the default), with `objects`."""
-    classes = _Classes(objects)
+    classes = _ClassReader(objects)
     objects.listen(classes.invalidate)
     objects.admit(_PODS, partial(_admit_pod, objects, classes))
-    objects.admit(_PRIORITIES, partial(_admit_priority_class, objects, classes))
+    objects.admit(_PRIORITY_CLASSES, partial(_admit_priority_class, objects, classes))
 
 
-class _Classes:
+class _ClassReader:
     """The stored classes; the default priority class is cached until a PriorityClass changes."""
 
     def __init__(self, objects: Objects) -> None:
@@ -49,26 +49,26 @@ class _Classes:
         self._is_cached = False
 
     def invalidate(self, events: Iterable[StoreEvent]) -> None:
-        """Invalidate the cache where the events of a commit change a PriorityClass."""
-        if any(event.subject.resource == _PRIORITIES for event in events):
+        """Invalidate the cache if the events of a commit change a PriorityClass."""
+        if any(event.subject.resource == _PRIORITY_CLASSES for event in events):
             self._is_cached = False
 
     def find(self, resource: str, name: str) -> Object | None:
-        """A class by its name, None where it does not exist."""
+        """A class by its name, None if it does not exist."""
         entry = self._objects.find(resource, "", name)
         return entry.decode() if entry is not None else None
 
     def default_priority(self) -> Object | None:
-        """The class of pods without one: the default class, of several the one with the lowest value; None without."""
+        """The class with globalDefault, of several the one with the lowest value; None if there is none."""
         if not self._is_cached:
-            stored = (entry.decode() for entry in self._objects.list(_PRIORITIES).entries)
+            stored = (entry.decode() for entry in self._objects.list(_PRIORITY_CLASSES).entries)
             defaults = [each for each in stored if each.get("globalDefault")]
             self._default = min(defaults, key=lambda each: int(each.get("value", 0)), default=None)
             self._is_cached = True
         return self._default
 
 
-def _admit_pod(objects: Objects, classes: _Classes, pod: Object, stored: Object | None) -> None:
+def _admit_pod(objects: Objects, classes: _ClassReader, pod: Object, stored: Object | None) -> None:
     if stored is not None:
         return
     spec = pod.setdefault("spec", {})
@@ -80,10 +80,10 @@ def _admit_pod(objects: Objects, classes: _Classes, pod: Object, stored: Object 
         raise api_errors.forbidden(objects.resource(_PODS), api_errors.name_at_admission(pod), why)
 
 
-def _set_priority(classes: _Classes, spec: Object) -> str:
-    """Set the priority of a new pod's spec; returns why it is forbidden, empty where it is not."""
+def _set_priority(classes: _ClassReader, spec: Object) -> str:
+    """Set the priority in a new pod's spec; returns why the pod is forbidden, empty if it is not."""
     name = spec.get("priorityClassName", "")
-    found = classes.find(_PRIORITIES, name) if name else classes.default_priority()
+    found = classes.find(_PRIORITY_CLASSES, name) if name else classes.default_priority()
     if name and found is None:
         return f"no PriorityClass with name {name} was found"
     if found is not None:
@@ -91,20 +91,20 @@ def _set_priority(classes: _Classes, spec: Object) -> str:
     return pod_classes.apply_priority_class(spec, found)
 
 
-def _set_runtime(classes: _Classes, spec: Object) -> str:
-    """Set the overhead of a new pod's spec; returns as `_set_priority`."""
+def _set_runtime(classes: _ClassReader, spec: Object) -> str:
+    """Set the overhead in a new pod's spec; returns why the pod is forbidden, empty if it is not."""
     name = spec.get("runtimeClassName")
     if name == "":
         raise api_errors.error_without_reason("resource name may not be empty")
-    found = classes.find(_RUNTIMES, name) if name else None
-    if name and found is None and name != _SIMULATED:
+    found = classes.find(_RUNTIME_CLASSES, name) if name else None
+    if name and found is None and name != _SIMULATED_CLASS:
         return f'pod rejected: RuntimeClass "{name}" not found'
     return pod_classes.apply_runtime_class(spec, found)
 
 
-def _admit_priority_class(objects: Objects, classes: _Classes, new: Object, stored: Object | None) -> None:
+def _admit_priority_class(objects: Objects, classes: _ClassReader, new: Object, stored: Object | None) -> None:
     found = classes.default_priority() if new.get("globalDefault") else None
     if found is None or (stored is not None and found["metadata"]["name"] == stored["metadata"]["name"]):
         return
     why = f"PriorityClass {found['metadata']['name']} is already marked as default. Only one default can exist"
-    raise api_errors.forbidden(objects.resource(_PRIORITIES), api_errors.name_at_admission(new), why)
+    raise api_errors.forbidden(objects.resource(_PRIORITY_CLASSES), api_errors.name_at_admission(new), why)

@@ -1,9 +1,10 @@
 """Checks the availability of other API servers and sets the condition Available of their APIServices.
 
-`layer.Aggregation` runs it in a `control_loop.ControlLoop`; keys are names of APIServices. Each is checked when it, its
-Service or the endpoints of that change, and periodically; after a failure with exponential backoff.
+`aggregation_layer.Aggregation` runs it in a `control_loop.ControlLoop`; keys are names of APIServices, such as
+`v1beta1.metrics.k8s.io`. An APIService is checked when it, its Service or the EndpointSlices of that Service change,
+and periodically; after a failure with exponential backoff. A check is a GET of the path of the group and version.
 
-Source: upstream's kube-aggregator: its availability controllers, with their reasons, messages and times.
+Source: kube-aggregator's availability controllers, with their reasons, messages and times.
 """
 
 import asyncio
@@ -14,10 +15,10 @@ import aiohttp
 from podscaler.api.resource.resources import Object
 from podscaler.base.clock import Clock, rfc3339
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.aggregator import identity, network_errors, service_resolver, versions
-from podscaler.controlplane.aggregator.connections import APIServerConnections, UnusableBundle
+from podscaler.controlplane.aggregator import network_errors, proxy_headers, remote_versions, service_resolver
+from podscaler.controlplane.aggregator.remote_versions import API_SERVICES, Remote, RemoteVersions
+from podscaler.controlplane.aggregator.server_connections import APIServerConnections, UnusableBundle
 from podscaler.controlplane.aggregator.service_resolver import SERVICES, Address, Unreachable
-from podscaler.controlplane.aggregator.versions import RESOURCE, Remote, RemoteVersions
 from podscaler.controlplane.controllers.endpoints.slices import SERVICE_NAME
 from podscaler.controlplane.controllers.endpoints.stored_slices import SLICES
 from podscaler.controlplane.controllers.framework.control_loop import ExponentialFailureRateLimiter, Reconciler, Watched
@@ -26,22 +27,24 @@ from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 CHECK_PERIOD_S = 30.0
 CHECK_TIMEOUT_S = 5.0
 FIRST_RETRY_S = 0.1
-LONGEST_RETRY_S = 30.0
-ENDPOINTS_MAX = 5
+MAX_RETRY_S = 30.0
+CHECKED_ENDPOINTS_MAX = 5
 """The number of endpoints of one server that are checked at once; one that responds is enough."""
 
-LOCAL = ("True", "Local", "Local APIServices are always available")
-PASSED = ("True", "Passed", "all checks passed")
+LOCAL_STATE = ("True", "Local", "Local APIServices are always available")
+PASSED_STATE = ("True", "Passed", "all checks passed")
 _ConditionState = tuple[str, str, str]
 """Status, reason and message."""
 
 
 class Availability(Reconciler[str]):
-    """See the module.
+    """The controller of the condition Available.
 
     Args:
-        remotes: the APIServices with a Service.
-        clock: times of transitions.
+        registry: the APIServices, Services and EndpointSlices.
+        remotes: the APIServices that other servers serve.
+        connections: sends the checks.
+        clock: the times of condition transitions.
     """
 
     name = "apiservice-availability"
@@ -53,30 +56,28 @@ class Availability(Reconciler[str]):
         self._remotes = remotes
         self._connections = connections
         self._clock = clock
-        self._backoff: ExponentialFailureRateLimiter[str] = ExponentialFailureRateLimiter(
-            FIRST_RETRY_S, LONGEST_RETRY_S
-        )
+        self._backoff: ExponentialFailureRateLimiter[str] = ExponentialFailureRateLimiter(FIRST_RETRY_S, MAX_RETRY_S)
 
     def watches(self) -> Sequence[Watched[str]]:
         """APIServices, Services and their EndpointSlices."""
         return [
-            Watched(RESOURCE, lambda change: [change.object["metadata"]["name"]]),
-            Watched(SERVICES, self._of_service),
-            Watched(SLICES, self._of_slice),
+            Watched(API_SERVICES, lambda change: [change.object["metadata"]["name"]]),
+            Watched(SERVICES, self._keys_of_service),
+            Watched(SLICES, self._keys_of_slice),
         ]
 
     def prime(self) -> Iterable[str]:
         """The names of all APIServices."""
-        return [each["metadata"]["name"] for each in self._registry.list(RESOURCE)]
+        return [each["metadata"]["name"] for each in self._registry.list(API_SERVICES)]
 
     async def sync(self, key: str) -> float | None:
         """Check one APIService and update its condition; returns the delay until the next check."""
-        service = self._registry.find(RESOURCE, "", key)
+        service = self._registry.find(API_SERVICES, "", key)
         if service is None:
             self._backoff.succeeded(key)
             return None
-        remote = versions.of_service(service)
-        state = LOCAL if remote is None else await self._check(remote)
+        remote = remote_versions.parse_service(service)
+        state = LOCAL_STATE if remote is None else await self._check(remote)
         if state is not None:
             await self._update(key, service["spec"], state)
         if remote is None:
@@ -87,51 +88,53 @@ class Availability(Reconciler[str]):
         return CHECK_PERIOD_S
 
     async def _check(self, remote: Remote) -> _ConditionState | None:
-        """The state of the condition; None with an unusable caBundle, for which upstream changes nothing."""
+        """The state of the condition; None (no change, as kube-aggregator) if the caBundle holds no certificates."""
         namespace, name = remote.namespace, remote.service
-        where = f'service/{name} in "{namespace}"'
+        service_text = f'service/{name} in "{namespace}"'
         service = self._registry.find(SERVICES, namespace, name)
         if service is None:
-            return "False", "ServiceNotFound", f"{where} is not present"
+            return "False", "ServiceNotFound", f"{service_text} is not present"
         if service["spec"].get("type", "ClusterIP") == "ClusterIP":
             port = service_resolver.find_port(service, remote.port)
             if port is None:
-                return "False", "ServicePortError", f"{where} is not listening on port {remote.port}"
+                return "False", "ServicePortError", f"{service_text} is not listening on port {remote.port}"
             slices = service_resolver.slices_of(self._registry, service)
             if not slices:
-                return "False", "EndpointsNotFound", f"cannot find endpointslices for {where}"
+                return "False", "EndpointsNotFound", f"cannot find endpointslices for {service_text}"
             port_name = port.get("name", "")
-            if next(service_resolver.ready(slices, port_name), None) is None:
-                text = f'endpointslices for {where} have no addresses with port name "{port_name}"'
+            if next(service_resolver.ready_addresses(slices, port_name), None) is None:
+                text = f'endpointslices for {service_text} have no addresses with port name "{port_name}"'
                 return "False", "MissingEndpoints", text
         try:
             failure = await self._find_failure(remote)
         except UnusableBundle:
             return None
-        return PASSED if failure is None else ("False", "FailedDiscoveryCheck", failure)
+        return PASSED_STATE if failure is None else ("False", "FailedDiscoveryCheck", failure)
 
     async def _find_failure(self, remote: Remote) -> str | None:
-        """Why no endpoint responds, None where one does."""
+        """The message why no endpoint responds, None if one does."""
         try:
-            found = service_resolver.addresses(self._registry, remote.namespace, remote.service, remote.port)
+            found = service_resolver.resolve(self._registry, remote.namespace, remote.service, remote.port)
         except Unreachable as error:
             return str(error)
-        failures = await asyncio.gather(*(self._check_endpoint(remote, address) for address in found[:ENDPOINTS_MAX]))
+        failures = await asyncio.gather(
+            *(self._check_endpoint(remote, address) for address in found[:CHECKED_ENDPOINTS_MAX])
+        )
         return None if None in failures else failures[-1]
 
     async def _check_endpoint(self, remote: Remote, address: Address) -> str | None:
         url = f"https://{address[0]}:{address[1]}{remote.path}"
-        headers = identity.headers_of(identity.AGGREGATOR)
+        headers = proxy_headers.user_headers(proxy_headers.AGGREGATOR_USER)
         try:
             async with asyncio.timeout(CHECK_TIMEOUT_S):
                 response = await self._connections.send(remote, address, path=remote.path, headers=headers)
                 response.release()
         except TimeoutError:
-            why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
-            return f'failing or missing response from {url}: Get "{url}": {why}'
+            problem = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+            return f'failing or missing response from {url}: Get "{url}": {problem}'
         except (aiohttp.ClientError, OSError) as error:
-            why = network_errors.of(error, *address, remote.server_name)
-            return f'failing or missing response from {url}: Get "{url}": {why}'
+            problem = network_errors.go_message(error, *address, remote.server_name)
+            return f'failing or missing response from {url}: Get "{url}": {problem}'
         if not 200 <= response.status < 300:
             return f"failing or missing response from {url}: bad status from {url}: {response.status}"
         return None
@@ -141,35 +144,35 @@ class Availability(Reconciler[str]):
         status, reason, message = state
 
         def change(service: Object) -> None:
-            current = versions.condition_of(service)
+            current = remote_versions.condition_of(service)
             if service["spec"] != spec or (current and _state_of(current) == state):
                 return
             is_same = current.get("status") == status
             since = current.get("lastTransitionTime") if is_same else rfc3339(self._clock.now_ns())
-            condition = {"type": versions.AVAILABLE, "status": status, "lastTransitionTime": since}
+            condition = {"type": remote_versions.AVAILABLE, "status": status, "lastTransitionTime": since}
             conditions = (service.get("status") or {}).get("conditions") or []
-            others = [each for each in conditions if each.get("type") != versions.AVAILABLE]
+            others = [each for each in conditions if each.get("type") != remote_versions.AVAILABLE]
             service["status"] = {"conditions": [*others, condition | {"reason": reason, "message": message}]}
 
-        service = self._registry.find(RESOURCE, "", key)
-        if service is None or _state_of(versions.condition_of(service)) == state:
+        service = self._registry.find(API_SERVICES, "", key)
+        if service is None or _state_of(remote_versions.condition_of(service)) == state:
             return
         try:
-            await self._registry.mutate(RESOURCE, "", key, change, subresource="status")
+            await self._registry.mutate(API_SERVICES, "", key, change, subresource="status")
         except StatusError as error:
             if error.code != 404:
                 raise
 
-    def _of_service(self, change: ObjectEvent) -> Iterable[str]:
+    def _keys_of_service(self, change: ObjectEvent) -> Iterable[str]:
         metadata = change.object["metadata"]
-        return self._behind(metadata["namespace"], metadata["name"])
+        return self._keys_behind(metadata["namespace"], metadata["name"])
 
-    def _of_slice(self, change: ObjectEvent) -> Iterable[str]:
+    def _keys_of_slice(self, change: ObjectEvent) -> Iterable[str]:
         metadata = change.object["metadata"]
         name = (metadata.get("labels") or {}).get(SERVICE_NAME)
-        return self._behind(metadata["namespace"], name) if name else ()
+        return self._keys_behind(metadata["namespace"], name) if name else ()
 
-    def _behind(self, namespace: str, name: str) -> Iterable[str]:
+    def _keys_behind(self, namespace: str, name: str) -> Iterable[str]:
         """The names of the APIServices of a Service."""
         for remote in self._remotes.all():
             if (remote.namespace, remote.service) == (namespace, name):

@@ -1,10 +1,11 @@
-"""Keeps the ConfigMap extension-apiserver-authentication, from which other API servers read how to authenticate users.
+"""Maintains the ConfigMap kube-system/extension-apiserver-authentication, by which other API servers trust this one.
 
-`controller_manager.Controllers` runs it in a `control_loop.ControlLoop`; the only key is the ConfigMap's name. Entries
-of others in the ConfigMap are kept; those of this server are restored.
+From it they read the certificate authorities of clients and of the front proxy, and the names of the request headers
+that name a user. `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`; the only key is the
+ConfigMap's name. Data keys of others in the ConfigMap stay; those of this server are restored.
 
-Source: upstream's controller for the trust in cluster authentication. Differs: the header of the user's uid is
-included, as this server sends it.
+Source: kube-apiserver's controller of cluster authentication trust. Differs: the header of the user's uid is included,
+as this server sends it.
 """
 
 import json
@@ -12,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from podscaler.api.resource.resources import Object
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.aggregator import identity
+from podscaler.controlplane.aggregator import proxy_headers
 from podscaler.controlplane.controllers.framework import selection, write_errors
 from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
 from podscaler.controlplane.credentials import front_proxy
@@ -24,11 +25,12 @@ CONFIG_MAPS = "configmaps"
 
 
 class ExtensionAuthentication(Reconciler[str]):
-    """See the module.
+    """The controller of that ConfigMap.
 
     Args:
-        client_authority: PEM of the certificate authority of clients.
-        front_authority: PEM of the certificate authority of this server as a front proxy.
+        registry: the ConfigMaps.
+        client_authority: PEM of the certificate authority that signs client certificates.
+        front_authority: PEM of the certificate authority that signs this server's certificate as a front proxy.
     """
 
     name = "cluster-authentication-trust"
@@ -37,17 +39,17 @@ class ExtensionAuthentication(Reconciler[str]):
         self._registry = registry
         self._data = {
             "client-ca-file": client_authority,
-            "requestheader-allowed-names": json.dumps([front_proxy.NAME]),
+            "requestheader-allowed-names": json.dumps([front_proxy.USER_NAME]),
             "requestheader-client-ca-file": front_authority,
-            "requestheader-extra-headers-prefix": json.dumps([identity.EXTRA_PREFIX]),
-            "requestheader-group-headers": json.dumps([identity.GROUP_HEADER]),
-            "requestheader-uid-headers": json.dumps([identity.UID_HEADER]),
-            "requestheader-username-headers": json.dumps([identity.USER_HEADER]),
+            "requestheader-extra-headers-prefix": json.dumps([proxy_headers.EXTRA_PREFIX]),
+            "requestheader-group-headers": json.dumps([proxy_headers.GROUP_HEADER]),
+            "requestheader-uid-headers": json.dumps([proxy_headers.UID_HEADER]),
+            "requestheader-username-headers": json.dumps([proxy_headers.USER_HEADER]),
         }
 
     def watches(self) -> Sequence[Watched[str]]:
         """ConfigMaps: the key of this one, none for others."""
-        return [Watched(CONFIG_MAPS, lambda change: _of_object(change.object))]
+        return [Watched(CONFIG_MAPS, lambda change: _keys_of_config_map(change.object))]
 
     def prime(self) -> Iterable[str]:
         """The only key."""
@@ -69,5 +71,5 @@ class ExtensionAuthentication(Reconciler[str]):
         return None
 
 
-def _of_object(config_map: Object) -> list[str]:
+def _keys_of_config_map(config_map: Object) -> list[str]:
     return [NAME] if selection.key_of(config_map) == (NAMESPACE, NAME) else []

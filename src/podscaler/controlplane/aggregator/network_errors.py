@@ -1,6 +1,7 @@
-"""Texts of network and TLS errors as Go's network stack words them, which users of Kubernetes know.
+"""Words network and TLS errors as Go's network stack does, as users of Kubernetes know these messages.
 
-Called by the proxy and by the availability checks.
+`apiserver.handlers.proxy` and `availability` call it: a refused connection becomes "dial tcp 127.5.1.2:443: connect:
+connection refused".
 
 Source: messages of kube-apiserver v1.37. Differs: the names that a certificate is valid for are not listed.
 """
@@ -11,13 +12,13 @@ import ssl
 
 import aiohttp
 
-_LOOPBACK = {"localhost": "127.0.0.1"}
-_TLS = "tls: failed to verify certificate: x509: "
-_EXPIRED = frozenset({9, 10})
-_UNKNOWN_AUTHORITY = frozenset({2, 18, 19, 20, 21})
-_OTHER_NAME = 62
-"""Numbers of OpenSSL's X509_V_ERR_*."""
-_CALLS = {
+_IP_BY_NAME = {"localhost": "127.0.0.1"}
+_TLS_PREFIX = "tls: failed to verify certificate: x509: "
+_EXPIRED_CODES = frozenset({9, 10})
+_UNKNOWN_AUTHORITY_CODES = frozenset({2, 18, 19, 20, 21})
+_HOSTNAME_MISMATCH_CODE = 62
+"""Numbers of OpenSSL's X509_V_ERR_* constants."""
+_MESSAGES_BY_ERRNO = {
     errno.ECONNREFUSED: "connection refused",
     errno.EHOSTUNREACH: "no route to host",
     errno.ENETUNREACH: "network is unreachable",
@@ -26,32 +27,32 @@ _CALLS = {
 }
 
 
-def of(error: BaseException, host: str, port: int, server_name: str) -> str:
-    """The text of an error of a request to `host`, whose certificate should be for `server_name`."""
+def go_message(error: BaseException, host: str, port: int, server_name: str) -> str:
+    """Go's message for an error of a request to `host`, whose certificate must be for `server_name`."""
     if isinstance(error, asyncio.TimeoutError):
         return "context deadline exceeded"
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return _certificate(error.certificate_error, server_name)
+        return _certificate_message(error.certificate_error, server_name)
     if isinstance(error, aiohttp.ClientConnectorSSLError):
         return "tls: first record does not look like a TLS handshake"
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return f"dial tcp: lookup {host}: no such host"
     if isinstance(error, aiohttp.ClientConnectorError):
-        why = _CALLS.get(error.os_error.errno or 0, error.os_error.strerror or str(error.os_error))
-        return f"dial tcp {_LOOPBACK.get(host, host)}:{port}: connect: {why}"
+        why = _MESSAGES_BY_ERRNO.get(error.os_error.errno or 0, error.os_error.strerror or str(error.os_error))
+        return f"dial tcp {_IP_BY_NAME.get(host, host)}:{port}: connect: {why}"
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "EOF"
     if isinstance(error, OSError):
-        return _CALLS.get(error.errno or 0, error.strerror or str(error))
+        return _MESSAGES_BY_ERRNO.get(error.errno or 0, error.strerror or str(error))
     return str(error)
 
 
-def _certificate(error: Exception, server_name: str) -> str:
+def _certificate_message(error: Exception, server_name: str) -> str:
     code = error.verify_code if isinstance(error, ssl.SSLCertVerificationError) else 0
-    if code == _OTHER_NAME:
-        return f"{_TLS}certificate is not valid for {server_name}"
-    if code in _UNKNOWN_AUTHORITY:
-        return f"{_TLS}certificate signed by unknown authority"
-    if code in _EXPIRED:
-        return f"{_TLS}certificate has expired or is not yet valid"
-    return f"{_TLS}{error}"
+    if code == _HOSTNAME_MISMATCH_CODE:
+        return f"{_TLS_PREFIX}certificate is not valid for {server_name}"
+    if code in _UNKNOWN_AUTHORITY_CODES:
+        return f"{_TLS_PREFIX}certificate signed by unknown authority"
+    if code in _EXPIRED_CODES:
+        return f"{_TLS_PREFIX}certificate has expired or is not yet valid"
+    return f"{_TLS_PREFIX}{error}"

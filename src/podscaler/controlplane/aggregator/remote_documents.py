@@ -1,10 +1,10 @@
-"""Reads the discovery documents of other API servers, every minute, for this server's own discovery.
+"""Reads the discovery and OpenAPI documents of other API servers, every minute, for this server's own discovery.
 
-`layer.Aggregation` runs it in a `control_loop.ControlLoop`; keys are names of APIServices. The last documents of a
-server that does not respond are kept, and are stale.
+`aggregation_layer.Aggregation` runs it in a `control_loop.ControlLoop`; keys are names of APIServices, such as
+`v1beta1.metrics.k8s.io`. If a server does not respond, its last documents stay and count as stale.
 
-Source: upstream's discovery manager (`/apis` in the aggregated form, else the list of the group and version) and its
-OpenAPI v3 aggregator.
+Source: kube-aggregator's discovery manager (`/apis` in the aggregated form, else the list of the group and version) and
+its OpenAPI v3 aggregator.
 """
 
 import asyncio
@@ -16,18 +16,18 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from podscaler.controlplane.aggregator import identity, resource_lists, service_resolver
-from podscaler.controlplane.aggregator.connections import APIServerConnections, UnusableBundle
+from podscaler.controlplane.aggregator import discovery_parsing, proxy_headers, service_resolver
+from podscaler.controlplane.aggregator.remote_versions import API_SERVICES, Remote, RemoteVersions
+from podscaler.controlplane.aggregator.server_connections import APIServerConnections, UnusableBundle
 from podscaler.controlplane.aggregator.service_resolver import Unreachable
-from podscaler.controlplane.aggregator.versions import RESOURCE, Remote, RemoteVersions
 from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
 from podscaler.controlplane.registry.registry import Registry
 from podscaler.controlplane.registry.users import User
 
-PERIOD_S = 60.0
-TIMEOUT_S = 5.0
+READ_PERIOD_S = 60.0
+READ_TIMEOUT_S = 5.0
 DOCUMENT_MAX_BYTES = 16 << 20
-AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+AGGREGATED_DISCOVERY_TYPE = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 Object = dict[str, Any]
 _log = logging.getLogger(__name__)
@@ -38,11 +38,11 @@ class NoDocument(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteVersion:
-    """The discovery of a group and version.
+class RemoteDiscovery:
+    """The discovery of one group and version of another server.
 
     Attributes:
-        resources: the resources, as in aggregated discovery.
+        resources: the resources, in the form of aggregated discovery (APIResourceDiscovery).
         is_fresh: whether the last request for it succeeded.
         openapi_url: the path, with hash, of its OpenAPI document; empty without one.
     """
@@ -52,7 +52,7 @@ class RemoteVersion:
     openapi_url: str = ""
 
 
-UNKNOWN = RemoteVersion()
+NOT_READ = RemoteDiscovery()
 
 
 class _Url(msgspec.Struct):
@@ -64,10 +64,10 @@ class _OpenApiIndex(msgspec.Struct):
 
 
 class RemoteDocuments(Reconciler[str]):
-    """See the module.
+    """The controller that reads the documents, and their latest state.
 
     Attributes:
-        generation: increases with each change.
+        generation: increases whenever a document changes.
     """
 
     name = "remote-discovery"
@@ -77,19 +77,19 @@ class RemoteDocuments(Reconciler[str]):
         self._registry = registry
         self._remotes = remotes
         self._connections = connections
-        self._found: dict[str, RemoteVersion] = {}
+        self._documents: dict[str, RemoteDiscovery] = {}
 
-    def of(self, remote: Remote) -> RemoteVersion:
+    def of(self, remote: Remote) -> RemoteDiscovery:
         """The discovery of a group and version; empty and stale before the first response."""
-        return self._found.get(remote.name, UNKNOWN)
+        return self._documents.get(remote.name, NOT_READ)
 
     def watches(self) -> Sequence[Watched[str]]:
         """APIServices, whose condition Available matters."""
-        return [Watched(RESOURCE, lambda change: [change.object["metadata"]["name"]])]
+        return [Watched(API_SERVICES, lambda change: [change.object["metadata"]["name"]])]
 
     def prime(self) -> Iterable[str]:
         """The names of the APIServices of other servers, and of those with documents."""
-        return {*self._found, *(remote.name for remote in self._remotes.all())}
+        return {*self._documents, *(remote.name for remote in self._remotes.all())}
 
     async def sync(self, key: str) -> float | None:
         """Read the documents of one APIService again; returns the delay until the next time."""
@@ -97,44 +97,44 @@ class RemoteDocuments(Reconciler[str]):
         remote = self._remotes.find(group, version)
         self._store(key, await self._read_version(remote) if remote is not None else None)
         await self._connections.keep_only(self._remotes.all())
-        return PERIOD_S if remote is not None else None
+        return READ_PERIOD_S if remote is not None else None
 
-    def _store(self, key: str, found: RemoteVersion | None) -> None:
-        if self._found.get(key) == found:
+    def _store(self, key: str, found: RemoteDiscovery | None) -> None:
+        if self._documents.get(key) == found:
             return
         if found is None:
-            del self._found[key]
+            del self._documents[key]
         else:
-            self._found[key] = found
+            self._documents[key] = found
         self.generation += 1
 
-    async def _read_version(self, remote: Remote) -> RemoteVersion:
+    async def _read_version(self, remote: Remote) -> RemoteDiscovery:
         before = self.of(remote)
-        stale = RemoteVersion(before.resources, openapi_url=before.openapi_url)
+        stale = RemoteDiscovery(before.resources, openapi_url=before.openapi_url)
         if not remote.is_available:
             return stale
         try:
-            async with asyncio.timeout(TIMEOUT_S):
+            async with asyncio.timeout(READ_TIMEOUT_S):
                 resources = await self._resources(remote)
-                return RemoteVersion(resources, is_fresh=True, openapi_url=await self._openapi_url(remote))
+                return RemoteDiscovery(resources, is_fresh=True, openapi_url=await self._openapi_url(remote))
         except (NoDocument, msgspec.MsgspecError, Unreachable, UnusableBundle, aiohttp.ClientError, OSError) as error:
             _log.info("%s: cannot read the discovery of %s: %s", self.name, remote.name, error or "timeout")
             return stale
 
     async def _resources(self, remote: Remote) -> Sequence[Object]:
         try:
-            body = await self._read(remote, "/apis", identity.AGGREGATOR, AGGREGATED)
-            found = await asyncio.to_thread(resource_lists.find_in_discovery, body, remote.group, remote.version)
+            body = await self._read(remote, "/apis", proxy_headers.AGGREGATOR_USER, AGGREGATED_DISCOVERY_TYPE)
+            found = await asyncio.to_thread(discovery_parsing.find_in_discovery, body, remote.group, remote.version)
         except (NoDocument, msgspec.MsgspecError):
             found = None  # older servers have no such document
         if found is not None:
             return found
-        body = await self._read(remote, remote.path, identity.DISCOVERER, "application/json")
-        return await asyncio.to_thread(resource_lists.of_list, body)
+        body = await self._read(remote, remote.path, proxy_headers.DISCOVERY_USER, "application/json")
+        return await asyncio.to_thread(discovery_parsing.from_resource_list, body)
 
     async def _openapi_url(self, remote: Remote) -> str:
         try:
-            body = await self._read(remote, "/openapi/v3", identity.DOCUMENTER, "application/json")
+            body = await self._read(remote, "/openapi/v3", proxy_headers.OPENAPI_USER, "application/json")
             paths = (await asyncio.to_thread(msgspec.json.decode, body, type=_OpenApiIndex)).paths
         except (NoDocument, msgspec.MsgspecError):
             return ""
@@ -144,8 +144,8 @@ class RemoteDocuments(Reconciler[str]):
         return url if url.partition("?")[0] == f"/openapi/v3{remote.path}" else ""
 
     async def _read(self, remote: Remote, path: str, user: User, accept: str) -> bytes:
-        address = service_resolver.addresses(self._registry, remote.namespace, remote.service, remote.port)[0]
-        headers = identity.headers_of(user)
+        address = service_resolver.resolve(self._registry, remote.namespace, remote.service, remote.port)[0]
+        headers = proxy_headers.user_headers(user)
         headers["Accept"] = accept
         response = await self._connections.send(remote, address, path=path, headers=headers)
         try:

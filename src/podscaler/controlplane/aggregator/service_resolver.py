@@ -1,10 +1,11 @@
-"""Resolves the Service of an APIService to addresses of ready endpoints.
+"""Resolves the Service of an APIService to the addresses of its ready endpoints.
 
-Called for every proxied request and every check. Endpoints are connected to directly, not through the Service's
-clusterIP, as upstream does with `--enable-aggregator-routing`: this also works without a proxy for Services.
+`aggregation_layer` calls it for every proxied request, `availability` and `remote_documents` for their own: the Service
+metrics-server in kube-system with port 443 becomes [("127.5.1.2", 10250)]. Requests go to endpoints, not to the
+Service's clusterIP, as with kube-apiserver's flag `--enable-aggregator-routing`: this works without a Service proxy.
 
-Source: upstream's service resolvers. Differs: Services of type ExternalName are resolved too; an external name that is
-a Service of this cluster resolves to the endpoints of that Service.
+Source: kube-aggregator's service resolvers. Differs: Services of type ExternalName are resolved too; an external name
+that is a Service of this cluster resolves to the endpoints of that Service.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,25 +27,25 @@ class Unreachable(PodscalerError):
     """The Service has no address; the text says why."""
 
 
-def addresses(registry: Registry, namespace: str, name: str, port: int) -> Sequence[Address]:
-    """The addresses of a port of a Service, at least one.
+def resolve(registry: Registry, namespace: str, name: str, port: int) -> Sequence[Address]:
+    """The addresses for port `port` of a Service, at least one.
 
     Raises:
-        Unreachable: there is none.
+        Unreachable: the Service, the port or a ready endpoint is missing.
     """
     service = registry.find(SERVICES, namespace, name)
     if service is None:
         raise Unreachable(f'service "{name}" not found')
     if service["spec"].get("type") != "ExternalName":
-        return _endpoints(registry, service, port)
+        return _resolve_endpoints(registry, service, port)
     external: str = service["spec"].get("externalName", "").rstrip(".")
-    inside = _service_named(external)
-    if inside is None:
+    service_key = _parse_service_host(external)
+    if service_key is None:
         return [(external, port)]
-    behind = registry.find(SERVICES, *inside)
-    if behind is None or behind["spec"].get("type") == "ExternalName":
-        raise Unreachable(f'service "{inside[1]}" not found')
-    return _endpoints(registry, behind, port)
+    target = registry.find(SERVICES, *service_key)
+    if target is None or target["spec"].get("type") == "ExternalName":
+        raise Unreachable(f'service "{service_key[1]}" not found')
+    return _resolve_endpoints(registry, target, port)
 
 
 def slices_of(registry: Registry, service: Object) -> Sequence[Object]:
@@ -54,13 +55,13 @@ def slices_of(registry: Registry, service: Object) -> Sequence[Object]:
 
 
 def find_port(service: Object, number: int) -> Object | None:
-    """The port of a Service with that number, None without one."""
+    """The element of spec.ports with that number, None if there is none."""
     ports: Sequence[Object] = service["spec"].get("ports") or []
     return next((port for port in ports if port.get("port") == number), None)
 
 
-def ready(slices: Sequence[Object], port_name: str) -> Iterator[Address]:
-    """The addresses of endpoints that are ready, on the port of that name."""
+def ready_addresses(slices: Sequence[Object], port_name: str) -> Iterator[Address]:
+    """The addresses of endpoints that are ready, with the number of the port of that name."""
     for endpoint_slice in slices:
         number = next(
             (each.get("port") for each in endpoint_slice.get("ports") or [] if each.get("name", "") == port_name), None
@@ -72,17 +73,17 @@ def ready(slices: Sequence[Object], port_name: str) -> Iterator[Address]:
                 yield endpoint["addresses"][0], number
 
 
-def _endpoints(registry: Registry, service: Object, number: int) -> Sequence[Address]:
+def _resolve_endpoints(registry: Registry, service: Object, number: int) -> Sequence[Address]:
     name, port = service["metadata"]["name"], find_port(service, number)
     if port is None:
         raise Unreachable(f'no service port {number} found for service "{name}"')
-    found = list(ready(slices_of(registry, service), port.get("name", "")))
+    found = list(ready_addresses(slices_of(registry, service), port.get("name", "")))
     if not found:
         raise Unreachable(f'no endpoints available for service "{name}"')
     return found
 
 
-def _service_named(host: str) -> tuple[str, str] | None:
+def _parse_service_host(host: str) -> tuple[str, str] | None:
     """Namespace and name of the Service of this cluster that a host name stands for, None for other hosts."""
     for suffix in _CLUSTER_SUFFIXES:
         name, _, namespace = host.removesuffix(suffix).partition(".")

@@ -19,7 +19,7 @@ from podscaler.api.resource.resources import Resource
 from podscaler.base import http_server, supervision
 from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError, UsageError
-from podscaler.controlplane.admission import escalation
+from podscaler.controlplane.admission import rbac_escalation
 from podscaler.controlplane.apiserver.audit import Audit
 from podscaler.controlplane.apiserver.auth_filter import HEALTH_PATHS, AuthFilter
 from podscaler.controlplane.apiserver.discovery.discovery import DiscoveryDocuments
@@ -78,7 +78,7 @@ class ApiServer:
         routes = Routes(records)
         stored = [each.key for each in records if each.stored]
         authorizer = parts.authorizer or Authorizer(policy_index.watch_policy(objects, stored))
-        escalation.guard(objects, authorizer)
+        rbac_escalation.admit_rbac(objects, authorizer)
         self._discovery = DiscoveryDocuments(routes, REVIEWS, parts.metrics, parts.aggregation)
         self._sessions = OpenSessions(clock)
         self._metrics = APIServerMetrics(routes.serves, objects.counts)

@@ -17,7 +17,7 @@ from podscaler.controlplane.apiserver.http import http_errors, websockets
 from podscaler.controlplane.auth import impersonation
 from podscaler.controlplane.auth.authenticator import Authenticator, user_of_certificate
 from podscaler.controlplane.auth.authorizer import Attributes, Authorizer
-from podscaler.controlplane.registry import acting
+from podscaler.controlplane.registry import acting_user
 from podscaler.controlplane.registry.users import ANONYMOUS, User
 
 HEALTH_PATHS = frozenset({"/healthz", "/livez", "/readyz"})
@@ -71,7 +71,7 @@ class AuthFilter:
         decision = self.authorizer.authorize(user, attributes)
         if attributes.verb == "get" and f"{attributes.resource}/{attributes.subresource}" in _CONNECT_SUBRESOURCES:
             self.authorizer.authorize(user, replace(attributes, verb="create"))  # a WebSocket's GET needs it as a POST
-        acting.begin(user)
+        acting_user.begin(user)
         return decision.reason
 
 

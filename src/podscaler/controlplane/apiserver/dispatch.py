@@ -16,7 +16,7 @@ from aiohttp import web
 from podscaler.api.machinery import duration
 from podscaler.api.machinery import names as name_rules
 from podscaler.api.resource import api_errors
-from podscaler.controlplane.aggregator.versions import Remote
+from podscaler.controlplane.aggregator.remote_versions import Remote
 from podscaler.controlplane.apiserver.auth_filter import AuthFilter
 from podscaler.controlplane.apiserver.discovery import metric_apis
 from podscaler.controlplane.apiserver.handlers import (

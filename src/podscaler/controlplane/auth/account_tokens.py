@@ -1,10 +1,12 @@
-"""Issues and verifies JSON Web Tokens of service accounts.
+"""Issues and verifies the tokens of service accounts, which are JSON Web Tokens (JWT).
 
-`handlers.token_requests`, the node and the controller of token secrets issue tokens; `authenticator.Authenticator`
-verifies them. Tokens are not stored: a token is valid if its signature, time and audience are, and its service
-account (with the same uid) and the pod, node or secret that it is bound to still exist.
+`handlers.token_requests`, the node agent and the controller of token Secrets issue tokens;
+`authenticator.Authenticator` verifies them. Tokens are not stored: a token is valid if its signature, time and audience
+are, and its service account (with the same uid) and the pod, node or Secret that it is bound to still exist. The claim
+`kubernetes.io` of a token has their names and uids: {"namespace": "default", "pod": {"name": ..., "uid": ...},
+"serviceaccount": {...}}.
 
-Source: RFC 7519; the claims and the checks of upstream's service account token authenticator.
+Source: RFC 7519; the claims and the checks of kube-apiserver's service account token authenticator.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +30,7 @@ from podscaler.controlplane.registry.users import User
 from podscaler.controlplane.storage.entries import Entry
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
-CLAIM = "kubernetes.io"
+KUBERNETES_CLAIM = "kubernetes.io"
 DEFAULT_AUDIENCES = ("https://kubernetes.default.svc.cluster.local",)
 """The audiences of this API server: it accepts tokens that are valid for one of them."""
 POD_TOKEN_LIFE_S = 3607
@@ -36,27 +38,33 @@ POD_TOKEN_LIFE_S = 3607
 read the file again."""
 EXTENDED_LIFE_S = 365 * 24 * 3600
 SECRET_TOKEN_LIFE_S = 10 * EXTENDED_LIFE_S
-_DELETED_LEEWAY_S = 60
+_DELETION_LEEWAY_S = 60
+"""A token stays valid this long after the deletionTimestamp of an object that it is bound to."""
 _CACHED_TOKENS = 4096
-_RESOURCES = {"pod": "pods", "secret": "secrets", "node": "nodes"}
-_EXTRA = "authentication.kubernetes.io"
-_OPTIONS: Options = {"verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": False}
-"""Times and audiences are checked here: by the clock of the control plane, with upstream's messages."""
+_RESOURCES_BY_CLAIM = {"pod": "pods", "secret": "secrets", "node": "nodes"}
+_EXTRA_PREFIX = "authentication.kubernetes.io"
+_DECODE_OPTIONS: Options = {"verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": False}
+"""The JWT library checks the signature only: times and audiences are checked here, by the control plane's clock."""
 
-Find = Callable[[str, str, str], Entry | None]
+FindEntry = Callable[[str, str, str], Entry | None]
 """Finds an object by `Resource.key`, namespace and name."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenError:
-    """Why a token is not accepted, in upstream's words."""
+    """Why a token is not accepted; the message is kube-apiserver's."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class AuthenticatedUser:
-    """The user of a token, and those of the requested audiences for which the token is valid."""
+    """The result of a successful authentication.
+
+    Attributes:
+        user: the user of the token.
+        audiences: those of the requested audiences for which the token is valid, at least one.
+    """
 
     user: User
     audiences: Sequence[str]
@@ -68,12 +76,13 @@ _INVALIDATED = TokenError("[invalid bearer token, service account token has been
 
 @dataclass(frozen=True, slots=True)
 class TokenTerms:
-    """The terms of a token.
+    """The requested properties of a new token.
 
     Attributes:
         audiences: the audiences that may accept it.
         life_s: the lifetime.
-        bound: the objects whose deletion invalidates it, by `pod`, `secret`, `node`; the node of a pod is a claim only.
+        bound: the objects whose deletion invalidates it, by `pod`, `secret`, `node`; with a pod, the node's deletion
+            does not invalidate it.
     """
 
     audiences: Sequence[str]
@@ -82,15 +91,15 @@ class TokenTerms:
 
 
 class AccountTokens:
-    """See the module.
+    """Issues and verifies tokens with one signing key.
 
     Args:
         key: signs tokens.
         find: finds service accounts and bound objects.
-        clock: time of issue and expiry.
+        clock: the time of issue and expiry.
     """
 
-    def __init__(self, key: SigningKey, find: Find, clock: Clock) -> None:
+    def __init__(self, key: SigningKey, find: FindEntry, clock: Clock) -> None:
         self._key = key
         self._find = find
         self._clock = clock
@@ -104,7 +113,7 @@ class AccountTokens:
         return {"keys": [self._key.public_jwk]}
 
     def issue(self, account: Object, terms: TokenTerms) -> str:
-        """A new token of a ServiceAccount."""
+        """A new token of a stored ServiceAccount."""
         metadata = account["metadata"]
         now_s = self._clock.now_ns() // NANOSECONDS
         private: dict[str, Any] = {"namespace": metadata["namespace"]}
@@ -121,7 +130,7 @@ class AccountTokens:
             "iat": now_s,
             "iss": ISSUER,
             "jti": str(uuid4()),
-            CLAIM: private,
+            KUBERNETES_CLAIM: private,
             "nbf": now_s,
             "sub": users.account_name(metadata["namespace"], metadata["name"]),
         }
@@ -152,18 +161,18 @@ class AccountTokens:
         return self.issue(account, TokenTerms(DEFAULT_AUDIENCES, SECRET_TOKEN_LIFE_S, {"secret": secret}))
 
     def user_of_token(self, token: str, audiences: Sequence[str]) -> AuthenticatedUser | TokenError | None:
-        """The user of a token; None for one of another issuer, or that is no JSON Web Token."""
-        claims = self._verified(token)
+        """The user of a token, or why it is refused; None if it has another issuer or is no JSON Web Token."""
+        claims = self._verify_signature(token)
         if claims is None or isinstance(claims, TokenError):
             return claims
         common = [audience for audience in claims.get("aud") or () if audience in audiences]
         if not common:
-            given, expected = quoted(claims.get("aud") or ()), quoted(audiences)
-            return TokenError(f"token audiences {given} is invalid for the target audiences {expected}")
+            token_audiences, expected = quoted(claims.get("aud") or ()), quoted(audiences)
+            return TokenError(f"token audiences {token_audiences} is invalid for the target audiences {expected}")
         return self._find_error(claims) or AuthenticatedUser(_user(claims), common)
 
-    def _verified(self, token: str) -> dict[str, Any] | TokenError | None:
-        """The claims of a token with a valid signature, cached by token; None as `user_of_token`."""
+    def _verify_signature(self, token: str) -> dict[str, Any] | TokenError | None:
+        """The claims of a token with a valid signature, cached by token; None and errors as in `user_of_token`."""
         digest = sha256(token.encode("utf-8", "surrogateescape")).digest()
         claims = self._claims.find(digest)
         if claims is not None:
@@ -174,7 +183,7 @@ class AccountTokens:
         except (jwt.InvalidTokenError, UnicodeError):
             return None
         try:
-            claims = jwt.decode(token, self._public, algorithms=[ALGORITHM], options=_OPTIONS)
+            claims = jwt.decode(token, self._public, algorithms=[ALGORITHM], options=_DECODE_OPTIONS)
         except jwt.InvalidTokenError:
             return INVALID_TOKEN
         self._claims.put(digest, claims)
@@ -187,11 +196,11 @@ class AccountTokens:
             return TokenError("[invalid bearer token, service account token has expired]")
         if now_s < claims["nbf"]:
             return TokenError("[invalid bearer token, service account token is not valid yet]")
-        private = claims[CLAIM]
+        private = claims[KUBERNETES_CLAIM]
         namespace, account = private["namespace"], private["serviceaccount"]
         if self._is_deleted("serviceaccounts", namespace, account, now_s):
             return _INVALIDATED
-        for kind, resource in _RESOURCES.items():
+        for kind, resource in _RESOURCES_BY_CLAIM.items():
             if kind not in private or (kind == "node" and "pod" in private):
                 continue
             if self._is_deleted(resource, "" if kind == "node" else namespace, private[kind], now_s):
@@ -205,7 +214,7 @@ class AccountTokens:
         if b'"deletionTimestamp"' not in found.body:  # checked for every request: decoding most objects is avoided
             return False
         deleted = found.decode()["metadata"].get("deletionTimestamp")
-        return deleted is not None and instants.parse(deleted) // NANOSECONDS + _DELETED_LEEWAY_S < now_s
+        return deleted is not None and instants.parse(deleted) // NANOSECONDS + _DELETION_LEEWAY_S < now_s
 
 
 def _reference(obj: Object) -> dict[str, str]:
@@ -213,11 +222,11 @@ def _reference(obj: Object) -> dict[str, str]:
 
 
 def _user(claims: Mapping[str, Any]) -> User:
-    private = claims[CLAIM]
-    extra = {f"{_EXTRA}/credential-id": [f"JTI={claims['jti']}"]}
+    private = claims[KUBERNETES_CLAIM]
+    extra = {f"{_EXTRA_PREFIX}/credential-id": [f"JTI={claims['jti']}"]}
     for kind in ("node", "pod"):
         if kind in private:
-            extra[f"{_EXTRA}/{kind}-name"] = [private[kind]["name"]]
-            extra[f"{_EXTRA}/{kind}-uid"] = [private[kind]["uid"]]
+            extra[f"{_EXTRA_PREFIX}/{kind}-name"] = [private[kind]["name"]]
+            extra[f"{_EXTRA_PREFIX}/{kind}-uid"] = [private[kind]["uid"]]
     namespace, account = private["namespace"], private["serviceaccount"]
     return User(claims["sub"], users.account_groups(namespace), account["uid"], dict(sorted(extra.items())))

@@ -1,8 +1,8 @@
 """Writes the audit log: one line of JSON for each stage of each request, in order, in a thread.
 
-`apiserver.audit` adds events; the wiring of `up` creates, runs and closes the log. While the disk is slower than the
-requests, `add` waits: requests become slower, no event is lost. A write error is logged with the number of lost events;
-later events are written again.
+`apiserver.audit` adds events (audit.k8s.io/v1 Event); `podscaler up` creates, runs and closes the log. While the disk
+is slower than the requests, `add` waits: requests become slower, no event is lost. After a write error the number of
+lost events is logged, and later events are written again.
 """
 
 import asyncio
@@ -16,14 +16,14 @@ from podscaler.api.text import json_text
 from podscaler.base.errors import UsageError
 from podscaler.controlplane.storage.entries import Object
 
-WAITING_MAX = 4096
-BATCH_MAX = 512
+QUEUED_EVENTS_MAX = 4096
+BATCH_EVENTS_MAX = 512
 
 _log = logging.getLogger(__name__)
 
 
 class AuditLog:
-    """See the module.
+    """A queue of audit events and its writer.
 
     Args:
         write: appends whole lines to the log; blocks, and is called in a thread.
@@ -31,10 +31,10 @@ class AuditLog:
 
     def __init__(self, write: Callable[[bytes], None]) -> None:
         self._write = write
-        self._lines: asyncio.Queue[bytes] = asyncio.Queue(WAITING_MAX)
+        self._lines: asyncio.Queue[bytes] = asyncio.Queue(QUEUED_EVENTS_MAX)
 
     async def add(self, event: Object) -> None:
-        """Queue an event; waits while `WAITING_MAX` events are queued."""
+        """Queue an event; waits while `QUEUED_EVENTS_MAX` events are queued."""
         await self._lines.put(json_text.encode(event) + b"\n")
 
     async def run(self) -> None:
@@ -48,7 +48,7 @@ class AuditLog:
             await self._write_batch([])
 
     async def _write_batch(self, lines: list[bytes]) -> None:
-        while len(lines) < BATCH_MAX and not self._lines.empty():
+        while len(lines) < BATCH_EVENTS_MAX and not self._lines.empty():
             lines.append(self._lines.get_nowait())
         writing = asyncio.ensure_future(asyncio.to_thread(self._write, b"".join(lines)))
         try:
@@ -69,24 +69,24 @@ def open_log(path: Path) -> AuditLog:
         UsageError: the file cannot be written.
     """
     if str(path) == "-":
-        return AuditLog(_write_out)
+        return AuditLog(_write_to_stdout)
     try:
-        os.close(_opened(path))
+        os.close(_open_descriptor(path))
     except OSError as error:
         raise UsageError(f"the audit log {path} cannot be written: {error.strerror or error}") from error
 
     def append(lines: bytes) -> None:
-        with open(_opened(path), "ab") as file:
+        with open(_open_descriptor(path), "ab") as file:
             file.write(lines)
 
     return AuditLog(append)
 
 
-def _opened(path: Path) -> int:
+def _open_descriptor(path: Path) -> int:
     """A descriptor; opened for each write, as log rotation may have renamed the file."""
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
 
-def _write_out(lines: bytes) -> None:
+def _write_to_stdout(lines: bytes) -> None:
     sys.stdout.buffer.write(lines)
     sys.stdout.buffer.flush()

@@ -1,7 +1,8 @@
-"""Authenticates client certificates and bearer tokens: static ones (of `up` and of the token file), those of accounts.
+"""Authenticates requests by client certificate, or by bearer token: static tokens, and service account tokens.
 
-The wiring of `up` calls `ensure_token`, in a thread; `apiserver.auth_filter` and
-`kubelet.server.node_access` call `Authenticator` and `user_of_certificate` for every request.
+Static tokens are the admin's and those of the token file. `podscaler up` calls `ensure_token` in a thread for the
+admin's token; `apiserver.auth_filter` and `kubelet.server.node_access` call `Authenticator` and `user_of_certificate`
+for every request.
 """
 
 import hmac
@@ -68,10 +69,10 @@ class Authenticator:
 
         The token is compared with every static token, each in constant time, against timing attacks.
         """
-        given = _digest(token)
+        digest_of_token = _digest(token)
         user: User | None = None
         for digest, owner in self._digests:
-            if hmac.compare_digest(digest, given):
+            if hmac.compare_digest(digest, digest_of_token):
                 user = owner
         if user is not None:
             common = [audience for audience in audiences if audience in DEFAULT_AUDIENCES]

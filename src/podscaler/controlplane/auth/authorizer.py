@@ -2,7 +2,10 @@
 
 Called by `apiserver.auth_filter` for every request, by the access reviews, by `impersonation` and `escalation`.
 
-Source: upstream's RBAC authorizer and its messages; tests/conformance/golden/errors.jsonl.
+A request is described by its `Attributes`, for example get pods default/web: Attributes("get", resource="pods",
+namespace="default", name="web"). `policy_index` finds the user's roles, `policy_rules` evaluates their rules.
+
+Source: kube-apiserver's RBAC authorizer and its messages; tests/conformance/golden/errors.jsonl.
 """
 
 from dataclasses import dataclass
@@ -21,8 +24,10 @@ class Attributes:
     Attributes:
         verb: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; the lower-case HTTP
             method for non-resource URLs.
-        resource: the plural; empty for non-resource URLs.
-        subresource, namespace, name: empty where there is none.
+        path: the path of a non-resource URL (`/healthz`), else empty.
+        group: the API group, empty for the core group.
+        resource: the plural of the kind; empty for non-resource URLs.
+        subresource, namespace, name: empty if the request has none.
     """
 
     verb: str
@@ -42,7 +47,7 @@ class Attributes:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationDecision:
-    """Whether a request is allowed, and the reason in upstream's words (may be empty)."""
+    """Whether a request is allowed, and the reason in kube-apiserver's words (may be empty)."""
 
     allowed: bool
     reason: str = ""
@@ -53,7 +58,11 @@ NO_OPINION = AuthorizationDecision(allowed=False)
 
 
 class Authorizer:
-    """Authorizes by the roles and bindings of `policy`."""
+    """Decides which requests a user may make.
+
+    Args:
+        policy: the stored roles and bindings.
+    """
 
     def __init__(self, policy: PolicyIndex) -> None:
         self.policy = policy
@@ -70,14 +79,14 @@ class Authorizer:
             elif any(map(attributes.is_allowed_by, rules)):
                 return AuthorizationDecision(allowed=True, reason=f"RBAC: allowed by {grant.reason}")
         if errors:
-            return AuthorizationDecision(allowed=False, reason=f"rbac: RBAC: {aggregated(list(errors))}")
+            return AuthorizationDecision(allowed=False, reason=f"rbac: RBAC: {join_errors(list(errors))}")
         return NO_OPINION
 
     def authorize(self, user: User, attributes: Attributes) -> AuthorizationDecision:
-        """The decision of `decide`, where it allows the request.
+        """The decision of `decide`, if it allows the request.
 
         Raises:
-            StatusError: 403 in upstream's words.
+            StatusError: 403 with kube-apiserver's message, if it does not.
         """
         decision = self.decide(user, attributes)
         if not decision.allowed:
@@ -85,13 +94,13 @@ class Authorizer:
         return decision
 
 
-def aggregated(errors: list[str]) -> str:
+def join_errors(errors: list[str]) -> str:
     """Several errors as Go's aggregate error prints them."""
     return errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
 
 
 def forbidden(user: User, attributes: Attributes, reason: str = "") -> StatusError:
-    """The 403 for a request that `user` may not make; `reason` is appended where it is not empty."""
+    """The error 403 for a request that `user` may not make; a `reason` that is not empty is appended."""
     verb, group, resource, name = attributes.verb, attributes.group, attributes.resource, attributes.name
     ending = f": {reason}" if reason else ""
     if not resource:

@@ -1,8 +1,10 @@
-"""User impersonation: the `Impersonate-*` headers and the rights that they need.
+"""Implements user impersonation (`kubectl --as`): reads the `Impersonate-*` headers and checks the rights they need.
 
-Called by `apiserver.auth_filter` for every request. Impersonation is allowed in one of two ways. Constrained: the verb
-`impersonate-on:MODE:VERB` on the resource of the request, and `impersonate:MODE` on each part of the impersonated
-identity. Legacy: the verb `impersonate` on each part. The error is the first one of the most specific mode.
+`apiserver.auth_filter` calls `requested_user` for every request, then `impersonate`. The user needs one of two sets of
+rights. Constrained: the verb `impersonate-on:MODE:VERB` on the resource of the request, and `impersonate:MODE` on each
+part (user name, groups, uid, extra) of the impersonated user. Legacy: the verb `impersonate` on each part. With
+`Impersonate-User: jane` and `Impersonate-Group: devs` that is `impersonate` on users/jane and on groups/devs. The error
+is the first one of the most specific mode.
 
 Source: User Impersonation (Kubernetes documentation), KEP-5284; tests/conformance/golden/errors.jsonl.
 """
@@ -18,10 +20,10 @@ from podscaler.controlplane.auth.authorizer import Attributes, Authorizer, forbi
 from podscaler.controlplane.registry import users
 from podscaler.controlplane.registry.users import User
 
-_AUTHENTICATION = "authentication.k8s.io"
+_AUTHENTICATION_GROUP = "authentication.k8s.io"
 _EXTRA_PREFIX = "impersonate-extra-"
 
-_NODE_KEY = "authentication.kubernetes.io/node-name"
+_NODE_NAME_EXTRA = "authentication.kubernetes.io/node-name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +39,14 @@ class _Mode:
     @property
     def group(self) -> str:
         """The API group of users, groups, service accounts and nodes in this mode."""
-        return _AUTHENTICATION if self.name else ""
+        return _AUTHENTICATION_GROUP if self.name else ""
 
 
 _LEGACY = _Mode("")
 
 
 def requested_user(headers: MultiMapping[str]) -> User | None:
-    """The user that the headers ask to impersonate, None where they do not.
+    """The user that the headers ask to impersonate, None without such headers.
 
     Args:
         headers: the request's headers, by name in any case.
@@ -71,7 +73,7 @@ def requested_user(headers: MultiMapping[str]) -> User | None:
 
 
 def impersonate(impersonated: User, user: User, request: Attributes, authorizer: Authorizer) -> User:
-    """The impersonated user, with the groups that every user of its kind has.
+    """The impersonated user, with the groups that its kind implies (those of its namespace for a service account).
 
     Args:
         impersonated: the requested user.
@@ -80,25 +82,27 @@ def impersonate(impersonated: User, user: User, request: Attributes, authorizer:
         authorizer: checks the rights of `user`.
 
     Raises:
-        StatusError: 403.
+        StatusError: 403 if `user` lacks a right.
     """
-    first: StatusError | None = None
+    first_error: StatusError | None = None
     for mode in _modes(impersonated, user):
         error = _find_error(mode, impersonated, user, request, authorizer)
         if error is None:
-            return _completed(impersonated)
-        first = first or error
-    if first is None:
+            return _add_implied_groups(impersonated)
+        first_error = first_error or error
+    if first_error is None:
         raise AssertionError("the legacy mode always applies")
-    raise first
+    raise first_error
 
 
 def _modes(impersonated: User, user: User) -> Iterator[_Mode]:
     """The modes that apply, most specific first; the legacy one is always the last."""
     is_bare = not (impersonated.groups or impersonated.uid or impersonated.extra)
-    account, is_node = users.parse_account_name(impersonated.name), _node_of(impersonated.name) != ""
+    account, is_node = users.parse_account_name(impersonated.name), _parse_node_name(impersonated.name) != ""
     if is_node and is_bare:
-        if users.parse_account_name(user.name) and _node_of(impersonated.name) in user.extra.get(_NODE_KEY, ()):
+        if users.parse_account_name(user.name) and _parse_node_name(impersonated.name) in user.extra.get(
+            _NODE_NAME_EXTRA, ()
+        ):
             yield _Mode("associated-node")
         yield _Mode("arbitrary-node")
     elif account and is_bare:
@@ -111,8 +115,8 @@ def _modes(impersonated: User, user: User) -> Iterator[_Mode]:
 def _find_error(
     mode: _Mode, impersonated: User, user: User, request: Attributes, authorizer: Authorizer
 ) -> StatusError | None:
-    """The first missing right of a mode, None where `user` has them all."""
-    needed = list(_identity(mode, impersonated))
+    """The error 403 of the first missing right of a mode, None if `user` has all rights."""
+    needed = list(_required_permissions(mode, impersonated))
     if mode.name:
         needed.insert(0, replace(request, verb=f"impersonate-on:{mode.name}:{request.verb}"))
     for attributes in needed:
@@ -125,27 +129,27 @@ def _find_error(
     return None
 
 
-def _identity(mode: _Mode, impersonated: User) -> Iterator[Attributes]:
-    """The attributes that must be allowed for the parts of the impersonated identity."""
-    account, node = users.parse_account_name(impersonated.name), _node_of(impersonated.name)
-    part = Attributes(mode.verb, group=mode.group)
+def _required_permissions(mode: _Mode, impersonated: User) -> Iterator[Attributes]:
+    """The permissions that `mode` requires, one for each part of the impersonated user."""
+    account, node = users.parse_account_name(impersonated.name), _parse_node_name(impersonated.name)
+    permission = Attributes(mode.verb, group=mode.group)
     if account:
-        yield replace(part, resource="serviceaccounts", namespace=account[0], name=account[1])
+        yield replace(permission, resource="serviceaccounts", namespace=account[0], name=account[1])
     elif node and mode.name:
-        yield replace(part, resource="nodes", name="*" if mode.name == "associated-node" else node)
+        yield replace(permission, resource="nodes", name="*" if mode.name == "associated-node" else node)
     else:
-        yield replace(part, resource="users", name=impersonated.name)
+        yield replace(permission, resource="users", name=impersonated.name)
     for group in impersonated.groups:
-        yield replace(part, resource="groups", name=group)
-    part = Attributes(mode.verb, group=_AUTHENTICATION)
+        yield replace(permission, resource="groups", name=group)
+    permission = Attributes(mode.verb, group=_AUTHENTICATION_GROUP)
     if impersonated.uid:
-        yield replace(part, resource="uids", name=impersonated.uid)
+        yield replace(permission, resource="uids", name=impersonated.uid)
     for key, values in impersonated.extra.items():
         for value in values:
-            yield replace(part, resource="userextras", subresource=key, name=value)
+            yield replace(permission, resource="userextras", subresource=key, name=value)
 
 
-def _completed(impersonated: User) -> User:
+def _add_implied_groups(impersonated: User) -> User:
     """The impersonated user with the groups that every user of its kind has."""
     if impersonated.name == users.ANONYMOUS_NAME:
         groups = [group for group in impersonated.groups if group != users.UNAUTHENTICATED]
@@ -156,7 +160,7 @@ def _completed(impersonated: User) -> User:
     return impersonated
 
 
-def _node_of(name: str) -> str:
+def _parse_node_name(name: str) -> str:
     return name.removeprefix(users.NODE_PREFIX) if name.startswith(users.NODE_PREFIX) else ""
 
 

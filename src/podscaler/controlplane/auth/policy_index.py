@@ -1,10 +1,10 @@
-"""Index of RBAC roles and bindings by subject: finds the rules of a user without reading other users' bindings.
+"""Indexes RBAC roles and bindings by subject: finds the rules of a user without reading other users' bindings.
 
 `watch_policy` fills the index from the stored objects and updates it with every commit; `authorizer` reads it for every
-request, in time proportional to the rules of the user's own bindings.
+request, in time proportional to the rules of the user's own bindings. ClusterRoleBindings apply everywhere,
+RoleBindings in their namespace; a binding to a missing role grants nothing and is reported as an error.
 
-Source: upstream's RBAC rule resolver. ClusterRoleBindings apply everywhere, RoleBindings in their namespace; a binding
-to a missing role grants nothing and is reported as an error.
+Source: kube-apiserver's RBAC rule resolver.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,23 +32,29 @@ RoleKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class RoleGrant:
-    """A role granted to a subject; `reason` names the binding, the role and the subject in upstream's words."""
+    """A role that a binding grants to a subject.
+
+    Attributes:
+        role: the role, which may be missing.
+        reason: names the binding, the role and the subject in kube-apiserver's words, for audit events.
+    """
 
     role: RoleKey
     reason: str
 
 
-_Grants = dict[str, RoleGrant]
+GrantsByBinding = dict[str, RoleGrant]
 """By the key of the binding."""
 
 
 class PolicyIndex:
-    """See the module; empty at first."""
+    """The roles and bindings of a cluster; empty at first."""
 
     def __init__(self) -> None:
         self._roles: dict[RoleKey, tuple[PolicyRule, ...]] = {}
-        self._grants: dict[tuple[str, Subject], _Grants] = {}
-        self._bound: dict[tuple[str, str], list[tuple[str, Subject]]] = {}
+        # a scope is a namespace (empty: cluster-wide) and a subject
+        self._grants: dict[tuple[str, Subject], GrantsByBinding] = {}
+        self._scopes_by_binding: dict[tuple[str, str], list[tuple[str, Subject]]] = {}
 
     def put(self, entry: Entry) -> None:
         """Add or replace a role or binding."""
@@ -56,18 +62,18 @@ class PolicyIndex:
             self._roles[entry.namespace, entry.name] = rules_of(entry.decode())
         else:
             self.remove(entry)
-            self._bind(entry)
+            self._add_binding(entry)
 
     def remove(self, entry: Entry) -> None:
         """Remove a role or binding."""
         if entry.resource in (ROLES, CLUSTER_ROLES):
             self._roles.pop((entry.namespace, entry.name), None)
             return
-        for place in self._bound.pop((entry.resource, entry.key), ()):
-            grants = self._grants[place]
+        for scope in self._scopes_by_binding.pop((entry.resource, entry.key), ()):
+            grants = self._grants[scope]
             grants.pop(entry.key, None)
             if not grants:
-                del self._grants[place]
+                del self._grants[scope]
 
     def apply(self, events: Iterable[StoreEvent]) -> None:
         """Apply the events of a commit; those of other kinds are ignored."""
@@ -79,15 +85,15 @@ class PolicyIndex:
                     self.remove(event.subject)
 
     def rules_of_role(self, role: RoleKey) -> tuple[PolicyRule, ...] | None:
-        """The rules of a role, None where there is no such role."""
+        """The rules of a role, None if there is no such role."""
         return self._roles.get(role)
 
     def grants(self, user: User, namespace: str) -> Iterator[RoleGrant]:
         """The grants of `user` and its groups: cluster-wide, then (unless it is empty) in `namespace`."""
         subjects = [("User", user.name), *(("Group", group) for group in user.all_groups)]
-        for place in ("", namespace) if namespace else ("",):
+        for binding_namespace in ("", namespace) if namespace else ("",):
             for subject in subjects:
-                found = self._grants.get((place, subject))
+                found = self._grants.get((binding_namespace, subject))
                 if found is not None:
                     yield from found.values()
 
@@ -103,44 +109,44 @@ class PolicyIndex:
                 rules += found
         return rules, list(errors)
 
-    def _bind(self, entry: Entry) -> None:
+    def _add_binding(self, entry: Entry) -> None:
         binding = entry.decode()
         reference = binding.get("roleRef") or {}
         role = (entry.namespace if reference.get("kind") == "Role" else "", reference.get("name", ""))
-        places: dict[tuple[str, Subject], None] = {}
+        scopes: dict[tuple[str, Subject], None] = {}
         for subject in binding.get("subjects") or ():
-            who = _subject_key(subject, entry.namespace)
-            if who is None:
+            subject_key = _parse_subject(subject, entry.namespace)
+            if subject_key is None:
                 continue
-            place = (entry.namespace, who)
+            scope = (entry.namespace, subject_key)
             grant = RoleGrant(role, _reason(binding, subject, entry.namespace))
-            self._grants.setdefault(place, {}).setdefault(entry.key, grant)
-            places[place] = None  # a binding may name a subject twice
-        self._bound[entry.resource, entry.key] = list(places)
+            self._grants.setdefault(scope, {}).setdefault(entry.key, grant)
+            scopes[scope] = None  # a binding may name a subject twice
+        self._scopes_by_binding[entry.resource, entry.key] = list(scopes)
 
 
 def missing_role(role: RoleKey) -> str:
-    """Upstream's words for a role that does not exist."""
+    """kube-apiserver's message for a role that does not exist."""
     kind = "role" if role[0] else "clusterrole"
     return f'{kind}.rbac.authorization.k8s.io "{role[1]}" not found'
 
 
-def _subject_key(subject: Mapping[str, str], namespace: str) -> Subject | None:
+def _parse_subject(subject: Mapping[str, str], namespace: str) -> Subject | None:
     kind, name = subject.get("kind", ""), subject.get("name", "")
     if kind in ("User", "Group"):
         return kind, name
-    home = subject.get("namespace") or namespace
-    return ("User", users.account_name(home, name)) if kind == "ServiceAccount" and home else None
+    owner = subject.get("namespace") or namespace
+    return ("User", users.account_name(owner, name)) if kind == "ServiceAccount" and owner else None
 
 
 def _reason(binding: Object, subject: Mapping[str, str], namespace: str) -> str:
     reference, name = binding.get("roleRef") or {}, binding["metadata"]["name"]
-    shown, kind = (f"{name}/{namespace}", "RoleBinding") if namespace else (name, "ClusterRoleBinding")
-    who = subject.get("name", "")
+    full_name, kind = (f"{name}/{namespace}", "RoleBinding") if namespace else (name, "ClusterRoleBinding")
+    subject_key = subject.get("name", "")
     if subject.get("kind") == "ServiceAccount":
-        who = f"{who}/{subject.get('namespace') or namespace}"
+        subject_key = f"{subject_key}/{subject.get('namespace') or namespace}"
     role = f'{reference.get("kind", "")} "{reference.get("name", "")}"'
-    return f'{kind} "{shown}" of {role} to {subject.get("kind", "")} "{who}"'
+    return f'{kind} "{full_name}" of {role} to {subject.get("kind", "")} "{subject_key}"'
 
 
 def watch_policy(objects: Objects, kinds: Iterable[str]) -> PolicyIndex:

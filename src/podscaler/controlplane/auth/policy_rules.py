@@ -1,8 +1,11 @@
-"""RBAC policy rules: whether a rule allows a request, and whether rules cover other rules.
+"""Evaluates RBAC policy rules: whether a rule allows a request, and whether a set of rules covers another set.
 
-Called by `authorizer` (is a request allowed?) and `admission.escalation` (does a user hold what it grants?). Pure.
+`authorizer` asks whether a request is allowed, `admission.rbac_escalation` whether a user has all rights that it grants
+to others. `{verbs: [get], apiGroups: [apps], resources: [deployments/scale]}` allows to get scales of Deployments only.
+The functions do no I/O.
 
-Source: the evaluation of rbac.authorization.k8s.io/v1 PolicyRule by upstream's RBAC authorizer; its rules on coverage.
+Source: the evaluation of rbac.authorization.k8s.io/v1 PolicyRule by kube-apiserver's RBAC authorizer (its VerbMatches
+and Covers functions).
 """
 
 import json
@@ -16,11 +19,14 @@ ALL = "*"
 
 @dataclass(frozen=True, slots=True)
 class PolicyRule:
-    """A PolicyRule; each attribute is in the order of the object.
+    """A PolicyRule of the API; `*` stands for all, lists are in the order of the API object.
 
     Attributes:
+        verbs: such as `get`; for `urls` lower-case HTTP methods.
+        groups: `apiGroups`; the core group is empty.
+        resources: plurals, or `PLURAL/SUBRESOURCE`.
+        names: `resourceNames`: the only objects that the rule applies to; empty for all objects.
         urls: `nonResourceURLs`; a rule has either these or `groups` and `resources`.
-        names: `resourceNames`: the only objects that the rule applies to; empty for all.
     """
 
     verbs: tuple[str, ...]
@@ -47,7 +53,7 @@ class PolicyRule:
         """Whether the rule allows `verb` (a lower-case HTTP method) on a non-resource URL."""
         if not self.urls or (verb not in self.verbs and ALL not in self.verbs):
             return False
-        return any(_is_url_covered(path, url) for url in self.urls)
+        return any(_matches_url(path, url) for url in self.urls)
 
     def to_object(self) -> Object:
         """The PolicyRule of the API, without empty lists except for `verbs`."""
@@ -72,38 +78,38 @@ def rules_of(role: Object) -> tuple[PolicyRule, ...]:
     return tuple(from_object(rule) for rule in role.get("rules") or ())
 
 
-def _is_url_covered(path: str, url: str) -> bool:
+def _matches_url(path: str, url: str) -> bool:
     if url in (ALL, path):
         return True
     return url.endswith(ALL) and path.startswith(url.rstrip(ALL))
 
 
 EVERYTHING = (PolicyRule((ALL,), groups=(ALL,), resources=(ALL,)), PolicyRule((ALL,), urls=(ALL,)))
-"""What cluster-admin allows."""
+"""The rules of the ClusterRole cluster-admin."""
 
 
-def missing(held: Sequence[PolicyRule], requested: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """The parts of `requested` that `held` does not cover: rules with one verb and one resource, name or URL each."""
-    parts = [part for rule in requested for part in _parts(rule)]
-    return [part for part in dict.fromkeys(parts) if not any(_covers(rule, part) for rule in held)]
+def find_uncovered(granted: Sequence[PolicyRule], requested: Iterable[PolicyRule]) -> list[PolicyRule]:
+    """The parts of `requested` that `granted` does not cover; a part has one verb and one resource, name or URL."""
+    parts = [part for rule in requested for part in _split(rule)]
+    return [part for part in dict.fromkeys(parts) if not any(_covers(rule, part) for rule in granted)]
 
 
-def _parts(rule: PolicyRule) -> Iterator[PolicyRule]:
+def _split(rule: PolicyRule) -> Iterator[PolicyRule]:
     for group in rule.groups:
         for resource in rule.resources:
             for verb in rule.verbs:
-                whole = PolicyRule((verb,), groups=(group,), resources=(resource,))
-                yield from (replace(whole, names=(name,)) for name in rule.names) if rule.names else (whole,)
+                single = PolicyRule((verb,), groups=(group,), resources=(resource,))
+                yield from (replace(single, names=(name,)) for name in rule.names) if rule.names else (single,)
     for url in rule.urls:
         yield from (PolicyRule((verb,), urls=(url,)) for verb in rule.verbs)
 
 
 def _covers(rule: PolicyRule, part: PolicyRule) -> bool:
-    """Whether `rule` allows everything that `part` (one of `_parts`) allows."""
+    """Whether `rule` allows everything that `part` (one of `_split`) allows."""
     if ALL not in rule.verbs and part.verbs[0] not in rule.verbs:
         return False
     if part.urls:
-        return any(_is_url_covered(part.urls[0], url) for url in rule.urls)
+        return any(_matches_url(part.urls[0], url) for url in rule.urls)
     if ALL not in rule.groups and part.groups[0] not in rule.groups:
         return False
     if rule.names and not (part.names and part.names[0] in rule.names):
@@ -113,7 +119,7 @@ def _covers(rule: PolicyRule, part: PolicyRule) -> bool:
     return bool({ALL, requested, f"*/{subresource}" if slash else requested} & set(rule.resources))
 
 
-def compacted(parts: Iterable[PolicyRule]) -> list[PolicyRule]:
+def merge_verbs(parts: Iterable[PolicyRule]) -> list[PolicyRule]:
     """Parts that differ in their verb only, merged into one rule each; in the order of their first parts."""
     verbs: dict[PolicyRule, list[str]] = {}
     for part in parts:
@@ -122,8 +128,8 @@ def compacted(parts: Iterable[PolicyRule]) -> list[PolicyRule]:
     return [replace(rule, verbs=tuple(found)) for rule, found in verbs.items()]
 
 
-def shown(rule: PolicyRule) -> str:
-    """A rule as upstream's messages show it."""
+def format_rule(rule: PolicyRule) -> str:
+    """A rule as in kube-apiserver's messages: `{APIGroups:["apps"], Resources:["deployments"], Verbs:["get"]}`."""
     parts = (
         ("APIGroups", rule.groups),
         ("Resources", rule.resources),

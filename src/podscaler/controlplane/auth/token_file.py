@@ -1,12 +1,12 @@
-"""Reads users of the API server from a static token file.
+"""Reads users of the API server from a static token file (`podscaler up --token-auth-file`).
 
-Called by the wiring of `up`, in a thread, once at the start. The file is CSV with a user in each line: token, name, uid
+`podscaler up` calls `read` in a thread, once at the start. The file is CSV with a user in each line: token, name, uid
 and optionally the groups, separated by commas and therefore quoted.
 
     31ada4fd-adec-460c-809a-9e56ceb75269,viewer,1001,"viewers,auditors"
 
-Source: upstream's static token file (`--token-auth-file`). Differs: a duplicate token is an error, where upstream takes
-the last one.
+Source: kube-apiserver's flag `--token-auth-file`. Differs: a duplicate token is an error; kube-apiserver takes the last
+line.
 """
 
 import csv
@@ -53,11 +53,11 @@ def _lines(path: Path, content: bytes) -> list[str]:
         raise UsageError(f"{path} is no text in UTF-8") from error
 
 
-def _user(row: Sequence[str], place: str) -> tuple[str, User]:
+def _user(row: Sequence[str], location: str) -> tuple[str, User]:
     if len(row) < COLUMNS_MIN:
-        raise UsageError(f"{place}: expected a token, a user name and a uid, separated by commas")
+        raise UsageError(f"{location}: expected a token, a user name and a uid, separated by commas")
     token, name, uid = (cell.strip() for cell in row[:COLUMNS_MIN])
     if not token or not name:
-        raise UsageError(f"{place}: the {'name' if token else 'token'} is empty")
+        raise UsageError(f"{location}: the {'name' if token else 'token'} is empty")
     groups = row[COLUMNS_MIN].split(",") if len(row) > COLUMNS_MIN else []
     return token, User(name, tuple(filter(None, map(str.strip, groups))), uid)

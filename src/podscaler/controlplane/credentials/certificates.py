@@ -1,7 +1,8 @@
-"""Creates the certificate authority of the control plane, the server certificate and client certificates.
+"""Creates the certificate authority (CA) of the control plane, the API server's certificate and client certificates.
 
-Called by the wiring of `up`, in a thread. The authority is valid for ten years and is never replaced, as kubeconfigs
-embed it; other certificates are renewed `RENEWAL_MARGIN` before they expire, or when the server's lacks a name.
+`podscaler up` calls it in a thread: `ensure(folder)` creates or renews `ca.pem` and `server.pem`, `new_client` signs a
+user's certificate. The CA is valid for ten years and is never replaced, as kubeconfigs embed it; other certificates are
+renewed `RENEWAL_MARGIN` before they expire, the server's also if it lacks one of `DNS_NAMES` or an IP address.
 
 Source: RFC 5280; the DNS names are those by which pods of a cluster reach the API server.
 """
@@ -27,6 +28,7 @@ SERVER_LIFE = timedelta(days=365)
 CLIENT_LIFE = timedelta(days=365)
 RENEWAL_MARGIN = timedelta(days=30)
 CLOCK_SKEW = timedelta(hours=1)
+"""A certificate is valid from this long before its creation, for clients with a slow clock."""
 
 DNS_NAMES = (
     "localhost",
@@ -36,17 +38,19 @@ DNS_NAMES = (
     "kubernetes.default.svc.cluster.local",
 )
 ADDRESSES = ("127.0.0.1", "::1")
+"""The loopback IP addresses that every server certificate contains."""
 NODE_PREFIX = "system:node:"
+"""The user name of a node is this prefix and the node's name."""
 NODES = "system:nodes"
-"""The user name of a node is the prefix with the node's name, its group is this one."""
+"""The group of all nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """The certificates of the server and of its authority.
+    """The certificates of the API server and of its CA.
 
     Attributes:
-        authority_pem: the authority's certificate.
+        authority_pem: the CA's certificate.
         server_path: a PEM file with the server's key and certificate (0600).
     """
 
@@ -54,7 +58,7 @@ class Certificates:
     server_path: Path
 
     def server_context(self) -> ssl.SSLContext:
-        """The TLS settings of the server: TLS 1.2 and later, client certificates of the authority are optional."""
+        """The TLS settings of the server: TLS 1.2 and later; a client certificate of the CA is optional."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_cert_chain(self.server_path)
@@ -64,12 +68,14 @@ class Certificates:
         return context
 
     def client_context(self) -> ssl.SSLContext:
-        """The TLS settings of a client that trusts this authority and no other."""
+        """The TLS settings of a client that trusts this CA and no other."""
         return ssl.create_default_context(cadata=self.authority_pem.decode())
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair:
+class _SignedKey:
+    """A private key with its certificate."""
+
     key: ec.EllipticCurvePrivateKey
     certificate: x509.Certificate
 
@@ -87,7 +93,7 @@ def _pem(certificate: x509.Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.PEM)
 
 
-def _instant(now_ns: int) -> datetime:
+def _utc(now_ns: int) -> datetime:
     return datetime.fromtimestamp(now_ns // NANOSECONDS, UTC)
 
 
@@ -96,19 +102,19 @@ def ensure(folder: Path, *, now_ns: int, addresses: Sequence[str] = ()) -> Certi
 
     Args:
         folder: where `ca.pem` and `server.pem` are kept, each key and certificate in one file (0600).
-        now_ns: the wall clock.
+        now_ns: the wall clock (Unix time).
         addresses: IP addresses besides the loopback ones for the server's certificate.
 
     Raises:
         UsageError: the files cannot be read or written, or hold no key and certificate.
     """
-    now = _instant(now_ns)
+    now = _utc(now_ns)
     authority = _ensure_authority(folder / "ca.pem", now)
     names = _alternative_names(addresses)
     path = folder / "server.pem"
     found = _load(path)
     if found is None or not _is_usable(found, authority, names, now):
-        secret_files.write(path, _new_server(_name("kube-apiserver"), authority, names, now).pem())
+        secret_files.write(path, _new_server(_common_name("kube-apiserver"), authority, names, now).pem())
     return Certificates(_pem(authority.certificate), path)
 
 
@@ -124,27 +130,27 @@ def node_context(folder: Path, node_name: str, address: str, *, now_ns: int) -> 
     Raises:
         UsageError: a file cannot be read or written, or holds no key and certificate.
     """
-    now = _instant(now_ns)
+    now = _utc(now_ns)
     authority = _ensure_authority(folder / "ca.pem", now)
     names = x509.SubjectAlternativeName([x509.DNSName(node_name), x509.IPAddress(ip_address(address))])
     path = folder / "node.pem"
     found = _load(path)
     if found is None or not _is_usable(found, authority, names, now):
-        subject = _user(f"{NODE_PREFIX}{node_name}", [NODES])
+        subject = _user_name(f"{NODE_PREFIX}{node_name}", [NODES])
         secret_files.write(path, _new_server(subject, authority, names, now).pem())
     return Certificates(_pem(authority.certificate), path).server_context()
 
 
 @dataclass(frozen=True, slots=True)
 class ClientPair:
-    """A client's certificate and its key, as PEM."""
+    """A client's certificate and its private key, as PEM."""
 
     certificate_pem: bytes
     key_pem: bytes
 
 
 def new_client(folder: Path, name: str, groups: Sequence[str], *, now_ns: int) -> ClientPair:
-    """A new client certificate with its key, signed by the authority in `folder`; valid for `CLIENT_LIFE`.
+    """A new client certificate with its key, signed by the CA in `folder`; valid for `CLIENT_LIFE`.
 
     Args:
         folder: as for `ensure`.
@@ -155,11 +161,13 @@ def new_client(folder: Path, name: str, groups: Sequence[str], *, now_ns: int) -
     Raises:
         UsageError: the authority cannot be read or written.
     """
-    now = _instant(now_ns)
+    now = _utc(now_ns)
     authority = _ensure_authority(folder / "ca.pem", now)
     key = ec.generate_private_key(ec.SECP256R1())
-    builder = _builder(_user(name, groups), authority.certificate.subject, key, now=now, life=CLIENT_LIFE)
-    builder = _restricted(builder, ExtendedKeyUsageOID.CLIENT_AUTH)
+    builder = _certificate_builder(
+        _user_name(name, groups), authority.certificate.subject, key, now=now, life=CLIENT_LIFE
+    )
+    builder = _add_end_entity_usage(builder, ExtendedKeyUsageOID.CLIENT_AUTH)
     certificate = builder.sign(authority.key, hashes.SHA256())
     return ClientPair(_pem(certificate), _key_pem(key))
 
@@ -170,36 +178,41 @@ def ensure_client(path: Path, name: str, groups: Sequence[str], *, now_ns: int) 
     Raises:
         UsageError: the file or the authority cannot be read or written, or holds no key and certificate.
     """
-    now = _instant(now_ns)
+    now = _utc(now_ns)
     authority = _ensure_authority(path.parent / "ca.pem", now)
     found = _load(path)
-    if found is not None and _is_current(found, authority, now) and found.certificate.subject == _user(name, groups):
+    if (
+        found is not None
+        and _is_current(found, authority, now)
+        and found.certificate.subject == _user_name(name, groups)
+    ):
         return ClientPair(_pem(found.certificate), _key_pem(found.key))
-    made = new_client(path.parent, name, groups, now_ns=now_ns)
-    secret_files.write(path, made.key_pem + made.certificate_pem)
-    return made
+    created = new_client(path.parent, name, groups, now_ns=now_ns)
+    secret_files.write(path, created.key_pem + created.certificate_pem)
+    return created
 
 
 def authority_of(folder: Path, *, now_ns: int) -> bytes:
-    """The certificate (PEM) of the authority in `folder`, which is created where it is missing. Blocks.
+    """The certificate (PEM) of the CA in `folder`, which is created where it is missing. Blocks.
 
     Raises:
         UsageError: the file cannot be read or written, or holds no key and certificate.
     """
-    authority = _ensure_authority(folder / "ca.pem", _instant(now_ns))
+    authority = _ensure_authority(folder / "ca.pem", _utc(now_ns))
     return _pem(authority.certificate)
 
 
-def _ensure_authority(path: Path, now: datetime) -> _Pair:
+def _ensure_authority(path: Path, now: datetime) -> _SignedKey:
     found = _load(path)
     if found is not None:
         return found
-    made = _new_authority(now)
-    secret_files.write(path, made.pem())
-    return made
+    created = _new_authority(now)
+    secret_files.write(path, created.pem())
+    return created
 
 
-def _load(path: Path) -> _Pair | None:
+def _load(path: Path) -> _SignedKey | None:
+    """The key and certificate in a file, None if the file does not exist. Raises UsageError."""
     content = secret_files.read(path)
     if content is None:
         return None
@@ -210,48 +223,52 @@ def _load(path: Path) -> _Pair | None:
         raise UsageError(f"{path} does not hold a key and a certificate: remove it to have new ones made") from error
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise UsageError(f"{path} holds a key of another kind: remove it to have a new one made")
-    return _Pair(key, certificate)
+    return _SignedKey(key, certificate)
 
 
-def _is_usable(pair: _Pair, authority: _Pair, names: x509.SubjectAlternativeName, now: datetime) -> bool:
+def _is_usable(pair: _SignedKey, authority: _SignedKey, names: x509.SubjectAlternativeName, now: datetime) -> bool:
+    """Whether a server certificate is current and has all `names`."""
     had = pair.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     return _is_current(pair, authority, now) and set(names) <= set(had)
 
 
-def _is_current(pair: _Pair, authority: _Pair, now: datetime) -> bool:
+def _is_current(pair: _SignedKey, authority: _SignedKey, now: datetime) -> bool:
+    """Whether a certificate is of this CA and stays valid for `RENEWAL_MARGIN`."""
     certificate = pair.certificate
     if certificate.not_valid_after_utc - RENEWAL_MARGIN < now or certificate.not_valid_before_utc > now:
         return False
     return certificate.issuer == authority.certificate.subject
 
 
-def _user(name: str, groups: Sequence[str]) -> x509.Name:
+def _user_name(name: str, groups: Sequence[str]) -> x509.Name:
     organizations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
     return x509.Name([*organizations, x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
 
-def _new_authority(now: datetime) -> _Pair:
+def _new_authority(now: datetime) -> _SignedKey:
     key = ec.generate_private_key(ec.SECP256R1())
-    name = _name(f"podscaler-{x509.random_serial_number() % 16**8:08x}")
-    builder = _builder(name, name, key, now=now, life=AUTHORITY_LIFE)
+    name = _common_name(f"podscaler-{x509.random_serial_number() % 16**8:08x}")
+    builder = _certificate_builder(name, name, key, now=now, life=AUTHORITY_LIFE)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
     builder = builder.add_extension(_key_usage(signs_certificates=True), critical=True)
-    return _Pair(key, builder.sign(key, hashes.SHA256()))
+    return _SignedKey(key, builder.sign(key, hashes.SHA256()))
 
 
-def _new_server(subject: x509.Name, authority: _Pair, names: x509.SubjectAlternativeName, now: datetime) -> _Pair:
-    """A new pair for a server of these names, signed by the authority."""
+def _new_server(
+    subject: x509.Name, authority: _SignedKey, names: x509.SubjectAlternativeName, now: datetime
+) -> _SignedKey:
+    """A new key and its certificate for a server of these names, signed by the authority."""
     key = ec.generate_private_key(ec.SECP256R1())
-    builder = _builder(subject, authority.certificate.subject, key, now=now, life=SERVER_LIFE)
-    builder = _restricted(builder, ExtendedKeyUsageOID.SERVER_AUTH)
+    builder = _certificate_builder(subject, authority.certificate.subject, key, now=now, life=SERVER_LIFE)
+    builder = _add_end_entity_usage(builder, ExtendedKeyUsageOID.SERVER_AUTH)
     builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
     builder = builder.add_extension(names, critical=False)
     identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
     builder = builder.add_extension(identifier, critical=False)
-    return _Pair(key, builder.sign(authority.key, hashes.SHA256()))
+    return _SignedKey(key, builder.sign(authority.key, hashes.SHA256()))
 
 
-def _builder(
+def _certificate_builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, *, now: datetime, life: timedelta
 ) -> x509.CertificateBuilder:
     builder = x509.CertificateBuilder(subject_name=subject, issuer_name=issuer, public_key=key.public_key())
@@ -260,13 +277,13 @@ def _builder(
     return builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
 
 
-def _restricted(builder: x509.CertificateBuilder, usage: x509.ObjectIdentifier) -> x509.CertificateBuilder:
+def _add_end_entity_usage(builder: x509.CertificateBuilder, usage: x509.ObjectIdentifier) -> x509.CertificateBuilder:
     """The builder of a certificate that signs no others; `usage` is client or server authentication."""
     builder = builder.add_extension(_key_usage(signs_certificates=False), critical=True)
     return builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
 
 
-def _name(common_name: str) -> x509.Name:
+def _common_name(common_name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 

@@ -1,7 +1,8 @@
-"""The client certificate with which this server, as a front proxy, authenticates users to other API servers.
+"""Creates the client certificate with which the API server, as a front proxy, forwards requests to extension servers.
 
-Created by the wiring of `up`, in a thread. Its authority signs nothing else, as holders of its certificates may claim
-to be any user.
+An extension API server (APIService) that trusts this certificate believes the user name in the headers X-Remote-User
+and X-Remote-Group. So its certificate authority (CA) is a separate one that signs nothing else. `podscaler up` calls
+`ensure` in a thread.
 
 Source: the documentation of the aggregation layer (`--proxy-client-cert-file`, `--requestheader-client-ca-file`).
 """
@@ -11,15 +12,15 @@ from pathlib import Path
 
 from podscaler.controlplane.credentials import certificates
 
-NAME = "front-proxy-client"
+USER_NAME = "front-proxy-client"
 
 
 @dataclass(frozen=True, slots=True)
 class FrontProxy:
-    """The credentials of this server as a front proxy.
+    """The credentials of the API server as a front proxy.
 
     Attributes:
-        authority_pem: the authority's certificate.
+        authority_pem: the CA's certificate.
         identity: a PEM file with the key and the client certificate (0600).
     """
 
@@ -39,5 +40,5 @@ def ensure(folder: Path, *, now_ns: int) -> FrontProxy:
     """
     authority_pem = certificates.authority_of(folder, now_ns=now_ns)
     identity = folder / "client.pem"
-    certificates.ensure_client(identity, NAME, (), now_ns=now_ns)
+    certificates.ensure_client(identity, USER_NAME, (), now_ns=now_ns)
     return FrontProxy(authority_pem, identity)

@@ -1,6 +1,6 @@
-"""Builds and writes the kubeconfig files of `up`.
+"""Builds and writes the kubeconfig files with which kubectl and the autoscaler reach the control plane.
 
-Called by the wiring of `up`, in a thread. The files hold credentials: they are written with mode 0600.
+`podscaler up` calls it in a thread. The files hold credentials: they are written with mode 0600.
 """
 
 import base64
@@ -13,7 +13,7 @@ from podscaler.base.errors import UsageError
 from podscaler.controlplane.credentials import secret_files
 from podscaler.controlplane.credentials.certificates import ClientPair
 
-NAME = "podscaler"
+ENTRY_NAME = "podscaler"
 
 
 def document(*, server_url: str, authority_pem: bytes, token: str) -> dict[str, Any]:
@@ -21,31 +21,33 @@ def document(*, server_url: str, authority_pem: bytes, token: str) -> dict[str, 
 
     Args:
         server_url: `https://127.0.0.1:6443`.
-        authority_pem: the certificate of the authority that signed the server's.
+        authority_pem: the certificate (PEM) of the authority that signed the server's certificate.
         token: the user's bearer token.
     """
     return _document(server_url, authority_pem, {"token": token})
 
 
 def certificate_document(*, server_url: str, authority_pem: bytes, pair: ClientPair) -> dict[str, Any]:
-    """As `document`, for a user with a client certificate."""
+    """A kubeconfig as by `document`, whose user has a client certificate in place of a token."""
     parts = {"client-certificate-data": pair.certificate_pem, "client-key-data": pair.key_pem}
-    return _document(server_url, authority_pem, {name: _text(pem) for name, pem in parts.items()})
+    return _document(server_url, authority_pem, {name: _base64(pem) for name, pem in parts.items()})
 
 
 def _document(server_url: str, authority_pem: bytes, user: dict[str, Any]) -> dict[str, Any]:
-    cluster = {"server": server_url, "certificate-authority-data": _text(authority_pem)}
+    cluster = {"server": server_url, "certificate-authority-data": _base64(authority_pem)}
     return {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": NAME, "cluster": cluster}],
-        "users": [{"name": NAME, "user": user}],
-        "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME, "namespace": "default"}}],
-        "current-context": NAME,
+        "clusters": [{"name": ENTRY_NAME, "cluster": cluster}],
+        "users": [{"name": ENTRY_NAME, "user": user}],
+        "contexts": [
+            {"name": ENTRY_NAME, "context": {"cluster": ENTRY_NAME, "user": ENTRY_NAME, "namespace": "default"}}
+        ],
+        "current-context": ENTRY_NAME,
     }
 
 
-def _text(pem: bytes) -> str:
+def _base64(pem: bytes) -> str:
     return base64.b64encode(pem).decode()
 
 
@@ -53,10 +55,10 @@ def write(path: Path, config: dict[str, Any]) -> None:
     """Write `config` to `path` (mode 0600), as JSON, which is valid YAML. Blocks.
 
     Raises:
-        UsageError: the file cannot be written, or exists with other clusters than ours.
+        UsageError: the file cannot be written, or exists with other clusters than `ENTRY_NAME`.
     """
-    found = secret_files.read(path)
-    if found is not None and found.strip() and not _is_ours(found):
+    existing = secret_files.read(path)
+    if existing is not None and existing.strip() and not _is_ours(existing):
         raise UsageError(f"{path} holds something else, which would be lost: name another file for the kubeconfig")
     secret_files.write(path, json.dumps(config, indent=2).encode() + b"\n")
 
@@ -65,6 +67,6 @@ def _is_ours(content: bytes) -> bool:
     """Whether a file has our cluster only; kubectl may have rewritten it, for example to set a namespace."""
     try:
         clusters = yaml_text.parse(content).value["clusters"]
-        return [cluster["name"] for cluster in clusters] == [NAME]
+        return [cluster["name"] for cluster in clusters] == [ENTRY_NAME]
     except (json_text.DecodeError, TypeError, KeyError):
         return False

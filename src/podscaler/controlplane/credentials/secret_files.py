@@ -1,7 +1,7 @@
-"""Reads and atomically writes files with mode 0600.
+"""Reads and atomically writes files with secrets (keys, tokens, kubeconfigs), which only their owner may read (0600).
 
-Called by the other modules of the package, by `auth.authenticator` and `auth.token_file`. All functions block: call
-them in a thread.
+The other modules of the package, `auth.authenticator`, `auth.token_file` and `storage` call it. All functions block:
+call them in a thread.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ def write(path: Path, content: bytes) -> None:
     Raises:
         UsageError: the file cannot be written.
     """
-    if _is_current(path, content):
+    if _has_content(path, content):
         return
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
@@ -48,7 +48,7 @@ def write(path: Path, content: bytes) -> None:
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def _is_current(path: Path, content: bytes) -> bool:
+def _has_content(path: Path, content: bytes) -> bool:
     """Whether the file has that content and mode; False where it cannot be read, as then writing reports the error."""
     try:
         return stat.S_IMODE(path.stat().st_mode) == 0o600 and path.read_bytes() == content

@@ -1,6 +1,6 @@
-"""The key that signs service account tokens, in a file with mode 0600.
+"""Creates and loads the private key that signs service account tokens (JSON Web Tokens), in a file with mode 0600.
 
-`ensure` is called by the wiring of `up`, in a thread; `auth.account_tokens` signs and verifies with the key.
+`podscaler up` calls `ensure` in a thread; `auth.account_tokens` signs and verifies with the key.
 
 Source: RFC 7517, RFC 7518 (ES256), RFC 7638 for the key's id.
 """
@@ -29,9 +29,9 @@ class SigningKey:
 
     @property
     def public_jwk(self) -> dict[str, str]:
-        """The public key as a JSON Web Key."""
+        """The public key as a JSON Web Key; `kid` is its RFC 7638 thumbprint."""
         numbers = self.private.public_key().public_numbers()
-        point = {"crv": "P-256", "kty": "EC", "x": _text(numbers.x), "y": _text(numbers.y)}
+        point = {"crv": "P-256", "kty": "EC", "x": _coordinate(numbers.x), "y": _coordinate(numbers.y)}
         digest = hashlib.sha256(json.dumps(point, sort_keys=True, separators=(",", ":")).encode()).digest()
         return {"use": "sig", "kty": "EC", "kid": _url_safe(digest), "crv": "P-256", "alg": ALGORITHM} | point
 
@@ -49,9 +49,9 @@ def ensure(path: Path) -> SigningKey:
     """
     content = secret_files.read(path)
     if content is None:
-        made = generate()
-        secret_files.write(path, _pem(made))
-        return made
+        created = generate()
+        secret_files.write(path, _pem(created))
+        return created
     try:
         key = serialization.load_pem_private_key(content, None)
     except ValueError as error:
@@ -67,7 +67,7 @@ def _pem(key: SigningKey) -> bytes:
     )
 
 
-def _text(number: int) -> str:
+def _coordinate(number: int) -> str:
     return _url_safe(number.to_bytes(_COORDINATE_BYTES, "big"))
 
 

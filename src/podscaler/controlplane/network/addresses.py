@@ -1,7 +1,8 @@
-"""Allocates loopback addresses to pods and Services, from a block that no other `up` of this machine uses.
+"""Allocates loopback addresses to pods and Services, from a block that no other control plane of this machine uses.
 
-The node agent (pods) and `cluster_ips` (Services) call it. A block is 127.N.0.0/16: 127.N.0.1 is the node, 127.N.1.1 to
-127.N.223.254 are pods, 127.N.224.1 to 127.N.254.254 are Services. Invariants:
+The node agent (pods) and `cluster_ips` (Services) of `podscaler up`, the local control plane, call it. A block is
+127.N.0.0/16: 127.N.0.1 is the node, 127.N.1.1 to 127.N.223.254 are pods, 127.N.224.1 to 127.N.254.254 are Services. An
+offset is the last two octets as a number: 127.5.1.2 has the offset 0x0102 in block 5. Invariants:
 
 1. A block is claimed by a name that the kernel releases when the process ends (an abstract Unix socket on Linux, else a
    locked file), so that nothing has to be cleaned up after kill -9.
@@ -29,8 +30,8 @@ from podscaler.controlplane.credentials import secret_files
 
 BLOCK_NUMBERS: Final = range(2, 255)
 """The second octets that may be claimed; machines use addresses in 127.0 and 127.1 (127.0.0.53, 127.0.1.1)."""
-CLAIMS = "podscaler.dev/block"
-"""The prefix of the names of claims; tests set another one, as other `up`s may run meanwhile."""
+CLAIM_NAME_PREFIX = "podscaler.dev/block"
+"""The prefix of the names of sockets and files that claim a block; tests set another one."""
 
 POD_OFFSETS: Final = range(0x0100, 0xE000)
 SERVICE_OFFSETS: Final = range(0xE000, 0xFF00)
@@ -45,7 +46,7 @@ class AddressesExhausted(UsageError):
 
 
 class _Pool:
-    """Allocates offsets of one range in round-robin order."""
+    """Allocates offsets of one range in round-robin order; offsets that end in .0 or .255 are left out."""
 
     def __init__(self, offsets: range) -> None:
         self._offsets = offsets
@@ -73,7 +74,7 @@ class _Pool:
 
 
 class AddressBlock:
-    """The addresses of one `up`.
+    """The addresses of the pods and Services of one control plane.
 
     Args:
         number: N of 127.N.0.0/16.
@@ -104,9 +105,10 @@ class AddressBlock:
         return address == SHARED_ADDRESS if self.is_shared else self._offset(address) is not None
 
     def allocate_pod(self, uid: str, *, preferred: str | None = None) -> str:
-        """The address of the pod `uid`: the same one until `release_pod`. Raises AddressesExhausted.
+        """The address of the pod with that metadata.uid, the same one until `release_pod`.
 
-        `preferred` is the pod's address in an earlier run. If its offset is free in this block, it is used again.
+        `preferred` is the pod's address in an earlier run, perhaps of another block. Its offset is used again if it is
+        free. Raises AddressesExhausted.
         """
         if self.is_shared:
             return SHARED_ADDRESS
@@ -169,13 +171,13 @@ def claim_block(*, remember: Path | None = None) -> AddressBlock:
     """
     if not _can_bind(f"127.{BLOCK_NUMBERS[0]}.0.1"):
         return AddressBlock(0, is_shared=True)
-    last = _remembered(remember)
-    for number in _candidates(last, first=_first(remember)):
+    last = _read_block_number(remember)
+    for number in _numbers_to_try(last, first=_first_index(remember)):
         claim = _claim(number)
         if claim is not None:
             block = AddressBlock(number, claim=claim)
             if remember is not None and number != last:
-                _remember(remember, block)
+                _write_block_number(remember, block)
             return block
     raise UsageError(f"all {len(BLOCK_NUMBERS)} loopback address blocks of this machine are in use by other `up`s")
 
@@ -189,7 +191,7 @@ def _parse_offset(address: str) -> int | None:
     return int.from_bytes(octets[2:], "big") if octets[0] == 127 else None
 
 
-def _candidates(last: int | None, *, first: int) -> Iterable[int]:
+def _numbers_to_try(last: int | None, *, first: int) -> Iterable[int]:
     """All numbers: the last one, then those from index `first` on, then those before it."""
     if last is not None:
         yield last
@@ -197,12 +199,12 @@ def _candidates(last: int | None, *, first: int) -> Iterable[int]:
     yield from (number for number in ordered if number != last)
 
 
-def _first(remember: Path | None) -> int:
-    """The index in BLOCK_NUMBERS to start at: rarely the same for two files."""
+def _first_index(remember: Path | None) -> int:
+    """The index in BLOCK_NUMBERS at which the search starts: rarely the same for two files."""
     return zlib.crc32(os.fsencode(remember.absolute())) % len(BLOCK_NUMBERS) if remember is not None else 0
 
 
-def _remember(path: Path, block: AddressBlock) -> None:
+def _write_block_number(path: Path, block: AddressBlock) -> None:
     try:
         secret_files.write(path, f"{block.number}\n".encode())
     except UsageError:
@@ -210,7 +212,7 @@ def _remember(path: Path, block: AddressBlock) -> None:
         raise
 
 
-def _remembered(path: Path | None) -> int | None:
+def _read_block_number(path: Path | None) -> int | None:
     if path is None:
         return None
     try:
@@ -237,7 +239,7 @@ def _claim_socket(number: int) -> Claim | None:
     """Abstract names belong to the network namespace, as the addresses do."""
     claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
-        claim.bind(f"\0{CLAIMS}/{number}")
+        claim.bind(f"\0{CLAIM_NAME_PREFIX}/{number}")
     except OSError as error:
         claim.close()
         if error.errno == errno.EADDRINUSE:
@@ -247,7 +249,7 @@ def _claim_socket(number: int) -> Claim | None:
 
 
 def _claim_file(number: int) -> Claim | None:
-    path = Path(tempfile.gettempdir(), f"{CLAIMS.replace('/', '-')}-{number}.lock")
+    path = Path(tempfile.gettempdir(), f"{CLAIM_NAME_PREFIX.replace('/', '-')}-{number}.lock")
     with contextlib.suppress(PermissionError):
         claim = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+", encoding="ascii")
         try:

@@ -3,10 +3,10 @@
 The proxy has one `Balancer` for each port of each Service; it does no I/O. Rules:
 
 1. Candidates are the ready endpoints; if there is none, the terminating endpoints that still serve.
-2. The candidate with the fewest connections is chosen among at most `CONSIDERED`, starting at the next in turn, so that
-   the cost does not depend on the number of endpoints.
-3. With session affinity, a client that reconnects in time gets the same endpoint, as long as it is a candidate.
-
+2. The candidate with the fewest connections is chosen among at most `MAX_COMPARED_ENDPOINTS`, starting at the next in
+   turn, so that the cost does not depend on the number of endpoints.
+3. With session affinity (sessionAffinity: ClientIP), a client that reconnects before the timeout gets the same
+   endpoint, as long as it is a candidate.
 
 Source: documentation of Service ("Virtual IPs"), sessionAffinity.
 """
@@ -21,8 +21,8 @@ from podscaler.base.clock import Clock
 Address = tuple[str, int]
 """IP address and port number."""
 
-CONSIDERED = 32
-REMEMBERED_CLIENTS = 10_000
+MAX_COMPARED_ENDPOINTS = 32
+MAX_AFFINITY_CLIENTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +34,19 @@ class Backends:
 
 
 class Balancer:
-    """See the module; `clock` is for the session affinity."""
+    """The endpoints of one port of a Service, with the number of connections to each.
+
+    Args:
+        clock: measures the timeout of the session affinity.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._backends = Backends()
         self._affinity_s: int | None = None
         self._connections: dict[Address, int] = {}
-        self._clients: OrderedDict[str, tuple[Address, float]] = OrderedDict()
-        self._turn = 0
+        self._affinity: OrderedDict[str, tuple[Address, float]] = OrderedDict()
+        self._next_index = 0
         self._changed = asyncio.Event()
 
     @property
@@ -69,14 +73,14 @@ class Balancer:
         await self._changed.wait()
 
     def acquire(self, client: str, tried: Collection[Address] = ()) -> Address | None:
-        """The endpoint for a new connection of `client` (its IP address), None if all candidates were `tried`.
+        """The endpoint for a new connection of `client` (its IP address), None if every candidate is in `tried`.
 
         The connection is counted until `release`.
         """
-        address = self._remembered(client, tried) or self._least_loaded(tried)
+        address = self._affine_endpoint(client, tried) or self._least_loaded(tried)
         if address is not None:
             self._connections[address] = self._connections.get(address, 0) + 1
-            self._remember(client, address)
+            self._remember_endpoint(client, address)
         return address
 
     def release(self, address: Address) -> None:
@@ -91,32 +95,32 @@ class Balancer:
         candidates = self.candidates
         if not candidates:
             return None
-        self._turn = (self._turn + 1) % len(candidates)
+        self._next_index = (self._next_index + 1) % len(candidates)
         best, fewest = None, -1
         considered = 0
         for offset in range(len(candidates)):
-            address = candidates[(self._turn + offset) % len(candidates)]
+            address = candidates[(self._next_index + offset) % len(candidates)]
             if address in tried:
                 continue
             load = self._connections.get(address, 0)
             if best is None or load < fewest:
                 best, fewest = address, load
             considered += 1
-            if considered == CONSIDERED or fewest == 0:
+            if considered == MAX_COMPARED_ENDPOINTS or fewest == 0:
                 break
         return best
 
-    def _remembered(self, client: str, tried: Collection[Address]) -> Address | None:
-        if self._affinity_s is None or client not in self._clients:
+    def _affine_endpoint(self, client: str, tried: Collection[Address]) -> Address | None:
+        if self._affinity_s is None or client not in self._affinity:
             return None
-        address, until_s = self._clients[client]
+        address, until_s = self._affinity[client]
         usable = self._clock.monotonic_s() < until_s and address in self.candidates and address not in tried
         return address if usable else None
 
-    def _remember(self, client: str, address: Address) -> None:
+    def _remember_endpoint(self, client: str, address: Address) -> None:
         if self._affinity_s is None:
             return
-        self._clients[client] = address, self._clock.monotonic_s() + self._affinity_s
-        self._clients.move_to_end(client)
-        while len(self._clients) > REMEMBERED_CLIENTS:
-            self._clients.popitem(last=False)
+        self._affinity[client] = address, self._clock.monotonic_s() + self._affinity_s
+        self._affinity.move_to_end(client)
+        while len(self._affinity) > MAX_AFFINITY_CLIENTS:
+            self._affinity.popitem(last=False)

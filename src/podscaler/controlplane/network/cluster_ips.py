@@ -1,10 +1,11 @@
 """Allocates clusterIPs and node ports to Services, and repairs those of an earlier run.
 
-Services get both while they are written (`allocate`), before validation; a refused or uncommitted write and a dry run
-release them. `controller_manager.Controllers` runs the controller in a `control_loop.ControlLoop` for Services of an
-earlier run with another address block: their address is replaced, with the same offset in the block if that is free.
+A Service gets both while it is written: the registry calls `allocate` before validation, then either commits the
+`Allocation` or releases it (refused write, dry run). `controller_manager.Controllers` also runs this controller in a
+`control_loop.ControlLoop`, for Services of an earlier run with another address block: a stored 127.5.224.1 becomes
+127.9.224.1 in block 127.9.0.0/16 if that is free, else another address of the block.
 
-Source: documentation of Service; upstream's allocators in the storage of Services.
+Source: documentation of Service; kube-apiserver's allocators (pkg/registry/core/service/storage/alloc.go).
 Differs: an address that a user requested and that is not available is replaced, not refused; types NodePort and
 LoadBalancer get node ports on which nothing listens.
 """
@@ -30,8 +31,8 @@ from podscaler.controlplane.registry.registry import Registry
 from podscaler.controlplane.storage.change_log import StoreEvent
 
 SERVICES = "services"
-_PARENT = "spec.parentRef.name"
-"""The field of upstream's IPAddress that names the Service: a Service without a name cannot have an address."""
+_PARENT_NAME_PATH = "spec.parentRef.name"
+"""The field of an IPAddress object (networking.k8s.io) that names the Service; error messages quote it."""
 
 
 class ServiceAddresses(Protocol):
@@ -51,7 +52,13 @@ class ServiceAddresses(Protocol):
 
 
 class ClusterIPs(Reconciler[Key]):
-    """See the module. Keys are namespace and name of Services."""
+    """The allocator and controller of clusterIPs and node ports; keys are namespace and name of a Service.
+
+    Args:
+        registry: the stored Services.
+        clock: the time of events.
+        addresses: the pool from which clusterIPs are allocated.
+    """
 
     name = "service-address-controller"
 
@@ -59,7 +66,7 @@ class ClusterIPs(Reconciler[Key]):
         self._registry = registry
         self._events = EventRecorder(registry, self.name, clock)
         self._addresses = addresses
-        self._held: dict[Key, str] = {}
+        self._addresses_by_key: dict[Key, str] = {}
         self._node_ports = NodePorts()
 
     def watches(self) -> Sequence[Watched[Key]]:
@@ -71,14 +78,14 @@ class ClusterIPs(Reconciler[Key]):
         services = self._registry.list(SERVICES)
         for service in services:
             self._reserve(service)
-        return {*map(selection.key_of, services), *self._held}
+        return {*map(selection.key_of, services), *self._addresses_by_key}
 
     def allocate(self, new: Object, old: Object | None, *, is_dry: bool) -> Allocation:
         """The address and node ports that a Service lacks; an `allocation.Allocator`. Raises StatusError 422, 500."""
         name, spec = new["metadata"].get("name", ""), new["spec"]
-        faults = service_validation.validate_allocation(new, old, is_dry=is_dry)
-        if faults:
-            raise api_errors.invalid(service_kind.RESOURCE, name, faults)
+        errors = service_validation.validate_allocation(new, old, is_dry=is_dry)
+        if errors:
+            raise api_errors.invalid(service_kind.RESOURCE, name, errors)
         key, stored = (new["metadata"].get("namespace", ""), name), old["spec"] if old else {}
         address = self._allocate_address(name, spec, is_dry=is_dry) if _lacks_address(spec, stored) else ""
         try:
@@ -99,15 +106,20 @@ class ClusterIPs(Reconciler[Key]):
                 self._release_deleted(gone.decode())
 
     async def sync(self, key: Key) -> float | None:
-        """Write an address and node ports that are missing or belong to another block or Service."""
+        """Write an address and node ports where the stored ones are missing, or of another block or Service.
+
+        Returns None: there is no time of a next sync. Raises StatusError, AddressesExhausted.
+        """
         service = self._registry.find(SERVICES, *key)
         if service is None:
             self._release(key)
             return None
         self._reserve(service)
-        spec, address = self._node_ports.without_foreign(key, service["spec"]), ""
-        if _wants_address(spec) and self._held.get(key) != spec.get("clusterIP", ""):
-            address = self._held.get(key) or self._addresses.allocate_service(preferred=spec.get("clusterIP"))
+        spec, address = self._node_ports.without_ports_of_others(key, service["spec"]), ""
+        if _wants_address(spec) and self._addresses_by_key.get(key) != spec.get("clusterIP", ""):
+            address = self._addresses_by_key.get(key) or self._addresses.allocate_service(
+                preferred=spec.get("clusterIP")
+            )
         spec = {**spec, **_allocated(NodePortAllocation(self._node_ports, key, spec), spec, address)}
         self._commit(key, spec, address)
         if spec != service["spec"]:
@@ -125,20 +137,20 @@ class ClusterIPs(Reconciler[Key]):
         """Reserve the stored address and node ports of a Service, unless another Service has them."""
         key, spec = selection.key_of(service), service["spec"]
         address = spec.get("clusterIP", "")
-        held = self._held.get(key)
-        if _wants_address(spec) and address and address != held and self._addresses.reserve_service(address):
-            if held is not None:
-                self._addresses.release(held)
-            self._held[key] = address
+        reserved = self._addresses_by_key.get(key)
+        if _wants_address(spec) and address and address != reserved and self._addresses.reserve_service(address):
+            if reserved is not None:
+                self._addresses.release(reserved)
+            self._addresses_by_key[key] = address
         self._node_ports.reserve(key, spec)
 
     def _release(self, key: Key) -> None:
-        address = self._held.pop(key, "")
+        address = self._addresses_by_key.pop(key, "")
         self._addresses.release(address)
         self._node_ports.release(key)
 
     def _restore(self, key: Key) -> None:
-        """Undo the allocation of a write that was not committed: reserve what is stored, and nothing else."""
+        """Undo the allocation of a write that was not committed: only what the stored Service has stays reserved."""
         self._release(key)
         service = self._registry.find(SERVICES, *key)
         if service is not None:
@@ -147,7 +159,7 @@ class ClusterIPs(Reconciler[Key]):
     def _release_deleted(self, service: Object) -> None:
         """Release what a deleted Service had, unless a new Service of the same name holds the key already."""
         key, spec = selection.key_of(service), service["spec"]
-        if self._held.get(key, "") == (spec.get("clusterIP", "") if _wants_address(spec) else ""):
+        if self._addresses_by_key.get(key, "") == (spec.get("clusterIP", "") if _wants_address(spec) else ""):
             self._release(key)
 
     def _allocate_address(self, name: str, spec: Object, *, is_dry: bool) -> str:
@@ -157,8 +169,8 @@ class ClusterIPs(Reconciler[Key]):
             address = self._addresses.allocate_service(preferred=wanted or None)
         except PodscalerError as error:
             raise _no_address(name, wanted, str(error)) from error
-        errors = [field.invalid(_PARENT, name, text) for text in names.path_segment_errors(name)]
-        errors = errors if name else [field.required(_PARENT)]
+        errors = [field.invalid(_PARENT_NAME_PATH, name, text) for text in names.path_segment_errors(name)]
+        errors = errors if name else [field.required(_PARENT_NAME_PATH)]
         if errors and not is_dry:
             self._addresses.release(address)
             invalid = field.invalid_object(group="networking.k8s.io", kind="IPAddress", name=address, errors=errors)
@@ -167,19 +179,22 @@ class ClusterIPs(Reconciler[Key]):
 
     def _commit(self, key: Key, spec: Object, address: str) -> None:
         """Record the address (empty: unchanged) and node ports of a decided write, and release the earlier ones."""
-        before = self._held.get(key, "")
+        before = self._addresses_by_key.get(key, "")
         if address:
-            self._held[key] = address
+            self._addresses_by_key[key] = address
         elif not _wants_address(spec):
-            self._held.pop(key, None)
-        if before and before != self._held.get(key):
+            self._addresses_by_key.pop(key, None)
+        if before and before != self._addresses_by_key.get(key):
             self._addresses.release(before)
         self._node_ports.release(key)
         self._node_ports.reserve(key, spec)
 
 
 def _allocated(node_ports: NodePortAllocation, spec: Object, address: str) -> Object:
-    """The fields of a spec that get another value. Raises StatusError 422 and 500, PodscalerError."""
+    """The fields of a spec that the allocation changes, with their new values; an empty `address` changes none.
+
+    Raises StatusError 422 and 500 for a node port that is not available, PodscalerError if no node port is free.
+    """
     allocated: Object = {"clusterIP": address, "clusterIPs": [address]} if address else {}
     if not service_update.is_reached_through_nodes(spec):
         return allocated

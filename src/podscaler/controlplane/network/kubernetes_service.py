@@ -1,10 +1,10 @@
 """The controller of the Service `kubernetes` in the namespace `default`: the API server's address for pods.
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`; there is one key. The Service has no selector:
-its slice and Endpoints contain the address and port on which the API server listens in this run.
+its EndpointSlice and Endpoints contain the address and port on which the API server listens in this run, for example
+clusterIP 127.5.224.1:443 -> 127.0.0.1:6443.
 
-
-Source: documentation ("Accessing the API from within a Pod"); upstream's API server makes both objects likewise.
+Source: documentation ("Accessing the API from within a Pod"); kube-apiserver creates the same objects.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ ENDPOINTS = "endpoints"
 KEY = ("default", "kubernetes")
 PORT_NAME = "https"
 PORT = 443
-_USUAL_PORT = 6443
+_INITIAL_TARGET_PORT = 6443
 
 
 async def make_service(registry: Registry) -> str:
@@ -30,12 +30,12 @@ async def make_service(registry: Registry) -> str:
 
     Its target port is set later, by the controller, when the API server listens.
     """
-    service = registry.find(SERVICES, *KEY) or await registry.create(SERVICES, _service(_USUAL_PORT))
+    service = registry.find(SERVICES, *KEY) or await registry.create(SERVICES, _service(_INITIAL_TARGET_PORT))
     return str(service["spec"]["clusterIP"])
 
 
 class KubernetesService(Reconciler[selection.Key]):
-    """See the module.
+    """The controller that creates and repairs the Service `kubernetes`, its EndpointSlice and its Endpoints.
 
     Args:
         registry: the objects.
@@ -50,7 +50,7 @@ class KubernetesService(Reconciler[selection.Key]):
 
     def watches(self) -> Sequence[Watched[selection.Key]]:
         """The Service, its slice and its Endpoints, which clients may delete or change."""
-        return [Watched(SERVICES, _own), Watched(SLICES, _own), Watched(ENDPOINTS, _own)]
+        return [Watched(SERVICES, _keys_of_event), Watched(SLICES, _keys_of_event), Watched(ENDPOINTS, _keys_of_event)]
 
     def prime(self) -> Iterable[selection.Key]:
         """The one key."""
@@ -78,7 +78,7 @@ class KubernetesService(Reconciler[selection.Key]):
             await self._registry.update(resource, {**found, **{name: wanted[name] for name in fields}})
 
 
-def _own(event: ObjectEvent) -> Iterable[selection.Key]:
+def _keys_of_event(event: ObjectEvent) -> Iterable[selection.Key]:
     return [KEY] if selection.key_of(event.object) == KEY else []
 
 

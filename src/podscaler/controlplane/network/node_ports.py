@@ -1,6 +1,10 @@
-"""Allocates node ports to Services; `cluster_ips` creates a `NodePortAllocation` for each write of a Service.
+"""Allocates node ports (port numbers for Services of type NodePort and LoadBalancer) in the range 30000 to 32767.
 
-Source: upstream's port allocator of Services. Differs: the lowest free port is allocated, not a random one.
+`cluster_ips` creates a `NodePortAllocation` for each write of a Service: a port without nodePort gets the lowest free
+number, `{"port": 80}` becomes `{"port": 80, "nodePort": 30000}`. `NodePorts` has the committed ones.
+
+Source: kube-apiserver's port allocator of Services (pkg/registry/core/service/storage/alloc.go,
+--service-node-port-range). Differs: the lowest free port is allocated, not a random one.
 """
 
 from collections.abc import Iterator
@@ -12,11 +16,11 @@ from podscaler.api.resource.resources import Object
 from podscaler.base.errors import PodscalerError
 from podscaler.controlplane.controllers.framework.selection import Key
 
-NUMBERS = range(30_000, 32_768)
+NODE_PORT_RANGE = range(30_000, 32_768)
 
 
 class NodePorts:
-    """The node ports of all Services, with their owners."""
+    """The reserved node ports, each with the Service (namespace and name) that owns it."""
 
     def __init__(self) -> None:
         self._owners: dict[int, Key] = {}
@@ -31,7 +35,7 @@ class NodePorts:
         for number in [number for number, owner in self._owners.items() if owner == key]:
             del self._owners[number]
 
-    def without_foreign(self, key: Key, spec: Object) -> Object:
+    def without_ports_of_others(self, key: Key, spec: Object) -> Object:
         """A stored spec without the node ports that another Service has, which an earlier version may have stored."""
         ports = [dict(port) for port in spec.get("ports") or []]
         for port in ports:
@@ -48,19 +52,19 @@ class NodePortAllocation:
     """The node ports of one write of a Service; they are not reserved before the write is decided.
 
     Args:
-        held: the reserved node ports.
-        key: namespace and name of the Service.
-        old: its stored spec, empty for a new Service.
-        is_dry: whether it is a dry run, for which `health_check` accepts numbers out of the range.
+        reserved: the node ports of all Services.
+        key: namespace and name of the written Service.
+        old: the stored spec, empty for a new Service.
+        is_dry: whether the write is a dry run, for which `health_check` accepts numbers out of the range.
     """
 
-    def __init__(self, held: NodePorts, key: Key, old: Object, *, is_dry: bool = False) -> None:
-        self._held = held
+    def __init__(self, reserved: NodePorts, key: Key, old: Object, *, is_dry: bool = False) -> None:
+        self._reserved = reserved
         self._key = key
         self._old = frozenset(_numbers(old))
         self._is_new = not old
         self._is_dry = is_dry
-        self._taken: dict[int, int] = {}
+        self._service_ports: dict[int, int] = {}
 
     def ports(self, spec: Object) -> list[Object]:
         """The ports of a Service of type NodePort or LoadBalancer, each with its node port.
@@ -68,13 +72,13 @@ class NodePortAllocation:
         Ports with the same number (53 of TCP and of UDP) share a node port in a new Service. Raises StatusError 422 for
         a node port of another Service, PodscalerError if none is free.
         """
-        listed = [dict(port) for port in spec.get("ports") or []]
-        for index, port in enumerate(listed):
+        ports = [dict(port) for port in spec.get("ports") or []]
+        for index, port in enumerate(ports):
             if not port.get("nodePort"):
-                self._set_free(port, listed, spec)
+                self._allocate(port, ports, spec)
             if port.get("nodePort"):
-                self._take(port, f"spec.ports[{index}].nodePort")
-        return listed
+                self._add(port, f"spec.ports[{index}].nodePort")
+        return ports
 
     def health_check(self, spec: Object) -> int:
         """The healthCheckNodePort: the one in the spec, or a free one.
@@ -82,41 +86,46 @@ class NodePortAllocation:
         Raises StatusError 500 for a port of another Service or out of the range, PodscalerError if none is free.
         """
         number: int = spec.get("healthCheckNodePort", 0)
-        why = "" if not number or self._is_free(number) else "provided port is already allocated"
-        if number and number not in NUMBERS and not self._is_dry:
-            last = NUMBERS[-1]
-            why = f"provided port is not in the valid range. The range of valid ports is {NUMBERS[0]}-{last}"
-        if why:
-            raise api_errors.internal_error(f"failed to allocate requested HealthCheck NodePort {number}: {why}")
-        return number or self._next("HealthCheck NodePort")
+        problem = "" if not number or self._is_free(number) else "provided port is already allocated"
+        if number and number not in NODE_PORT_RANGE and not self._is_dry:
+            first, last = NODE_PORT_RANGE[0], NODE_PORT_RANGE[-1]
+            problem = f"provided port is not in the valid range. The range of valid ports is {first}-{last}"
+        if problem:
+            raise api_errors.internal_error(f"failed to allocate requested HealthCheck NodePort {number}: {problem}")
+        return number or self._lowest_free("HealthCheck NodePort")
 
-    def _set_free(self, port: Object, listed: list[Object], spec: Object) -> None:
-        same = [each["nodePort"] for each in listed if each.get("port") == port.get("port") and each.get("nodePort")]
-        if self._is_new and same:
-            port["nodePort"] = same[0]
+    def _allocate(self, port: Object, ports: list[Object], spec: Object) -> None:
+        """Set port["nodePort"], if the Service needs one."""
+        shared = [
+            other["nodePort"] for other in ports if other.get("port") == port.get("port") and other.get("nodePort")
+        ]
+        if self._is_new and shared:
+            port["nodePort"] = shared[0]
         elif service_update.needs_node_ports(spec):
-            port["nodePort"] = self._next("nodePort")
+            port["nodePort"] = self._lowest_free("nodePort")
 
-    def _take(self, port: Object, path: str) -> None:
+    def _add(self, port: Object, path: str) -> None:
+        """Add port["nodePort"] to this allocation. Raises StatusError 422 if it is not available; `path` names it."""
         number: int = port["nodePort"]
-        number_inside = port.get("port", 0)
-        is_shared = number in self._taken and (not self._is_new or self._taken[number] == number_inside)
-        if not is_shared and (number in self._taken or not self._is_free(number)):
+        service_port = port.get("port", 0)
+        is_shared = number in self._service_ports and (not self._is_new or self._service_ports[number] == service_port)
+        if not is_shared and (number in self._service_ports or not self._is_free(number)):
             error = field.invalid(path, number, "provided port is already allocated")
             raise api_errors.invalid(service.RESOURCE, self._key[1], [error])
-        self._taken[number] = number_inside
+        self._service_ports[number] = service_port
 
-    def _next(self, what: str) -> int:
-        for number in NUMBERS:
-            if number not in self._taken and self._held.owner(number) is None:
+    def _lowest_free(self, field_name: str) -> int:
+        for number in NODE_PORT_RANGE:
+            if number not in self._service_ports and self._reserved.owner(number) is None:
                 return number
-        raise PodscalerError(f"failed to allocate a {what}: range is full")
+        raise PodscalerError(f"failed to allocate a {field_name}: range is full")
 
     def _is_free(self, number: int) -> bool:
-        return number in self._old or self._held.owner(number) in (None, self._key)
+        return number in self._old or self._reserved.owner(number) in (None, self._key)
 
 
 def _numbers(spec: Object) -> Iterator[int]:
+    """The node ports in a spec: those of its ports, and its healthCheckNodePort."""
     ports = spec.get("ports") or [] if service_update.is_reached_through_nodes(spec) else []
-    found = [*(port.get("nodePort", 0) for port in ports), spec.get("healthCheckNodePort", 0)]
-    yield from (number for number in found if number)
+    numbers = [*(port.get("nodePort", 0) for port in ports), spec.get("healthCheckNodePort", 0)]
+    yield from filter(None, numbers)

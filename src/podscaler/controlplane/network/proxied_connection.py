@@ -1,13 +1,13 @@
 """One proxied TCP connection: copies bytes between a client and an endpoint.
 
-`listener.listen` creates a `ClientSide` for each accepted connection. Rules:
+`port_listener.listen` creates a `ClientSide` for each accepted connection. Rules:
 
-1. The client's bytes stay unread until an endpoint has accepted. If an endpoint refuses, the next one is tried; as
-   nothing was sent, nothing can be sent twice.
-2. If all candidates refuse, the client waits up to `LONGEST_WAIT_S` for other endpoints (during a rolling update the
+1. The client's bytes stay unread until an endpoint has accepted the connection. If an endpoint refuses, the next one
+   that the balancer chooses is tried; as nothing was sent, nothing can be sent twice.
+2. If all candidates refuse, the client waits up to `ENDPOINT_WAIT_S` for other endpoints (during a rolling update the
    slices are slightly late), then it is reset. Without candidates it is reset at once.
 3. Back-pressure: while one side cannot be written to, the other is not read; a connection buffers a few 100 KiB.
-4. A half-close is forwarded: a side that has ended still receives. A reset of one side resets the other.
+4. A half-close (FIN) is forwarded: a side that has ended still receives. A reset of one side resets the other.
 5. Connections to removed endpoints stay open until one side closes.
 """
 
@@ -21,15 +21,20 @@ from typing import cast
 from podscaler.controlplane.network.balancer import Address, Balancer
 
 CONNECT_TIMEOUT_S = 2.0
-LONGEST_WAIT_S = 1.0
+ENDPOINT_WAIT_S = 1.0
 BUFFER_BYTES = 64 * 1024
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+"""SO_LINGER with a timeout of 0: closing sends a RST."""
 
 _log = logging.getLogger(__name__)
 
 
 class ProxiedConnections:
-    """All proxied connections of this process; those beyond `limit` are reset when they are accepted."""
+    """All proxied connections of this process; those beyond `limit` are reset when they are accepted.
+
+    Attributes:
+        refused: the number of connections that were reset because of the limit.
+    """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -61,7 +66,12 @@ class ProxiedConnections:
 
 
 class _Side(asyncio.Protocol):
-    """One of the two connections; `peer` is the other one while both are open."""
+    """One of the two TCP connections that a proxied connection joins.
+
+    Attributes:
+        peer: the other one, None while only one is open.
+        has_ended: whether this side has sent its end (FIN).
+    """
 
     transport: asyncio.Transport
 
@@ -134,25 +144,25 @@ class EndpointSide(_Side):
 
 
 class ClientSide(_Side):
-    """The accepted connection.
+    """The connection accepted from the client.
 
     Args:
         balancer: chooses the endpoint.
-        counter: counts and limits connections.
+        connections: counts and limits the connections of this process.
     """
 
-    def __init__(self, balancer: Balancer, counter: ProxiedConnections) -> None:
+    def __init__(self, balancer: Balancer, connections: ProxiedConnections) -> None:
         super().__init__()
         self._balancer = balancer
-        self._counter = counter
-        self._early: list[bytes] = []
+        self._connections = connections
+        self._early_bytes: list[bytes] = []
         self._connecting: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Connect to an endpoint, without reading meanwhile."""
         super().connection_made(transport)
         self.transport.pause_reading()
-        if self._counter.admit(self):
+        if self._connections.admit(self):
             self._connecting = asyncio.get_running_loop().create_task(self._connect())
         else:
             reset(self.transport)
@@ -160,7 +170,7 @@ class ClientSide(_Side):
     def data_received(self, data: bytes) -> None:
         """Forward bytes to the endpoint; those that the loop delivers in spite of the pause are kept for it."""
         if self.peer is None:
-            self._early.append(data)
+            self._early_bytes.append(data)
         else:
             self.peer.transport.write(data)
 
@@ -169,7 +179,7 @@ class ClientSide(_Side):
         if self._connecting is not None:
             self._connecting.cancel()
         super().connection_lost(exc)
-        self._counter.dismiss(self)
+        self._connections.dismiss(self)
 
     def abort(self) -> None:
         """Reset both sides."""
@@ -180,7 +190,7 @@ class ClientSide(_Side):
     async def _connect(self) -> None:
         peername = self.transport.get_extra_info("peername")
         try:
-            peer = await self._find_peer(peername[0] if peername else "")
+            peer = await self._connect_to_endpoint(peername[0] if peername else "")
         except Exception:
             _log.exception("a proxied connection failed")
             peer = None
@@ -193,11 +203,12 @@ class ClientSide(_Side):
         else:
             self._join(peer)
 
-    async def _find_peer(self, client: str) -> EndpointSide | None:
+    async def _connect_to_endpoint(self, client: str) -> EndpointSide | None:
+        """The connected endpoint for a client's IP address; None (rule 2) if none accepts in time."""
         loop = asyncio.get_running_loop()
-        give_up_at = loop.time() + LONGEST_WAIT_S
+        give_up_at = loop.time() + ENDPOINT_WAIT_S
         while self._balancer.candidates:
-            peer = await self._try_all(client)
+            peer = await self._connect_to_first(client)
             if peer is not None:
                 return peer
             try:
@@ -207,26 +218,28 @@ class ClientSide(_Side):
                 break
         return None
 
-    async def _try_all(self, client: str) -> EndpointSide | None:
+    async def _connect_to_first(self, client: str) -> EndpointSide | None:
+        """The first endpoint that accepts a connection, None if all refuse."""
         tried: set[Address] = set()
         while (address := self._balancer.acquire(client, tried)) is not None:
             tried.add(address)
             side = EndpointSide(self._balancer, address)
-            if await _reach(side, address):
+            if await _open_connection(side, address):
                 return side
         return None
 
     def _join(self, peer: EndpointSide) -> None:
         self.peer, peer.peer = peer, self
-        for data in self._early:
+        for data in self._early_bytes:
             peer.transport.write(data)
-        self._early.clear()
+        self._early_bytes.clear()
         if self.has_ended:
             peer.transport.write_eof()
         self.transport.resume_reading()
 
 
-async def _reach(side: EndpointSide, address: Address) -> bool:
+async def _open_connection(side: EndpointSide, address: Address) -> bool:
+    """Connect `side` to an endpoint; returns False, and releases the endpoint, if it does not accept."""
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
             await asyncio.get_running_loop().create_connection(lambda: side, *address)

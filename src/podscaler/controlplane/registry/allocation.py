@@ -1,10 +1,11 @@
-"""Allocation of cluster-wide values (clusterIPs, node ports) to an object that is being written.
+"""Defines the interface by which a write allocates cluster-wide values (clusterIPs, node ports) to its object.
 
-`writing` allocates between the preparation of an object and its validation, as upstream does, also for dry runs;
-`network.cluster_ips` allocates addresses and ports to Services. Decisions about writes are serial, so no other write
-sees what a refused one had allocated. If the commit of a decided write fails, the transaction calls `undo`.
+`object_writer` calls the kind's `Allocator` between the preparation of an object and its validation, also for dry runs;
+`network.cluster_ips` is the only one, for Services. Decisions about writes are serial, so no other write sees the
+values of a refused one. The life of an `Allocation`: `commit` when the write is decided, else `release`; `undo` if the
+commit to disk fails later.
 
-Source: upstream's registry store (BeginCreate, BeginUpdate).
+Source: kube-apiserver's generic registry store (BeginCreate, BeginUpdate).
 """
 
 from collections.abc import Callable
@@ -18,10 +19,11 @@ def _do_nothing() -> None:
 
 
 class Allocation:
-    """The values of one write; leaving the `with` block without `commit` releases them.
+    """The values allocated to one object; leaving the `with` block without `commit` releases them.
 
     Args:
-        spec: the allocated fields of the spec, which replace the object's own; empty if nothing was allocated.
+        spec: the allocated fields of the spec, such as {"clusterIP": "127.5.224.1"}, which replace the object's own;
+            empty if nothing was allocated.
         commit: called when the write is decided.
         release: called if the write is refused, or is a dry run.
         undo: called if the commit of a decided write failed. Reads then return the last commit, and the `undo` of every

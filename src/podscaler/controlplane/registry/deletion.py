@@ -1,13 +1,13 @@
-"""Plans a delete: mark an object, remove it, or both, by its finalizers and its kind's grace period.
+"""Plans a delete: whether the object gets a deletionTimestamp ("is marked"), is removed, or both.
 
-`writing` calls it inside a transaction. The functions are pure.
+`object_writer` calls it inside a transaction. The functions do no I/O.
 
 1. If a precondition fails, the delete is refused.
 2. A propagation policy adds the finalizer `orphan` or `foregroundDeletion` (or removes both) for the garbage collector.
 3. An object of a kind with a grace period (Pod) is marked with its deadline, which a later delete can only shorten.
    Without a grace period, or when it is 0, the object is removed at once,
-4. unless it has finalizers (or its strategy holds it): then it stays, marked, until the last one is removed.
-
+4. unless it has finalizers (or `Strategy.is_held` of its kind says so): then it stays, marked, until the last finalizer
+   is removed.
 
 Source: the API conventions on deletion, finalizers and propagation; the captures `delete-*`.
 """
@@ -24,12 +24,17 @@ from podscaler.controlplane.storage.options import DeleteOptions
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
-_POLICIES = ("Foreground", "Background", "Orphan")
+_PROPAGATION_POLICIES = ("Foreground", "Background", "Orphan")
 
 
 @dataclass(frozen=True, slots=True)
 class DeletionPlan:
-    """Store `marked` first (None: nothing to store), then remove the object if `gone`."""
+    """The steps of a delete, in this order.
+
+    Attributes:
+        marked: the object to store, with its deletionTimestamp; None if the stored object stays as it is.
+        gone: whether the object is removed then.
+    """
 
     marked: Object | None
     gone: bool
@@ -39,8 +44,8 @@ def check_options(options: DeleteOptions) -> None:
     """Raise StatusError 422 for an unknown policy, or for both a policy and orphanDependents."""
     errors = []
     policy = options.propagation
-    if policy and policy not in _POLICIES:
-        errors.append(field.not_supported("propagationPolicy", policy, (*_POLICIES, "nil")))
+    if policy and policy not in _PROPAGATION_POLICIES:
+        errors.append(field.not_supported("propagationPolicy", policy, (*_PROPAGATION_POLICIES, "nil")))
     if policy and options.orphan_dependents is not None:
         text = "orphanDependents and deletionPropagation cannot be both set"
         errors.append(field.invalid("propagationPolicy", policy, text))
@@ -77,7 +82,7 @@ def plan(resource: Resource, stored: Object, options: DeleteOptions, now_ns: int
     is_graceful = _mark_gracefully(resource, stored, options, now_ns)
     is_held = bool(finalizers) or resource.strategy.is_held(stored)
     if not is_graceful and is_held:
-        _mark(metadata, now_ns)
+        _mark_immediately(metadata, now_ns)
     if "deletionTimestamp" in metadata:
         resource.strategy.prepare_delete(stored)
     if is_held:
@@ -87,7 +92,7 @@ def plan(resource: Resource, stored: Object, options: DeleteOptions, now_ns: int
     return DeletionPlan(marked=None, gone=True)
 
 
-def is_due(resource: Resource, new: Object, old: Object) -> bool:
+def is_last_finalizer_removed(resource: Resource, new: Object, old: Object) -> bool:
     """Whether the update from `old` to `new` removed the last finalizer of a deleted object, which is then removed."""
     stored = old["metadata"]
     if not stored.get("deletionTimestamp") or stored.get("deletionGracePeriodSeconds", 0) != 0:
@@ -96,34 +101,34 @@ def is_due(resource: Resource, new: Object, old: Object) -> bool:
 
 
 def _is_pending(metadata: Object, options: DeleteOptions) -> bool:
-    """Whether a graceful deletion is in progress that this delete does not shorten."""
+    """Whether a graceful deletion is in progress and this delete does not shorten its grace period."""
     remaining_s = metadata.get("deletionGracePeriodSeconds", 0)
     if "deletionTimestamp" not in metadata or remaining_s == 0:
         return False
-    wanted_s = _wanted_s(options)
-    return wanted_s is None or wanted_s >= remaining_s
+    requested_s = _requested_grace_period_s(options)
+    return requested_s is None or requested_s >= remaining_s
 
 
 def _mark_gracefully(resource: Resource, obj: Object, options: DeleteOptions, now_ns: int) -> bool:
-    """Set deadline and grace period; returns False if the kind, or this object, has no grace period to set."""
+    """Set deletionTimestamp (the deadline) and grace period; returns False if the object is to be removed at once."""
     strategy, metadata = resource.strategy, obj["metadata"]
     if strategy.grace_period_s is None:
         return False
-    wanted_s = _wanted_s(options)
+    requested_s = _requested_grace_period_s(options)
     if "deletionTimestamp" in metadata:
-        if metadata.get("deletionGracePeriodSeconds", 0) == 0 or wanted_s is None:
+        if metadata.get("deletionGracePeriodSeconds", 0) == 0 or requested_s is None:
             return False
-        _shorten(metadata, wanted_s)
+        _shorten_grace_period(metadata, requested_s)
         return True
     own_s = max(strategy.grace_period_s(obj), 0)
-    period_s = own_s if wanted_s is None or own_s == 0 else wanted_s
+    period_s = own_s if requested_s is None or own_s == 0 else requested_s
     metadata["deletionTimestamp"] = rfc3339(now_ns + _duration_ns(period_s))
     metadata["deletionGracePeriodSeconds"] = period_s
     _raise_generation(metadata)
     return True
 
 
-def _mark(metadata: Object, now_ns: int) -> None:
+def _mark_immediately(metadata: Object, now_ns: int) -> None:
     """Mark an object that stays only because of its finalizers."""
     if "deletionGracePeriodSeconds" not in metadata:
         _raise_generation(metadata)
@@ -132,7 +137,7 @@ def _mark(metadata: Object, now_ns: int) -> None:
     metadata["deletionGracePeriodSeconds"] = 0
 
 
-def _shorten(metadata: Object, period_s: int) -> None:
+def _shorten_grace_period(metadata: Object, period_s: int) -> None:
     """Set the deadline to `period_s` after the first delete."""
     deadline = datetime.strptime(metadata["deletionTimestamp"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     began_ns = int(deadline.timestamp()) * NANOSECONDS - _duration_ns(metadata["deletionGracePeriodSeconds"])
@@ -150,7 +155,7 @@ def _raise_generation(metadata: Object) -> None:
         metadata["generation"] += 1
 
 
-def _wanted_s(options: DeleteOptions) -> int | None:
+def _requested_grace_period_s(options: DeleteOptions) -> int | None:
     """The grace period of the options, None without one; a negative one counts as one second."""
     if options.grace_period_s is None:
         return None

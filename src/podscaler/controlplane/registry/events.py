@@ -1,7 +1,8 @@
-"""The event recorder of controllers and node: records core/v1 Events without waiting for the write.
+"""Records core/v1 Events for controllers and node, without waiting for the write (the place of client-go's recorder).
 
 Events go through a bounded buffer (new ones are dropped when it is full) to one writer task per recorder, which runs
-only while there are events to write. An event that the registry refuses is logged and dropped.
+only while there are events to write. A repeated event increases the count of the stored one. An event that the registry
+refuses is logged and dropped.
 """
 
 import asyncio
@@ -19,15 +20,14 @@ BUFFERED_EVENTS: Final = 5000
 BATCH_EVENTS: Final = 64
 """How many events are written concurrently, so that they share a commit."""
 
-_IS_NEW: Final = " new"
-"""Key of a mark on an event that is to be created; removed before the write."""
-
+_IS_NEW_KEY: Final = " new"
+"""A temporary key of an Event in a batch: whether it is to be created (True) or updated; removed before the write."""
 
 _log = logging.getLogger(__name__)
 
 
 class EventRecorder:
-    """Events of one component.
+    """Records the Events of one component.
 
     Args:
         registry: where Events are written.
@@ -81,7 +81,7 @@ class EventRecorder:
             batch: dict[str, Object] = {}
             for _ in range(min(len(self._buffer), BATCH_EVENTS)):
                 self._correlate(batch, *self._buffer.popleft())
-            await asyncio.gather(*(self._try_to_write(event) for event in batch.values()))
+            await asyncio.gather(*(self._write_or_log(event) for event in batch.values()))
 
     def _correlate(self, batch: dict[str, Object], obj: Object, field_path: str, recorded: EventDraft) -> None:
         """Add the Event to write to the batch; one that is recorded twice in a batch is written once."""
@@ -89,10 +89,10 @@ class EventRecorder:
         if written is None:
             return
         event = self._body(obj, field_path, written)
-        event[_IS_NEW] = written.count == 1 or batch.get(written.name, {}).get(_IS_NEW, False)
+        event[_IS_NEW_KEY] = written.count == 1 or batch.get(written.name, {}).get(_IS_NEW_KEY, False)
         batch[written.name] = event
 
-    async def _try_to_write(self, event: Object) -> None:
+    async def _write_or_log(self, event: Object) -> None:
         try:
             await self._write(event)
         except StatusError as error:
@@ -101,9 +101,11 @@ class EventRecorder:
 
     async def _write(self, event: Object) -> None:
         meta = event["metadata"]
-        if not event.pop(_IS_NEW):
+        if not event.pop(_IS_NEW_KEY):
             try:
-                await self._registry.mutate("events", meta["namespace"], meta["name"], lambda old: _recount(old, event))
+                await self._registry.mutate(
+                    "events", meta["namespace"], meta["name"], lambda old: _copy_count(old, event)
+                )
             except StatusError as error:
                 if error.code != 404:
                     raise
@@ -125,7 +127,7 @@ class EventRecorder:
         return core_event(event, involved, component=self._component, host=self._host)
 
 
-def _recount(old: Object, event: Object) -> None:
+def _copy_count(old: Object, event: Object) -> None:
     for field in ("count", "lastTimestamp", "message"):
         old[field] = event[field]
 

@@ -3,7 +3,7 @@
 `handlers.subresources` calls it for `POST .../pods/NAME/eviction`; `apps.disruption` writes the budgets' statuses. The
 allowed disruptions in the status are lowered before the pod is deleted, so that no two evictions use the same one.
 
-Source: documentation "API-initiated Eviction"; upstream's error messages.
+Source: documentation "API-initiated Eviction"; kube-apiserver's error messages.
 """
 
 from dataclasses import replace
@@ -19,31 +19,34 @@ from podscaler.controlplane.storage.options import DeleteOptions, UpdateOptions
 
 PODS = "pods"
 BUDGETS = "poddisruptionbudgets.policy"
-MOST_DISRUPTED_PODS = 2000
-_WAIT_S = 10
-_VIOLATION = "Cannot evict pod as it would violate the pod's disruption budget."
-_SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+MAX_DISRUPTED_PODS = 2000
+_RETRY_AFTER_S = 10
+_VIOLATION_MESSAGE = "Cannot evict pod as it would violate the pod's disruption budget."
+_SEVERAL_BUDGETS = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 
 
 async def evict(objects: Objects, namespace: str, name: str, *, options: DeleteOptions, now_ns: int) -> None:
     """Delete the pod if its budget, if it has one, allows it.
 
     Raises:
-        StatusError: 403, 404, 409; 429 if the budget does not allow it now, 500 if there are several budgets.
+        StatusError: 404 without such a pod, 409 for a failed precondition, 403 if the admission refuses; 429 if the
+            budget does not allow it now, 500 if the pod has several budgets.
     """
     pod = objects.get(PODS, namespace, name).decode()
     budgets = [] if _is_unprotected(pod) else _budgets_of(objects, pod)
     if len(budgets) > 1:
-        raise api_errors.error_without_reason(_SEVERAL)
+        raise api_errors.error_without_reason(_SEVERAL_BUDGETS)
     for budget in budgets:
         if not _is_free_unhealthy(pod, budget):
             await _use_disruption(objects, budget["metadata"]["name"], pod, now_ns=now_ns, is_dry_run=options.dry_run)
     if not options.dry_run:
-        options = await _mark(objects, namespace, name, options=options, now_ns=now_ns)
+        options = await _set_disruption_condition(objects, namespace, name, options=options, now_ns=now_ns)
     await objects.delete(PODS, namespace, name, options=options)
 
 
-async def _mark(objects: Objects, namespace: str, name: str, *, options: DeleteOptions, now_ns: int) -> DeleteOptions:
+async def _set_disruption_condition(
+    objects: Objects, namespace: str, name: str, *, options: DeleteOptions, now_ns: int
+) -> DeleteOptions:
     """Set the condition DisruptionTarget of the pod; returns the options of the delete that follows.
 
     A pod that does not meet the preconditions is not changed: the delete refuses it. A resourceVersion precondition is
@@ -69,14 +72,14 @@ async def _mark(objects: Objects, namespace: str, name: str, *, options: DeleteO
 
 def _set_disruption_target(conditions: list[Object], now: str) -> None:
     reason = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}
-    former = next((each for each in conditions if each.get("type") == "DisruptionTarget"), None)
-    if former is None:
+    existing = next((condition for condition in conditions if condition.get("type") == "DisruptionTarget"), None)
+    if existing is None:
         plain = {"type": "DisruptionTarget", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
         conditions.append(plain | reason)
         return
-    if former.get("status") != "True":
-        former["lastTransitionTime"] = now
-    former.update(status="True", **reason)
+    if existing.get("status") != "True":
+        existing["lastTransitionTime"] = now
+    existing.update(status="True", **reason)
 
 
 def _is_unprotected(pod: Object) -> bool:
@@ -101,7 +104,7 @@ def _selects(budget: Object, labels: Object) -> bool:
 def _is_free_unhealthy(pod: Object, budget: Object) -> bool:
     """Whether a pod that is not ready needs no allowed disruption: by policy, or because enough pods are healthy."""
     conditions = (pod.get("status") or {}).get("conditions") or []
-    if any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions):
+    if any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions):
         return False
     status = budget.get("status") or {}
     if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
@@ -110,16 +113,19 @@ def _is_free_unhealthy(pod: Object, budget: Object) -> bool:
 
 
 async def _use_disruption(objects: Objects, budget_name: str, pod: Object, *, now_ns: int, is_dry_run: bool) -> None:
-    """Lower the allowed disruptions in the budget's status and record the pod. Raises StatusError 403, 404, 429."""
-    record = objects.resource(BUDGETS)
+    """Lower disruptionsAllowed in the budget's status and add the pod to disruptedPods.
+
+    Raises StatusError 403, 404, 429.
+    """
+    budget_kind = objects.resource(BUDGETS)
 
     def change(budget: Object) -> Object:
         status = budget.setdefault("status", {})
-        _check(budget, status)
+        _check_budget(budget, status)
         disrupted = status.setdefault("disruptedPods", {})
-        if len(disrupted) > MOST_DISRUPTED_PODS:
+        if len(disrupted) > MAX_DISRUPTED_PODS:
             raise api_errors.forbidden(
-                record, budget_name, "DisruptedPods map too big - too many evictions not confirmed"
+                budget_kind, budget_name, "DisruptedPods map too big - too many evictions not confirmed"
             )
         disrupted[pod["metadata"]["name"]] = rfc3339(now_ns)
         status["disruptionsAllowed"] -= 1
@@ -129,10 +135,10 @@ async def _use_disruption(objects: Objects, budget_name: str, pod: Object, *, no
     await objects.update(BUDGETS, pod["metadata"]["namespace"], budget_name, change, options=update)
 
 
-def _check(budget: Object, status: Object) -> None:
+def _check_budget(budget: Object, status: Object) -> None:
     name = budget["metadata"]["name"]
     if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
-        raise _too_many(f"The disruption budget {name} is still being processed by the server.", wait_s=_WAIT_S)
+        raise _too_many(f"The disruption budget {name} is still being processed by the server.", wait_s=_RETRY_AFTER_S)
     if status.get("disruptionsAllowed", 0) <= 0:
         needs, has = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
         raise _too_many(f"The disruption budget {name} needs {needs} healthy pods and has {has} currently")
@@ -140,7 +146,7 @@ def _check(budget: Object, status: Object) -> None:
 
 def _too_many(why: str, *, wait_s: int = 0) -> StatusError:
     return StatusError(
-        _VIOLATION,
+        _VIOLATION_MESSAGE,
         code=429,
         reason="TooManyRequests",
         details={"retryAfterSeconds": wait_s} if wait_s else {},

@@ -1,7 +1,8 @@
-"""Tracks metadata.managedFields of the served kinds, by the algorithms of `api.managed_fields`.
+"""Computes metadata.managedFields (which manager owns which fields) at every write, by `api.managed_fields`.
 
-Called by `writing` inside a transaction, by `objects` for Scales, and by the API server for apply patches. An *entry*
-is an element of managedFields.
+`object_writer` calls it inside a transaction, `objects` for Scales, the API server for apply patches. An *entry* is an
+element of managedFields. For example kubectl sets spec.replicas of a Deployment: the entry of the manager `kubectl`
+gains `f:spec.f:replicas`, the entry of the former owner loses it.
 
 Differs: objects are compared after the fields that a write cannot change (the status, for a write of the object) were
 carried over; upstream compares what the client sent without those fields. The result is the same.
@@ -29,20 +30,22 @@ from podscaler.api.resource.resources import Object, Resource, Version
 from podscaler.api.schema import canonical, schema, unstructured
 from podscaler.api.text.json_text import DecodeError
 from podscaler.base.clock import rfc3339
-from podscaler.controlplane.registry import preparing
+from podscaler.controlplane.registry import object_preparation
 from podscaler.controlplane.storage.options import Author
 
+# Sets of fields that a write leaves out: a write of the object owns no status, one of the status no spec.
 _STATUS = field_sets.of(("f:status",))
 _SPEC = field_sets.of(("f:spec",))
-_ALL_BUT_STATUS = field_sets.of(("f:spec",), ("f:metadata",))
-_NOT_BY_STATUS = {
+_SPEC_AND_METADATA = field_sets.of(("f:spec",), ("f:metadata",))
+_IGNORED_IN_STATUS_WRITES = {
     "deployments.apps": field_sets.of(("f:spec",), ("f:metadata", "f:labels")),
     "pods": field_sets.of(("f:spec",), ("f:metadata", "f:deletionTimestamp"), ("f:metadata", "f:ownerReferences")),
 }
-_Find = Callable[[str], Version | None]
+FindVersion = Callable[[str], Version | None]
+"""From an apiVersion (`apps/v1`) to the version of a kind, None if it is not served."""
 _ANY_OBJECT = structural_types.of_kind({})
 SUBRESOURCE_MAX_BYTES = 256
-_REPLICAS = ("f:spec", "f:replicas")
+_DEFAULT_REPLICAS_PATH = ("f:spec", "f:replicas")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +55,8 @@ class Update:
     Attributes:
         old, new: the object before and after, as stored (storage version), without managedFields.
         seen: `new` as field ownership sees it (`Strategy.seen_by_managers`).
-        live: the stored entries.
-        sent: the entries that the client sent, None without any.
+        stored_entries: the entries of the stored object.
+        sent: the entries that the client sent, None if it sent none.
         now_ns: the wall clock.
         subresource: the subresource of the request, empty for the object itself.
     """
@@ -61,14 +64,14 @@ class Update:
     old: Object
     new: Object
     seen: Object
-    live: Sequence[Any]
+    stored_entries: Sequence[Any]
     sent: Sequence[Any] | None
     now_ns: int
     subresource: str = ""
 
 
 class FieldManagers:
-    """See the module.
+    """Computes the managedFields of all served kinds.
 
     Args:
         resources: the served kinds by `Resource.key`; the mapping may change.
@@ -80,36 +83,36 @@ class FieldManagers:
     def kind(self, resource: Resource, subresource: str = "") -> ManagedKind:
         """How the fields of a kind are tracked when it is written through a subresource (`status`), or itself."""
         find = partial(self._find, resource)
-        versions = Versions(partial(_type, find), partial(_converted, find), _ignored(resource, subresource))
-        return ManagedKind(versions, partial(_empty, find), subresource)
+        versions = Versions(partial(_find_type, find), partial(_converted, find), _ignored(resource, subresource))
+        return ManagedKind(versions, partial(_empty_object, find), subresource)
 
-    def created(self, resource: Resource, obj: Object, author: Author, now_ns: int) -> Entries:
+    def entries_of_new(self, resource: Resource, obj: Object, author: Author, now_ns: int) -> Entries:
         """The entries of a new object (decoded, defaulted, storage version), including those that the client sent."""
         kind = self.kind(resource)
         stored = self.storage_version(resource)
         version = author.api_version or stored
         sent = obj["metadata"].get("managedFields")
-        new = _form(self._find(resource, stored), obj)
+        new = _stored_form(self._find(resource, stored), obj)
         if version != stored:
             new = kind.versions.convert(new, stored, version)
         return managed_kinds.created(kind, new, sent, kind.writer(author.manager, version, rfc3339(now_ns)))
 
-    def settled(self, resource: Resource, update: Update, author: Author | None) -> tuple[Sequence[Any], bool]:
-        """The entries after an update, and whether it changes anything; times of entries alone do not count.
+    def entries_after(self, resource: Resource, update: Update, author: Author | None) -> tuple[Sequence[Any], bool]:
+        """The entries after an update, and whether it changes the object or its entries (other than their times).
 
         Args:
             resource: the kind.
             update: the update.
             author: the writer; None if the sent entries replace the stored ones.
         """
-        is_same = preparing.is_same(update.new, update.old)
+        is_same = object_preparation.is_same(update.new, update.old)
         if author is None:
-            entries = update.live if update.sent is None else update.sent
+            entries = update.stored_entries if update.sent is None else update.sent
         else:
-            before = managed_kinds.base(update.live, None if update.subresource else update.sent) or []
-            settled = not before or (is_same and update.seen is update.new and before is update.live)
-            entries = before if settled else self._updated(resource, update, before, author)
-        return entries, not (is_same and _say_the_same(entries, update.live))
+            before = managed_kinds.base(update.stored_entries, None if update.subresource else update.sent) or []
+            is_unaffected = not before or (is_same and update.seen is update.new and before is update.stored_entries)
+            entries = before if is_unaffected else self._updated(resource, update, before, author)
+        return entries, not (is_same and _equal_except_times(entries, update.stored_entries))
 
     def _updated(self, resource: Resource, update: Update, before: Sequence[Any], author: Author) -> Entries:
         kind = self.kind(resource, update.subresource)
@@ -122,36 +125,35 @@ class FieldManagers:
             kind, old, new, before, kind.writer(author.manager, version, rfc3339(update.now_ns))
         )
 
-    def live(self, resource: Resource, obj: Object, version: str) -> Object:
+    def stored_object(self, resource: Resource, obj: Object, version: str) -> Object:
         """A stored object in `version`, without managedFields. Raises KeyError for a version that is not served."""
         target = self._find(resource, version)
         if target is None:
             raise KeyError(version)
         copy = _copied(obj)
         take_entries(copy)
-        return _form(target, target.from_storage(copy))
+        return _stored_form(target, target.from_storage(copy))
 
     def storage_version(self, resource: Resource) -> str:
         """The apiVersion in which objects of a kind are stored."""
-        kept = self._resources.get(resource.storage_key, resource)
-        return api_version(kept, kept.storage_version)
+        stored_kind = self._resources.get(resource.storage_key, resource)
+        return api_version(stored_kind, stored_kind.storage_version)
 
     def scale_fields(self, resource: Resource) -> ScaleFields:
         """How ownership of the replicas maps between an object and its Scale; `resource` is that of the request."""
-        versions = frozenset(
-            api_version(face, each.version) for face in self._faces(resource) for each in face.versions
-        )
-        return ScaleFields(versions, _replicas(resource), api_version(resource, resource.versions[0].version))
+        siblings = self._resources_stored_together(resource)
+        versions = frozenset(api_version(sibling, each.version) for sibling in siblings for each in sibling.versions)
+        return ScaleFields(versions, _replicas_path(resource), api_version(resource, resource.versions[0].version))
 
     def _find(self, resource: Resource, version: str) -> Version | None:
         """The version of a kind, also of another API group that is stored together with it; None if not served."""
         own = _version_in(resource, version)
         if own is not None:
             return own
-        found = (_version_in(face, version) for face in self._faces(resource))
+        found = (_version_in(sibling, version) for sibling in self._resources_stored_together(resource))
         return next((each for each in found if each is not None), None)
 
-    def _faces(self, resource: Resource) -> list[Resource]:
+    def _resources_stored_together(self, resource: Resource) -> list[Resource]:
         """All resources whose objects are stored together, including the given one."""
         return [each for each in self._resources.values() if each.storage_key == resource.storage_key]
 
@@ -182,7 +184,7 @@ def validate_entries(entries: Sequence[Mapping[str, Any]] | None) -> list[FieldE
     return errors
 
 
-def _say_the_same(entries: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> bool:
+def _equal_except_times(entries: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> bool:
     """Whether entries are equal except for their times."""
     return entries == others or without_times(entries) == without_times(others)
 
@@ -197,20 +199,21 @@ def api_version(resource: Resource, version: str) -> str:
 
 
 def _ignored(resource: Resource, subresource: str) -> Set:
+    """The fields of which a write through `subresource` becomes no owner."""
     if not resource.has_status:
         return {}
     if subresource == "status":
-        return _ALL_BUT_STATUS if resource.is_custom else _NOT_BY_STATUS.get(resource.key, _SPEC)
+        return _SPEC_AND_METADATA if resource.is_custom else _IGNORED_IN_STATUS_WRITES.get(resource.key, _SPEC)
     return {} if subresource else _STATUS
 
 
-def _replicas(resource: Resource) -> tuple[str, ...]:
+def _replicas_path(resource: Resource) -> tuple[str, ...]:
     """The path of the replicas of a kind."""
     path = resource.scale.custom_path if resource.scale is not None else ""
-    return tuple(f"f:{name}" for name in path.split(".") if name) or _REPLICAS
+    return tuple(f"f:{name}" for name in path.split(".") if name) or _DEFAULT_REPLICAS_PATH
 
 
-def _type(find: _Find, version: str) -> FieldType | None:
+def _find_type(find: FindVersion, version: str) -> FieldType | None:
     found = find(version)
     if found is None:
         return None
@@ -219,13 +222,13 @@ def _type(find: _Find, version: str) -> FieldType | None:
     return message_types.of_message(found.message) if schema.find_message(found.message) else _ANY_OBJECT
 
 
-def _empty(find: _Find, version: str) -> Object:
+def _empty_object(find: FindVersion, version: str) -> Object:
     """The empty object of a version."""
-    return _form(find(version), {})
+    return _stored_form(find(version), {})
 
 
-def _form(version: Version | None, obj: Object) -> Object:
-    """A decoded object in its stored form."""
+def _stored_form(version: Version | None, obj: Object) -> Object:
+    """A decoded object in its stored form: fields in the schema's order, without empty values."""
     known = version is not None and schema.find_message(version.message)
     return canonical.canonical(obj, version.message) if version is not None and known else obj
 
@@ -235,7 +238,7 @@ def _copied(obj: Object) -> Object:
     return copy
 
 
-def _converted(find: _Find, obj: Object, version: str, wanted: str) -> Object:
+def _converted(find: FindVersion, obj: Object, version: str, wanted: str) -> Object:
     """An object converted to another version.
 
     Raises:
@@ -252,4 +255,4 @@ def _converted(find: _Find, obj: Object, version: str, wanted: str) -> Object:
         except DecodeError as error:
             named = f"{version}, Kind={obj.get('kind', '')}"
             raise ConversionError(f"unable to convert unstructured object to {named}: {error}") from None
-    return _form(target, target.from_storage(source.to_storage(copy)))
+    return _stored_form(target, target.from_storage(source.to_storage(copy)))

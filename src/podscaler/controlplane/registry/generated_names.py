@@ -1,7 +1,9 @@
 """Generates names from `metadata.generateName`.
 
-Source: the API conventions on generateName; upstream's alphabet has no vowels (no accidental words) and no characters
-that are easily confused.
+`object_writer` calls it: the prefix `web-` becomes `web-x7k2p`.
+
+Source: the API conventions on generateName; apimachinery's alphabet has no vowels (no accidental words) and no
+characters that are easily confused.
 """
 
 from random import Random
@@ -10,7 +12,7 @@ ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 SUFFIX_LENGTH = 5
 NAME_MAX_LENGTH = 63
 ATTEMPTS = 8
-"""How many names are tried before a create fails, as upstream does since 1.30."""
+"""How many names a create tries before it fails, as kube-apiserver 1.30 does."""
 
 
 def generated_name(prefix: str, random: Random) -> str:

@@ -1,7 +1,7 @@
-"""The set of served kinds, for controllers that work on all of them; custom kinds are added and removed.
+"""Lists the kinds that the API server serves at the moment, and restarts controllers when that set changes.
 
-`cli.up` creates it and calls `notify` whenever the API server serves another set of kinds. The garbage collector, the
-namespace controller and the custom metrics iterate over it.
+CustomResourceDefinitions add and remove kinds. `cli.up` creates a `KnownKinds` and calls `notify` after each change.
+The garbage collector, the namespace controller and the custom metrics iterate over it.
 """
 
 import asyncio
@@ -13,7 +13,11 @@ from podscaler.controlplane.registry.objects import Objects
 
 
 class KnownKinds:
-    """See the module. Iterating yields the kinds that are served at that moment."""
+    """The served kinds; iterating yields those that are served at that moment.
+
+    Args:
+        objects: knows the served kinds.
+    """
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -24,11 +28,11 @@ class KnownKinds:
         return iter(self._objects.resources)
 
     def notify(self) -> None:
-        """Restart the parts in `restart_on_change`: a kind was added or removed."""
+        """Restart the functions that run in `restart_on_change`: a kind was added or removed."""
         self._changed.set()
 
     async def restart_on_change(self, run: Callable[[], Awaitable[None]]) -> None:
-        """Run a part and restart it whenever kinds are added or removed; returns or raises what the part does."""
+        """Await `run`, cancelled and begun again whenever kinds change; returns, or raises, when `run` does."""
         while True:
             self._changed.clear()
             part = asyncio.ensure_future(run())
@@ -38,10 +42,10 @@ class KnownKinds:
                 if part.done():
                     return part.result()
             finally:
-                await _cancelled(part, change)
+                await _cancel_all(part, change)
 
 
-async def _cancelled(*tasks: asyncio.Future[Any]) -> None:
+async def _cancel_all(*tasks: asyncio.Future[Any]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,8 +1,9 @@
-"""Reads and writes of the stored objects of all kinds, for HTTP handlers and `registry.Registry`.
+"""Reads and writes the stored objects of all kinds, for HTTP handlers and `registry.Registry`.
 
-Objects are passed in their storage version; entries hold them as bytes. Reads come from memory and never wait. Writes
-are decided one after the other (`change` functions get the newest version, so a read-change-write is atomic) and return
-once they are durable. Errors are `StatusError` with upstream's messages.
+Objects are passed in their storage version (the one API version in which a kind is stored); an `Entry` is one version
+of an object as JSON bytes. Reads come from memory and never wait. Writes are decided one after the other (`change`
+functions get the newest version, so a read-change-write is atomic) and return once they are durable. Errors are
+`StatusError` with the HTTP status code and kube-apiserver's message.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -12,10 +13,10 @@ from random import Random
 
 from podscaler.api.resource import api_errors
 from podscaler.api.resource.resources import Object, Resource
-from podscaler.controlplane.registry import deletion, scale_field_managers, scaling
+from podscaler.controlplane.registry import deletion, scale_field_managers, scale_objects
 from podscaler.controlplane.registry.allocation import Allocator
 from podscaler.controlplane.registry.field_managers import FieldManagers
-from podscaler.controlplane.registry.writing import Admission, Change, Deleted, ObjectWriter
+from podscaler.controlplane.registry.object_writer import Admission, Change, Deleted, ObjectWriter
 from podscaler.controlplane.storage import entries, listing, watching
 from podscaler.controlplane.storage.change_log import StoreEvent
 from podscaler.controlplane.storage.entries import Entry
@@ -30,7 +31,7 @@ from podscaler.controlplane.storage.options import (
     ListOptions,
     UpdateOptions,
 )
-from podscaler.controlplane.storage.selecting import selection
+from podscaler.controlplane.storage.selection_predicate import selection
 from podscaler.controlplane.storage.store import Store
 from podscaler.controlplane.storage.transactions import Transaction
 from podscaler.controlplane.storage.watching import Subscription, Watchers
@@ -40,7 +41,9 @@ _COLLECTION_BATCH = 100
 
 
 class Objects:
-    """See the module. `resource` arguments are `Resource.key`; a kind that is not served raises KeyError.
+    """All stored objects; `resource` arguments are `Resource.key` (`pods`, `deployments.apps`).
+
+    Methods raise KeyError for a kind that is not served.
 
     Args:
         store: where objects are stored.
@@ -59,7 +62,7 @@ class Objects:
         self._writer.allocators[resource] = allocator
 
     def admit(self, resource: str, admission: Admission) -> None:
-        """Call `admission` before an object of a kind is written (but not for subresources)."""
+        """Call the admission plugin `admission` before every create and update of a kind (not of subresources)."""
         self._writer.admissions.setdefault(resource, []).append(admission)
 
     def listen(self, listener: Callable[[list[StoreEvent]], None]) -> None:
@@ -74,7 +77,7 @@ class Objects:
         """Serve a kind no longer; does nothing if it is not served."""
         gone = self._resources.pop(key, None)
         if gone is not None and not gone.stored_as:
-            self._store.forget(gone.storage_key)
+            self._store.drop_table(gone.storage_key)
 
     def knows(self, key: str) -> bool:
         """Whether a kind is served."""
@@ -114,7 +117,7 @@ class Objects:
 
     def list(self, resource: str, namespace: str = "", *, options: ListOptions = LATEST) -> ListPage:
         """Entries of a namespace (`""`: all) in key order. Raises StatusError 400, 410, 422, 500, 504."""
-        return listing.page(self._store, selection(self._resources[resource], namespace, options), options)
+        return listing.get_page(self._store, selection(self._resources[resource], namespace, options), options)
 
     def owned_by(self, resource: str, uid: str) -> Sequence[Entry]:
         """Entries with an ownerReference to `uid`; the cost is proportional to their number."""
@@ -134,9 +137,9 @@ class Objects:
 
         With `author` None the object's own managedFields are stored.
         """
-        record = self._resources[resource]
+        kind = self._resources[resource]
         return await self._store.write(
-            lambda transaction: self._writer.create(transaction, record, obj, author), dry_run=dry_run
+            lambda transaction: self._writer.create(transaction, kind, obj, author), dry_run=dry_run
         )
 
     async def apply(
@@ -146,10 +149,10 @@ class Objects:
 
         Raises as `create` and `update`.
         """
-        record = self._resources[resource]
+        kind = self._resources[resource]
         key = entries.key_of(namespace, name)
         return await self._store.write(
-            lambda transaction: self._writer.apply(transaction, record, key, change, options), dry_run=options.dry_run
+            lambda transaction: self._writer.apply(transaction, kind, key, change, options), dry_run=options.dry_run
         )
 
     async def update(
@@ -160,21 +163,21 @@ class Objects:
         A change that changes nothing returns the stored version. Raises StatusError 404, 409 (also for a
         metadata.resourceVersion in the result that is not the stored one), 422, 500, and whatever `change` raises.
         """
-        record = self._resources[resource]
+        kind = self._resources[resource]
         key = entries.key_of(namespace, name)
         return await self._store.write(
-            lambda transaction: self._writer.update(transaction, record, key, change, options), dry_run=options.dry_run
+            lambda transaction: self._writer.update(transaction, kind, key, change, options), dry_run=options.dry_run
         )
 
     async def delete(
         self, resource: str, namespace: str, name: str, *, options: DeleteOptions = PLAIN_DELETE
     ) -> Deleted:
         """Delete or mark for deletion. Raises StatusError 403, 404, 409, 422, 500."""
-        record = self._resources[resource]
+        kind = self._resources[resource]
         key = entries.key_of(namespace, name)
         deletion.check_options(options)
         return await self._store.write(
-            lambda transaction: self._writer.delete(transaction, record, key, options), dry_run=options.dry_run
+            lambda transaction: self._writer.delete(transaction, kind, key, options), dry_run=options.dry_run
         )
 
     async def delete_collection(
@@ -190,17 +193,17 @@ class Objects:
 
     def get_scale(self, resource: str, namespace: str, name: str) -> Object:
         """The autoscaling/v1 Scale of an object. Raises StatusError 404."""
-        return scaling.served_scale(self._resources[resource], self.get(resource, namespace, name).decode())
+        return scale_objects.served_scale(self._resources[resource], self.get(resource, namespace, name).decode())
 
     async def update_scale(
         self, resource: str, namespace: str, name: str, change: Change, *, options: UpdateOptions = PLAIN_UPDATE
     ) -> Object:
         """Replace the Scale by `change(scale)`, of which only spec.replicas is stored. Raises as `update`."""
-        record = self._resources[resource]
-        rescaled = partial(scale_field_managers.rescaled, self.field_managers, record, change, options.author)
+        kind = self._resources[resource]
+        rescaled = partial(scale_field_managers.apply_scale_change, self.field_managers, kind, change, options.author)
         settled = replace(options, author=None)
         entry = await self.update(resource, namespace, name, rescaled, options=settled)
-        return scaling.scale_of(record, entry.decode())
+        return scale_objects.scale_of(kind, entry.decode())
 
     @property
     def field_managers(self) -> FieldManagers:
@@ -218,8 +221,8 @@ class Objects:
     def _delete_each(
         self, resource: str, batch: Sequence[Entry], options: DeleteOptions, transaction: Transaction
     ) -> None:
-        record = self._resources[resource]
+        kind = self._resources[resource]
         for entry in batch:
-            stored = transaction.find(record.storage_key, entry.namespace, entry.name)
+            stored = transaction.find(kind.storage_key, entry.namespace, entry.name)
             if stored is not None and stored.uid == entry.uid:
-                self._writer.delete(transaction, record, entry.key, options)
+                self._writer.delete(transaction, kind, entry.key, options)

@@ -1,6 +1,7 @@
-"""Interfaces between the API server and the node for exec, attach and port-forward.
+"""Defines the interfaces between the API server and the node agent for exec, attach and port-forward.
 
-`apiserver.streaming` opens sessions and copies bytes between them and clients; the kubelet implements the protocols.
+`apiserver.streaming` opens sessions and copies bytes between them and clients; the kubelet package implements the
+protocols. A session has the standard streams of one process; a port connection is one TCP connection to a pod.
 Back-pressure applies in both directions: writes wait for room, output is read only on demand.
 """
 
@@ -18,7 +19,7 @@ class SessionFailure(PodscalerError):
 
 @dataclass(frozen=True, slots=True)
 class SessionStreams:
-    """The streams of a session; names as in core/v1 PodExecOptions."""
+    """Which streams a session has, as in core/v1 PodExecOptions; `tty` runs the command in a terminal."""
 
     stdin: bool = False
     stdout: bool = False

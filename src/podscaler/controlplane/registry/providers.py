@@ -1,6 +1,6 @@
-"""Interfaces of the parts that provide what the API server serves besides stored objects: logs and metrics.
+"""Defines the interfaces of everything that the API server serves besides stored objects: container logs and metrics.
 
-The kubelet implements `PodLogs`, `controlplane.metrics` the others; `cli.up` passes them to the API server.
+The kubelet package implements `PodLogs`, `controlplane.metrics` the others; `cli.up` passes them to the API server.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -24,7 +24,16 @@ class VirtualObjects(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """The options of `GET .../pods/NAME/log`; names as in core/v1 PodLogOptions."""
+    """The options of `GET .../pods/NAME/log`, as in core/v1 PodLogOptions.
+
+    Attributes:
+        follow: whether new output follows until the container ends.
+        previous: whether the log of the previous run of the container is read.
+        timestamps: whether each line begins with its time.
+        tail_lines: the number of last lines to begin with, None for all.
+        since_ns: the time (Unix time) of the first line to return, None for all.
+        limit_bytes: the most bytes to return, None for no limit.
+    """
 
     container: str
     follow: bool = False

@@ -1,10 +1,13 @@
-"""The objects of the API server, for controllers and node in the same process (the place of client-go's clientset).
+"""The API client of controllers and node in the same process as the API server (the place of client-go's clientset).
 
-`cli.up` wires it. Writes pass the same admission, validation and defaulting as requests over HTTP, as the user
-`users.SYSTEM`. Kinds are named by `Resource.key` (`pods`, `deployments.apps`). Objects are in their storage version.
-What `get`, `find` and writes return is the caller's own copy; what `list`, `owned_by` and `watch` return may be shared:
-it must not be changed, and may lack metadata.managedFields. Errors are `podscaler.base.errors.StatusError`, as over
-HTTP (`code` 404, 409, 422, ...). Reads come from memory and never wait; writes return once they are durable.
+`cli.up` creates one `Registry`; controllers call it in place of HTTP. Invariants:
+
+1. Writes pass the same admission, validation and defaulting as requests over HTTP, as the user `users.SYSTEM`.
+2. Kinds are named by `Resource.key` (`pods`, `deployments.apps`); objects are dicts in their storage version.
+3. `get`, `find` and writes return the caller's own copy. Objects from `list`, `owned_by` and `watch` may be shared:
+   they must not be changed, and may lack metadata.managedFields.
+4. Errors are `podscaler.base.errors.StatusError`, as over HTTP (`code` 404, 409, 422, ...).
+5. Reads come from memory and never wait; writes return once they are durable.
 """
 
 import asyncio
@@ -16,7 +19,7 @@ from typing import Any, Literal
 import msgspec
 
 from podscaler.api.resource.resources import Resource
-from podscaler.controlplane.registry import acting, users
+from podscaler.controlplane.registry import acting_user, users
 from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.storage.entries import Entry
 from podscaler.controlplane.storage.options import (
@@ -39,8 +42,8 @@ WRITES_PER_ITERATION = 32
 """How many writes of controllers and node start in an iteration of the event loop, so that requests proceed."""
 EVENTS_PER_ITERATION = 50
 """How many events a watch returns in one iteration: a commit of 500 deletions goes to a dozen controllers."""
-RECENT_VIEWS = 1024
-_KEPT_VIEWS = frozenset({"pods", "endpointslices.discovery.k8s.io"})
+MAX_RECENT_VIEWS = 1024
+_CACHED_KINDS = frozenset({"pods", "endpointslices.discovery.k8s.io"})
 """Kinds that controllers list again and again: decoded once for each version."""
 
 
@@ -68,15 +71,15 @@ class Views:
         if entry.view is None:
             entry.view = entry.decode()
             entry.view["metadata"].pop("managedFields", None)
-            if entry.resource not in _KEPT_VIEWS or not self._objects.is_current(entry):
+            if entry.resource not in _CACHED_KINDS or not self._objects.is_current(entry):
                 self._recent.append(entry)
-                if len(self._recent) > RECENT_VIEWS:
+                if len(self._recent) > MAX_RECENT_VIEWS:
                     self._recent.popleft().view = None
         return entry.view
 
     def listed(self, entry: Entry) -> Object:
         """The object as lists return it: shared for kinds that are kept, else the caller's own copy."""
-        return self.of(entry) if entry.resource in _KEPT_VIEWS else entry.decode()
+        return self.of(entry) if entry.resource in _CACHED_KINDS else entry.decode()
 
 
 class IterationLimiter:
@@ -110,12 +113,12 @@ class IterationLimiter:
 
 
 class Registry:
-    """See the module.
+    """Reads, writes and watches API objects for one component.
 
     Args:
         objects: the stored objects.
         manager: the field manager of writes.
-        shared: another registry of this process, whose views and limiters are used.
+        shared: another registry of this process, whose views and limiters this one uses too; None for the first.
     """
 
     def __init__(self, objects: Objects, manager: str = CONTROLLERS, *, shared: "Registry | None" = None) -> None:
@@ -158,7 +161,7 @@ class Registry:
         await self._writes.acquire()
         new = _copied(obj)
         _default(self._objects.resource(resource), new)
-        with acting.as_user(users.SYSTEM):
+        with acting_user.as_user(users.SYSTEM):
             return (await self._objects.create(resource, new, author=Author(self._manager))).decode()
 
     async def update(self, resource: str, obj: Object, *, subresource: str = "") -> Object:
@@ -172,13 +175,13 @@ class Registry:
         """
         metadata = obj["metadata"]
         uid = metadata.get("uid", "")
-        record = self._objects.resource(resource)
+        kind = self._objects.resource(resource)
         bare = {**obj, "metadata": {name: value for name, value in metadata.items() if name != "managedFields"}}
 
         def change(_stored: Object) -> Object:
             new = _copied(bare)
             if subresource != "status":
-                _default(record, new)
+                _default(kind, new)
             return new
 
         key = metadata.get("namespace", ""), metadata["name"]
@@ -193,12 +196,12 @@ class Registry:
             StatusError: 404, 422.
             Exception: whatever `change` raises.
         """
-        record = self._objects.resource(resource)
+        kind = self._objects.resource(resource)
 
         def changed(stored: Object) -> Object:
             change(stored)
             if subresource != "status":
-                _default(record, stored)
+                _default(kind, stored)
             return stored
 
         return await self._update(resource, namespace, name, changed, self._options(subresource))
@@ -211,7 +214,7 @@ class Registry:
         self, resource: str, namespace: str, name: str, change: Callable[[Object], Object], options: UpdateOptions
     ) -> Object:
         await self._writes.acquire()
-        with acting.as_user(users.SYSTEM):
+        with acting_user.as_user(users.SYSTEM):
             return (await self._objects.update(resource, namespace, name, change, options=options)).decode()
 
     async def delete(
@@ -232,7 +235,7 @@ class Registry:
             grace_period_s=grace_period_s, propagation=propagation or "", preconditions=Preconditions(uid=uid or "")
         )
         await self._writes.acquire()
-        with acting.as_user(users.SYSTEM):
+        with acting_user.as_user(users.SYSTEM):
             await self._objects.delete(resource, namespace, name, options=options)
 
     async def pause(self) -> None:
@@ -268,8 +271,8 @@ def _copied(obj: Object) -> Object:
     return copy
 
 
-def _default(record: Resource, obj: Object) -> None:
+def _default(kind: Resource, obj: Object) -> None:
     """Fill in the defaults of the storage version."""
-    for version in record.versions:
-        if version.version == record.storage_version:
+    for version in kind.versions:
+        if version.version == kind.storage_version:
             version.default(obj)

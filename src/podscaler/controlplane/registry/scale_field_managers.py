@@ -1,9 +1,9 @@
-"""Applies a change of a Scale to its object: the replicas, and the field managers of the replicas.
+"""Applies a write of the scale subresource to the scaled object: its replicas, and the owners of that field.
 
-Called by `objects` inside the store's write.
+`objects.Objects.update_scale` calls `apply_scale_change` inside the store's write. A Scale has managedFields of its
+own, which are computed from, and written back to, those of the object (a Deployment, for example).
 
-
-Source: the scale subresources of upstream's registries.
+Source: the scale subresources of kube-apiserver's registries.
 """
 
 from dataclasses import replace
@@ -18,51 +18,50 @@ from podscaler.api.resource import api_errors
 from podscaler.api.resource.resources import Object, Resource
 from podscaler.api.schema import canonical
 from podscaler.controlplane.registry import field_managers as managing
-from podscaler.controlplane.registry import scaling
+from podscaler.controlplane.registry import scale_objects
 from podscaler.controlplane.registry.field_managers import FieldManagers
-from podscaler.controlplane.registry.writing import Change
+from podscaler.controlplane.registry.object_writer import Change
 from podscaler.controlplane.storage.options import Author
 
-MESSAGE = "autoscaling/v1.Scale"
+SCALE_MESSAGE = "autoscaling/v1.Scale"
 _NO_TIME = ""
 """Entries of the scale subresource have no time."""
 
 
-def _type(version: str) -> FieldType | None:
-    return message_types.of_message(MESSAGE) if version == SCALE_VERSION else None
+def _find_type(version: str) -> FieldType | None:
+    return message_types.of_message(SCALE_MESSAGE) if version == SCALE_VERSION else None
 
 
-def _same(obj: Object, _version: str, _wanted: str) -> Object:
+def _unchanged(obj: Object, _version: str, _wanted: str) -> Object:
     return obj
 
 
 def _empty(_version: str) -> Object:
-    return canonical.canonical({}, MESSAGE)
+    return canonical.canonical({}, SCALE_MESSAGE)
 
 
-KIND = ManagedKind(Versions(_type, _same, {}), _empty, "scale")
+SCALE_KIND = ManagedKind(Versions(_find_type, _unchanged, {}), _empty, "scale")
 """How the fields of a Scale are tracked."""
 
 
-def rescaled(
+def apply_scale_change(
     field_managers: FieldManagers, resource: Resource, change: Change, author: Author | None, obj: Object
 ) -> Object:
     """`obj` (changed in place) with the replicas and managedFields after `change` was applied to its Scale.
 
     Args:
-        field_managers: of the served kinds.
+        field_managers: the field managers of the served kinds.
         resource: the kind of the object.
         change: from the current Scale to the new one.
         author: the writer; None if the new Scale has managedFields of its own.
         obj: the stored object.
 
-
     Raises:
-        StatusError: what `change` raises, 409 for another object's uid, 422 for a negative number.
+        StatusError: 409 for another object's uid, 422 for negative replicas; every error of `change`.
     """
     parent = managing.take_entries(obj) or []
     fields = field_managers.scale_fields(resource)
-    scale = scaling.scale_of(resource, obj)
+    scale = scale_objects.scale_of(resource, obj)
     live = fields.of_scale(parent)
     managing.set_entries(scale, live)
     wanted = change(scale)
@@ -70,7 +69,7 @@ def rescaled(
     sent = managing.take_entries(wanted)
     managing.take_entries(scale)
     after = sent or [] if author is None else _updated(scale, wanted, live, author)
-    scaling.apply_scale(resource, obj, wanted)
+    scale_objects.apply_scale(resource, obj, wanted)
     obj["metadata"]["managedFields"] = fields.of_parent(parent, after)
     return obj
 
@@ -87,5 +86,5 @@ def _check_uid(resource: Resource, wanted: Object, obj: Object) -> None:
 def _updated(scale: Object, wanted: Object, live: Entries, author: Author) -> Entries:
     if not live:
         return []
-    old, new = (canonical.canonical(each, MESSAGE) for each in (scale, wanted))
-    return managed_kinds.updated(KIND, old, new, live, KIND.writer(author.manager, SCALE_VERSION, _NO_TIME))
+    old, new = (canonical.canonical(each, SCALE_MESSAGE) for each in (scale, wanted))
+    return managed_kinds.updated(SCALE_KIND, old, new, live, SCALE_KIND.writer(author.manager, SCALE_VERSION, _NO_TIME))

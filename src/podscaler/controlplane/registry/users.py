@@ -1,6 +1,6 @@
-"""Users of the API: name, groups, uid and extra attributes, as authentication yields them (user.Info).
+"""Defines the users of the API and the names of system users and groups (k8s.io/apiserver's user.Info).
 
-`auth` creates users; authorization and the access reviews read them.
+`auth` creates a `User` for each request; authorization and the access reviews read it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,8 +22,10 @@ class User:
     """A user of the API.
 
     Attributes:
-        groups: without system:authenticated, to which all authenticated users belong.
-        extra: further attributes, lists of texts by key.
+        name: such as `admin` or `system:serviceaccount:NAMESPACE:NAME`.
+        groups: the groups without system:authenticated, to which all authenticated users belong.
+        uid: identifies the user across renames, empty if unknown.
+        extra: further attributes of the authentication, lists of texts by key.
         is_known: whether the user was authenticated; False for the assumed user of an access review.
     """
 

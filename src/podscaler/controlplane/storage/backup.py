@@ -1,7 +1,7 @@
-"""Backs up a cluster into one file, while `up` may be running; `restore` reads it.
+"""Backs up a cluster into one file, while `podscaler up` may be running; `restore` reads it.
 
-Called by the command `backup`. A backup is a database as described in `database`, with the cluster's credentials in a
-table of its own (`files`): whoever has it has the permissions of the cluster's admin.
+The command `podscaler backup` calls `write`. A backup is a SQLite database as described in `database_file`, with the
+cluster's credentials in a table of its own (`files`): whoever has it has the permissions of the cluster's admin.
 """
 
 import sqlite3
@@ -12,17 +12,15 @@ from pathlib import Path
 
 from podscaler.base.errors import UsageError
 from podscaler.controlplane.credentials import secret_files
-from podscaler.controlplane.storage import database as databases
-from podscaler.controlplane.storage import directory as directories
-from podscaler.controlplane.storage import salvage
-from podscaler.controlplane.storage.database import State
+from podscaler.controlplane.storage import data_directory, database_file, salvage
+from podscaler.controlplane.storage.database_file import State
 
 _CREATE_FILES = "CREATE TABLE files (name TEXT PRIMARY KEY, content BLOB NOT NULL)"
 
 
 @dataclass(frozen=True, slots=True)
 class BackupSummary:
-    """The content of a backup.
+    """The content of a backup in numbers.
 
     Attributes:
         objects: the number of objects.
@@ -47,42 +45,42 @@ def write(directory: Path, path: Path, *, is_forced: bool = False, is_salvage: b
     Raises:
         UsageError: there is no cluster, it cannot be read, or the file cannot be written.
     """
-    source = directory / directories.DATABASE
+    source = directory / data_directory.DATABASE
     try:
         if path.exists() and not is_forced:
             raise UsageError(f"{path} is there already: name another file, or --force to replace it.")
-        directories.check_owner(directory)
-        with closing(databases.open_to_read(source, is_damaged=is_salvage)) as database:
+        data_directory.check_owner(directory)
+        with closing(database_file.open_to_read(source, is_damaged=is_salvage)) as database:
             return _salvage(database, directory, path) if is_salvage else _copy(database, directory, path)
     except sqlite3.Error as error:
         nothing = f"Nothing of {source} can be read: {error}. A backup of before, or another copy, is needed."
-        raise UsageError(nothing if is_salvage else databases.damaged(source, error)) from error
+        raise UsageError(nothing if is_salvage else database_file.damaged(source, error)) from error
     except OSError as error:
         raise UsageError(f"The backup cannot be written to {path}: {error.strerror or error}.") from error
 
 
 def contents(database: sqlite3.Connection, path: Path) -> BackupSummary:
-    """The content of an intact database. Raises UsageError, sqlite3.Error."""
+    """The content of an intact database; `path` is for error messages. Raises UsageError, sqlite3.Error."""
     query = "SELECT count(*) FROM versions WHERE body IS NOT NULL AND revision NOT IN (SELECT previous FROM versions)"
     (objects,) = database.execute(query).fetchone()
-    return BackupSummary(objects, databases.read_state(database, path).revision)
+    return BackupSummary(objects, database_file.read_state(database, path).revision)
 
 
 def files(database: sqlite3.Connection) -> dict[str, bytes]:
-    """The credentials in a backup by path in the data directory; empty for a copy of a database without them."""
+    """The credential files in a backup by path relative to the data directory; empty for a database without them."""
     (found,) = database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'files'").fetchone()
     return dict(database.execute("SELECT name, content FROM files")) if found else {}
 
 
 def _copy(database: sqlite3.Connection, directory: Path, path: Path) -> BackupSummary:
     def complete(copy: sqlite3.Connection) -> None:
-        damage = databases.find_damage(copy)
+        damage = database_file.find_damage(copy)
         if damage:
-            raise UsageError(databases.damaged(directory / directories.DATABASE, damage))
+            raise UsageError(database_file.damaged(directory / data_directory.DATABASE, damage))
         _add_files(copy, directory)
 
-    databases.write_private_copy(database, path, complete)
-    with closing(databases.open_to_read(path)) as copy:
+    database_file.write_private_copy(database, path, complete)
+    with closing(database_file.open_to_read(path)) as copy:
         return contents(copy, path)
 
 
@@ -93,7 +91,7 @@ def _salvage(database: sqlite3.Connection, directory: Path, path: Path) -> Backu
     state = State(max(newest, known.revision), newest, known.cluster)
 
     def complete(copy: sqlite3.Connection) -> None:
-        databases.create(copy, state.cluster)
+        database_file.create(copy, state.cluster)
         copy.execute("BEGIN")
         copy.executemany(
             "INSERT INTO versions VALUES (?, 0, ?, ?, ?, ?, ?)",
@@ -104,16 +102,16 @@ def _salvage(database: sqlite3.Connection, directory: Path, path: Path) -> Backu
         _add_files(copy, directory)
 
     with closing(sqlite3.connect(":memory:")) as nothing:
-        databases.write_private_copy(nothing, path, complete)
+        database_file.write_private_copy(nothing, path, complete)
     return BackupSummary(len(found.rows), state.revision, found.lost)
 
 
 def _known_state(database: sqlite3.Connection, directory: Path) -> State:
     """The state of the database, or that of the marker if it is damaged: no revision may be assigned twice."""
     try:
-        return databases.read_state(database, directory / directories.DATABASE)
+        return database_file.read_state(database, directory / data_directory.DATABASE)
     except (sqlite3.Error, UsageError):
-        marker = directories.read_marker(directory)
+        marker = data_directory.read_marker(directory)
         return State(marker.revision, 0, marker.id) if marker else State(0, 0, "")
 
 
@@ -126,6 +124,6 @@ def _add_files(copy: sqlite3.Connection, directory: Path) -> None:
 
 
 def _credentials(directory: Path) -> Iterator[str]:
-    yield from directories.CREDENTIALS
-    found = sorted((directory / directories.CERTIFICATES).rglob("*.pem"))
+    yield from data_directory.CREDENTIALS
+    found = sorted((directory / data_directory.CERTIFICATES).rglob("*.pem"))
     yield from (str(path.relative_to(directory)) for path in found)

@@ -1,7 +1,8 @@
-"""Change log in memory: the events since the last compaction, so that watches resume and lists stay consistent.
+"""Keeps the recent changes of all objects in memory, so that watches resume and lists stay consistent.
 
 `store` appends durable changes; `watching` and `listing` read. The log is bounded by count, age and the bytes of old
-versions; dropping events raises the compacted revision. Bodies are shared with the current entries.
+versions (`Retention`); dropping events raises the compacted revision: the newest revision whose events were dropped, so
+that a watch from an earlier one must fail. Bodies are shared with the current entries.
 """
 
 from bisect import bisect_right
@@ -13,15 +14,18 @@ from podscaler.base.clock import NANOSECONDS
 from podscaler.controlplane.storage import entries
 from podscaler.controlplane.storage.entries import Entry
 
-_FRESH = 256
+_CACHED_EVENTS = 256
 """How many of the newest events cache their encoded frames for all watchers; slower watchers encode again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How much history is kept: a watcher may resume after ten minutes, as with etcd's compaction every five.
+    """The bounds of the change log: a watcher may resume after ten minutes, as with etcd's compaction every five.
 
-    `superseded_bytes` limits the size of old versions in memory and on disk.
+    Attributes:
+        count: the most events.
+        age_s: the age of the oldest event.
+        superseded_bytes: the most bytes of old versions, in memory and on disk.
     """
 
     count: int = 20_000
@@ -30,9 +34,14 @@ class Retention:
 
 
 class StoreEvent:
-    """One change: `entry` is the new version (None: deleted), `previous` the old one (None: created).
+    """One change of one object.
 
-    `frames` caches encoded watch events, None once the event is no longer fresh.
+    Attributes:
+        revision: the resourceVersion of the change.
+        at_ns: the wall clock at the change (Unix time).
+        entry: the new version, None if the object was deleted.
+        previous: the old version, None if the object was created.
+        frames: cache of encoded watch events by form; None if the event is too old to be cached.
     """
 
     __slots__ = ("_tombstone", "at_ns", "entry", "frames", "previous", "revision")
@@ -62,15 +71,15 @@ class StoreEvent:
         return self._tombstone
 
 
-class _Ring:
+class _KindEvents:
     """The retained events of one resource; dropping the oldest and finding a revision are cheap."""
 
-    __slots__ = ("compacted_revision", "events", "first", "revisions")
+    __slots__ = ("compacted_revision", "events", "first_index", "revisions")
 
     def __init__(self) -> None:
         self.events: list[StoreEvent] = []
         self.revisions: list[int] = []
-        self.first = 0
+        self.first_index = 0
         self.compacted_revision = 0
 
     def append(self, event: StoreEvent) -> None:
@@ -78,14 +87,14 @@ class _Ring:
         self.revisions.append(event.revision)
 
     def drop_first(self) -> None:
-        self.compacted_revision = self.revisions[self.first]
-        self.first += 1
-        if self.first > 64 and self.first * 8 > len(self.events):
-            del self.events[: self.first], self.revisions[: self.first]
-            self.first = 0
+        self.compacted_revision = self.revisions[self.first_index]
+        self.first_index += 1
+        if self.first_index > 64 and self.first_index * 8 > len(self.events):
+            del self.events[: self.first_index], self.revisions[: self.first_index]
+            self.first_index = 0
 
     def after(self, revision: int, limit: int) -> list[StoreEvent]:
-        start = bisect_right(self.revisions, revision, self.first)
+        start = bisect_right(self.revisions, revision, self.first_index)
         return self.events[start : start + limit]
 
 
@@ -94,71 +103,71 @@ class EventLog:
 
     Args:
         compacted_revision: the newest revision whose events were dropped.
-        retention: how many events are kept.
+        retention: the bounds of the log.
     """
 
     def __init__(self, compacted_revision: int, retention: Retention) -> None:
         self.compacted_revision = compacted_revision
         self._retention = retention
-        self._rings: dict[str, _Ring] = {}
-        self._order: deque[StoreEvent] = deque()
-        self._fresh: deque[StoreEvent] = deque()
+        self._events_by_kind: dict[str, _KindEvents] = {}
+        self._all_events: deque[StoreEvent] = deque()
+        self._cached: deque[StoreEvent] = deque()
         self._superseded_bytes = 0
 
     def __len__(self) -> int:
         """The number of retained events."""
-        return len(self._order)
+        return len(self._all_events)
 
     def append(self, event: StoreEvent) -> None:
         """Append an event; its revision is higher than all before."""
         resource = event.subject.resource
-        ring = self._rings.get(resource)
-        if ring is None:
-            ring = self._rings[resource] = _Ring()
-        ring.append(event)
-        self._order.append(event)
+        kind_events = self._events_by_kind.get(resource)
+        if kind_events is None:
+            kind_events = self._events_by_kind[resource] = _KindEvents()
+        kind_events.append(event)
+        self._all_events.append(event)
         self._superseded_bytes += _superseded_bytes(event)
         event.frames = {}
-        self._fresh.append(event)
-        if len(self._fresh) > _FRESH:
-            self._fresh.popleft().frames = None
+        self._cached.append(event)
+        if len(self._cached) > _CACHED_EVENTS:
+            self._cached.popleft().frames = None
 
     def after(self, resource: str, revision: int, limit: int = 1 << 62) -> Sequence[StoreEvent]:
         """At most `limit` events of `resource` after `revision`, oldest first; complete if not `is_behind`."""
-        ring = self._rings.get(resource)
-        return ring.after(revision, limit) if ring else ()
+        kind_events = self._events_by_kind.get(resource)
+        return kind_events.after(revision, limit) if kind_events else ()
 
     def is_behind(self, resource: str, revision: int) -> bool:
         """Whether events of `resource` after `revision` were dropped."""
-        ring = self._rings.get(resource)
-        return ring is not None and revision < ring.compacted_revision
+        kind_events = self._events_by_kind.get(resource)
+        return kind_events is not None and revision < kind_events.compacted_revision
 
     def trim(self, now_ns: int) -> list[int]:
-        """Drop events beyond the retention; returns the revisions whose stored versions are obsolete."""
+        """Drop events beyond the retention; returns the revisions whose rows in the database are obsolete."""
         oldest_ns = now_ns - round(self._retention.age_s * NANOSECONDS)
         obsolete: list[int] = []
-        while self._order and self._is_over(oldest_ns):
+        while self._all_events and self._is_over(oldest_ns):
             obsolete += self._drop_first()
         return obsolete
 
     def clear(self, compacted_revision: int) -> list[int]:
         """Drop all events and set the compacted revision; returns as `trim`."""
         obsolete: list[int] = []
-        while self._order:
+        while self._all_events:
             obsolete += self._drop_first()
         self.compacted_revision = compacted_revision
         return obsolete
 
     def _is_over(self, oldest_ns: int) -> bool:
         return (
-            len(self._order) > self._retention.count
+            len(self._all_events) > self._retention.count
             or self._superseded_bytes > self._retention.superseded_bytes
-            or self._order[0].at_ns < oldest_ns
+            or self._all_events[0].at_ns < oldest_ns
         )
 
     def _drop_first(self) -> list[int]:
-        event = self._order.popleft()
-        self._rings[event.subject.resource].drop_first()
+        event = self._all_events.popleft()
+        self._events_by_kind[event.subject.resource].drop_first()
         self._superseded_bytes -= _superseded_bytes(event)
         self.compacted_revision = event.revision
         obsolete = [event.previous.revision] if event.previous else []

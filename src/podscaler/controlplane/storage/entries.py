@@ -1,8 +1,8 @@
-"""One stored version of one object, as a compact immutable record.
+"""Holds one stored version of one API object: its JSON text, with the metadata that is read often decoded.
 
-The store creates entries, all reads return them. The body is JSON in the storage version, including the
-resourceVersion, ready to be sent: `<`, `>`, `&`, U+2028 and U+2029 are escaped as Go escapes them. Metadata that is
-read often (uid, labels, owners) is decoded once; the rest is decoded on demand.
+The store creates an `Entry` for each write (`from_object`), all reads return entries. The body is JSON in the storage
+version (the one API version in which a kind is stored), including the resourceVersion, ready to be sent: `<`, `>`, `&`,
+U+2028 and U+2029 are escaped as Go's encoding/json escapes them. An entry is not changed, except for its caches.
 """
 
 import sys
@@ -32,6 +32,7 @@ _METADATA_ORDER = (
     "finalizers",
     "managedFields",
 )
+"""The order in which kube-apiserver writes the fields of metadata."""
 
 
 class _Owner(msgspec.Struct, gc=False):
@@ -45,6 +46,8 @@ class _Metadata(msgspec.Struct, gc=False):
 
 
 class _Head(msgspec.Struct, gc=False):
+    """The part of an object that is decoded when an entry is created."""
+
     metadata: _Metadata
 
 
@@ -57,15 +60,16 @@ class Entry:
     """One version of one object.
 
     Attributes:
-        resource: the `Resource.key` under which it is stored.
+        resource: the `Resource.key` under which the object is stored (`pods`, `deployments.apps`).
         namespace, name: as in its metadata; namespace is `""` for cluster-scoped kinds.
         key: `namespace/name`, or `name` without a namespace; lists are in the order of keys.
         revision: its resourceVersion as a number.
-        uid, labels, owner_uids: from its metadata.
-        body: the object as JSON, see the module.
-        view: the decoded object that readers of this process share, None before the first (cache of `registry.Views`).
-        fields: the selectable fields with the `Resource.key` that they belong to, None before the first selection
-            (cache of `selecting`).
+        uid, labels: as in its metadata.
+        owner_uids: the uids in its metadata.ownerReferences.
+        body: the object as JSON (UTF-8).
+        view: cache of `registry.Views`: the decoded object that readers of this process share; None if not cached.
+        fields: cache of `selection_predicate`: the values of the selectable fields by name, with the `Resource.key`
+            of the kind that defines them; None if not cached.
     """
 
     __slots__ = (
@@ -91,7 +95,9 @@ class Entry:
         self.revision = revision
         self.uid = head.uid
         self.labels = _shared_labels(tuple(head.labels.items())) if head.labels else _NO_LABELS
-        self.owner_uids = _shared_uids(tuple(each.uid for each in head.ownerReferences)) if head.ownerReferences else ()
+        self.owner_uids = (
+            _shared_uids(tuple(reference.uid for reference in head.ownerReferences)) if head.ownerReferences else ()
+        )
         self.body = body
         self.fields: tuple[str, Mapping[str, str]] | None = None
         self.view: Object | None = None

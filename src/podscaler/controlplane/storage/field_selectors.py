@@ -1,4 +1,7 @@
-"""Parses field selectors such as `status.phase=Running,spec.nodeName!=n1`; called by `selecting`.
+"""Parses field selectors; called by `selection_predicate`.
+
+`status.phase=Running,spec.nodeName!=n1` becomes `(Term("spec.nodeName", "n1", negated=True), Term("status.phase",
+"Running"))`. A backslash escapes `,`, `=` and itself in a value.
 
 Source: k8s.io/apimachinery/pkg/fields (documented syntax), the captures `field-selector-*`.
 """
@@ -10,12 +13,13 @@ from podscaler.api.text import quoting
 
 METADATA_FIELDS = frozenset({"metadata.name", "metadata.namespace"})
 _WITHOUT_NAMESPACE = frozenset({"Namespace", "Node"})
+"""Kinds for which metadata.namespace is not selectable."""
 _KINDS_IN_MESSAGE = frozenset({"Job"})
 """Kinds whose error message for an unsupported field contains the kind."""
 
 
 class FieldSelectorError(ValueError):
-    """Invalid field selector, or a field that is not selectable; with upstream's message."""
+    """An invalid field selector, or a field that is not selectable; the text is kube-apiserver's message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +36,8 @@ class Term:
 
 
 def parse(text: str) -> tuple[Term, ...]:
-    """The requirements, sorted as upstream checks them; empty for an empty text. Raises FieldSelectorError."""
-    terms = (_term(part, text) for part in sorted(_split(text, ",")) if part)
+    """The requirements, sorted by their text; empty for an empty text. Raises FieldSelectorError."""
+    terms = (_parse_term(part, text) for part in sorted(_split_unescaped(text, ",")) if part)
     return tuple(term for term in terms if term.field or term.value)  # `=` selects everything, as upstream
 
 
@@ -42,7 +46,7 @@ def check_known(
 ) -> None:
     """Raise FieldSelectorError for the first field that is neither of metadata nor in `selectable`.
 
-    As upstream's, the message depends on whether the kind has selectable fields of its own.
+    The message depends, as kube-apiserver's, on `kind` and on whether the kind has selectable fields of its own.
     """
     for term in terms:
         if term.field in selectable or (term.field in METADATA_FIELDS and not _is_hidden(term.field, kind)):
@@ -61,7 +65,7 @@ def _is_hidden(name: str, kind: str) -> bool:
     return name == "metadata.namespace" and kind in _WITHOUT_NAMESPACE
 
 
-def _split(text: str, separator: str) -> list[str]:
+def _split_unescaped(text: str, separator: str) -> list[str]:
     """`text` split at each separator without a backslash before it; escapes are kept."""
     parts = [""]
     escaped = False
@@ -74,7 +78,7 @@ def _split(text: str, separator: str) -> list[str]:
     return parts
 
 
-def _term(part: str, text: str) -> Term:
+def _parse_term(part: str, text: str) -> Term:
     for index in range(len(part)):
         for operator in ("!=", "==", "="):
             if part.startswith(operator, index):

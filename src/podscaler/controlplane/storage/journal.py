@@ -1,14 +1,14 @@
-"""The durable copy of the store: all retained versions of all objects, in one SQLite file.
+"""Commits changes durably: all retained versions of all objects are rows of one SQLite file.
 
 `store` calls it from one thread at a time. One commit is one transaction, synced to disk before it returns (WAL,
-synchronous=FULL), so that acknowledged writes survive kill -9 and a power cut. The file's format is in `database`, the
-data directory, which is claimed while the journal is open, in `directory`.
+synchronous=FULL), so that acknowledged writes survive kill -9 and a power cut. `database_file` defines the file's
+format, `data_directory` the folder, which is claimed while the journal is open.
 
-A row is one version. It is kept while it is the newest version of its object, or while the change log contains its
-event or the event that replaced it. `store` decides which rows are obsolete.
+A row is one version of an object. It stays in the file while it is the newest version of its object, or while the
+change log contains its event or the event that replaced it. `store` decides which rows are obsolete.
 
-Some disk space is reserved (`reserve`). While the journal `is_short` of it, a commit that frees space may use the
-reserve (`make_room`), and freed space refills it first (`refill`).
+Some disk space is reserved (`disk_reserve`). While that reserve is not whole (`is_short`), a commit that frees space
+may use it (`make_room`), and freed space refills it first (`refill`).
 """
 
 import logging
@@ -19,16 +19,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from podscaler.base.errors import UsageError
-from podscaler.controlplane.storage import database as databases
-from podscaler.controlplane.storage import directory as directories
-from podscaler.controlplane.storage.database import Row, State
-from podscaler.controlplane.storage.directory import ClusterMarker
-from podscaler.controlplane.storage.reserve import Reserve
+from podscaler.controlplane.storage import data_directory, database_file
+from podscaler.controlplane.storage.data_directory import ClusterMarker
+from podscaler.controlplane.storage.database_file import Row, State
+from podscaler.controlplane.storage.disk_reserve import Reserve
 
 _PAGE_BYTES = 4096
-_REFILL_STEPS = 8
+_MAX_REFILL_STEPS = 8
 """Each step frees a quarter of the reserve; together they free as much as `Reserve.fill` needs."""
-_LEAST_CHECKPOINT_PAGES = 16
+_MIN_CHECKPOINT_PAGES = 16
 """The least size of SQLite's write-ahead log at a checkpoint; the most is half of the reserve."""
 
 logger = logging.getLogger(__name__)
@@ -36,7 +35,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The newest assigned revision, and the revision after which all events are retained."""
+    """The range of revisions in the file.
+
+    Attributes:
+        revision: the newest assigned revision.
+        compacted_revision: all events after this revision are retained.
+    """
 
     revision: int
     compacted_revision: int
@@ -61,12 +65,12 @@ class Journal:
 
     def bounds(self) -> Bounds:
         """The bounds of the last commit."""
-        state = databases.read_state(self._database, self.path)
+        state = database_file.read_state(self._database, self.path)
         return Bounds(state.revision, state.compacted_revision)
 
     def rows(self) -> Iterator[Row]:
         """All rows, oldest first."""
-        for row in self._database.execute(f"{databases.SELECT_ROWS} ORDER BY revision"):
+        for row in self._database.execute(f"{database_file.SELECT_ROWS} ORDER BY revision"):
             yield Row(*row)
 
     def commit(self, rows: Sequence[Row], obsolete: Sequence[int], bounds: Bounds) -> None:
@@ -98,7 +102,7 @@ class Journal:
 
     def refill(self) -> bool:
         """Free unused pages and refill the reserve as far as possible; returns whether it is whole."""
-        for _ in range(_REFILL_STEPS):
+        for _ in range(_MAX_REFILL_STEPS):
             (unused,) = self._database.execute("PRAGMA freelist_count").fetchone()
             if self._reserve.fill() or not unused:
                 break
@@ -109,12 +113,12 @@ class Journal:
 
     @property
     def _step_pages(self) -> int:
-        return max(_LEAST_CHECKPOINT_PAGES, self._reserve.size_bytes // 4 // _PAGE_BYTES)
+        return max(_MIN_CHECKPOINT_PAGES, self._reserve.size_bytes // 4 // _PAGE_BYTES)
 
     def close(self) -> None:
         """Checkpoint and close the file, update the marker, and unlock the directory."""
         try:
-            state = databases.read_state(self._database, self.path)
+            state = database_file.read_state(self._database, self.path)
             self._database.close()
             _update_marker(self.path.parent, state)
         finally:
@@ -134,9 +138,9 @@ def open_journal(directory: Path, *, is_synced: bool = True, is_new_cluster: boo
         UsageError: the directory is in use, belongs to another user, cannot be used, has lost its database, or has
             one that this version cannot read; nothing in it was changed.
     """
-    lock = directories.claim(directory)
+    lock = data_directory.claim(directory)
     try:
-        return _open(directory, lock, is_synced=is_synced, is_new_cluster=is_new_cluster)
+        return _open_claimed(directory, lock, is_synced=is_synced, is_new_cluster=is_new_cluster)
     except OSError as error:
         os.close(lock)
         raise UsageError(f"The data directory {directory} cannot be used: {error.strerror}.") from error
@@ -145,32 +149,32 @@ def open_journal(directory: Path, *, is_synced: bool = True, is_new_cluster: boo
         raise
 
 
-def _open(directory: Path, lock: int, *, is_synced: bool, is_new_cluster: bool) -> Journal:
-    path = directory / directories.DATABASE
-    marker = None if is_new_cluster else directories.read_marker(directory)
+def _open_claimed(directory: Path, lock: int, *, is_synced: bool, is_new_cluster: bool) -> Journal:
+    path = directory / data_directory.DATABASE
+    marker = None if is_new_cluster else data_directory.read_marker(directory)
     reserve = Reserve(directory, is_wanted=is_synced)
     reserve.release_if_tight()
-    database = databases.open_database(path, may_create=lambda: _check_lost(path, marker))
+    database = database_file.open_database(path, may_create=lambda: _check_not_lost(path, marker))
     try:
         if reserve.size_bytes:
-            pages = max(_LEAST_CHECKPOINT_PAGES, reserve.size_bytes // 2 // _PAGE_BYTES)
+            pages = max(_MIN_CHECKPOINT_PAGES, reserve.size_bytes // 2 // _PAGE_BYTES)
             database.execute(f"PRAGMA wal_autocheckpoint = {pages}").fetchall()
         if not is_synced:
             database.execute("PRAGMA synchronous = OFF")
-        state = databases.read_state(database, path)
+        state = database_file.read_state(database, path)
         _check_marker(path, marker, state)
         _update_marker(directory, state)
         reserve.fill()
     except sqlite3.Error as error:
         database.close()
-        raise UsageError(databases.damaged(path, error)) from error
+        raise UsageError(database_file.damaged(path, error)) from error
     except BaseException:
         database.close()
         raise
     return Journal(path, lock, database, reserve)
 
 
-def _check_lost(path: Path, marker: ClusterMarker | None) -> None:
+def _check_not_lost(path: Path, marker: ClusterMarker | None) -> None:
     """Raise UsageError if the directory had a database before."""
     if marker is not None:
         raise UsageError(
@@ -194,13 +198,13 @@ def _check_marker(path: Path, marker: ClusterMarker | None, state: State) -> Non
     if why:
         raise UsageError(
             f"{path} {why}: `podscaler restore --data-dir {path.parent} FILE` puts a backup in its place, and "
-            f"`rm {path.parent / directories.MARKER}` makes `podscaler up` use it as it is."
+            f"`rm {path.parent / data_directory.MARKER}` makes `podscaler up` use it as it is."
         )
 
 
 def _update_marker(directory: Path, state: State) -> None:
     """Write the marker; a failure on a full disk is only logged."""
     try:
-        directories.write_marker(directory, ClusterMarker(state.cluster, state.revision))
+        data_directory.write_marker(directory, ClusterMarker(state.cluster, state.revision))
     except UsageError as error:
         logger.warning("%s: the next start will not notice if the database is replaced by an older one", error)

@@ -1,8 +1,8 @@
-"""Lists: pages of entries at one revision, continue tokens, and the semantics of resourceVersion.
+"""Lists stored objects in pages, with continue tokens and the semantics of resourceVersion.
 
-`Objects.list` calls it. A page at an older revision is the current table with the later events of the change log
-undone, so all pages of one list are consistent, as long as the log reaches back to its revision.
-
+`Objects.list` calls `get_page`. A page at an older revision is the current table with the later events of the change
+log undone, so all pages of one list are consistent, as long as the log reaches back to its revision. A continue token
+is base64url of {"v": "meta.k8s.io/v1", "rv": revision of the list, "start": first key of the next page}.
 
 Source: the API conventions on resourceVersion, limit and continue; tests/conformance/golden/lists-watch.jsonl.
 """
@@ -20,11 +20,12 @@ from podscaler.api.resource import api_errors
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.storage.entries import Entry
 from podscaler.controlplane.storage.options import ListOptions
-from podscaler.controlplane.storage.selecting import SelectionPredicate
+from podscaler.controlplane.storage.selection_predicate import SelectionPredicate
 from podscaler.controlplane.storage.store import Store
 
 _CONTINUE_FORMAT = "meta.k8s.io/v1"
-_LATEST = -1
+_NEWEST_REVISION = -1
+"""In a continue token: the next page shows the newest objects, not those of the first page's revision."""
 _NOT_BASE64 = re.compile(r"[^A-Za-z0-9_-]")
 _LIST_TOO_OLD = "The resourceVersion for the provided list is too old."
 _CONTINUE_TOO_OLD = (
@@ -37,9 +38,14 @@ _CONTINUE_TOO_OLD = (
 
 @dataclass(frozen=True, slots=True)
 class ListPage:
-    """A page: entries in key order, and their revision.
+    """A page of a list.
 
-    `continue_token` is empty on the last page; `remaining` is upstream's remainingItemCount, None if it is omitted.
+    Attributes:
+        entries: in key order.
+        revision: the resourceVersion of the list.
+        continue_token: for the next page, empty on the last page.
+        remaining: metadata.remainingItemCount: the number of objects after this page; None on the last page, and with
+            selectors, as it is not known then.
     """
 
     entries: list[Entry]
@@ -60,14 +66,14 @@ class ContinueExpired(StatusError):
         return super().to_status() | {"metadata": {"continue": self.continue_token}}
 
 
-def page(store: Store, selection: SelectionPredicate, options: ListOptions) -> ListPage:
-    """The page for `options`.
+def get_page(store: Store, selection: SelectionPredicate, options: ListOptions) -> ListPage:
+    """The page of the selected objects that `options` asks for (limit, continue token, resourceVersion).
 
     Raises:
         StatusError: 400 for an invalid token or version, 410 for a compacted one (ContinueExpired for tokens), 422 for
             options that exclude each other, 504 for a version in the future.
     """
-    _check(options)
+    _check_options(options)
     if options.continue_token:
         return _next_page(store, selection, options)
     revision = _listed_revision(options.resource_version)
@@ -77,12 +83,12 @@ def page(store: Store, selection: SelectionPredicate, options: ListOptions) -> L
     if _is_exact(options):
         if revision < store.log.compacted_revision:
             raise api_errors.expired(_LIST_TOO_OLD)
-        return _page(store, selection, revision=revision, start="", limit=limit)
-    return _page(store, selection, revision=store.revision, start="", limit=limit)
+        return _page_at(store, selection, revision=revision, start="", limit=limit)
+    return _page_at(store, selection, revision=store.revision, start="", limit=limit)
 
 
 def _listed_revision(text: str) -> int:
-    """As `parse_revision`, but lists raise StatusError 400."""
+    """As `parse_revision`, but raises StatusError 400."""
     try:
         return parse_revision(text)
     except StatusError as error:
@@ -90,7 +96,7 @@ def _listed_revision(text: str) -> int:
 
 
 def parse_revision(text: str) -> int:
-    """The number of a `resourceVersion` parameter, 0 if it is empty. Raises StatusError 500, as upstream does."""
+    """The number in a `resourceVersion` parameter, 0 if it is empty. Raises StatusError 500, as kube-apiserver does."""
     if not text or text == "0":
         return 0
     try:
@@ -99,7 +105,7 @@ def parse_revision(text: str) -> int:
         raise api_errors.error_without_reason(str(field.invalid("resourceVersion", text, str(error)))) from None
 
 
-def _check(options: ListOptions) -> None:
+def _check_options(options: ListOptions) -> None:
     match, version = options.resource_version_match, options.resource_version
     errors: list[FieldError] = []
     if match:
@@ -125,7 +131,7 @@ def _match_errors(match: str, version: str, continue_token: str) -> list[FieldEr
 
 
 def _is_exact(options: ListOptions) -> bool:
-    """Whether the list is at exactly the given version: with the match Exact, or a limit and no match."""
+    """Whether the list must be at exactly its resourceVersion: with the match Exact, or a limit and no match."""
     if options.resource_version in ("", "0"):
         return False
     return options.resource_version_match == "Exact" or (not options.resource_version_match and options.limit > 0)
@@ -135,48 +141,48 @@ def _next_page(store: Store, selection: SelectionPredicate, options: ListOptions
     revision, start = _parse_token(options.continue_token)
     if options.resource_version not in ("", "0"):
         raise api_errors.bad_request("specifying resource version is not allowed when using continue")
-    if revision == _LATEST:
-        return _page(store, selection, revision=store.revision, start=start, limit=options.limit)
+    if revision == _NEWEST_REVISION:
+        return _page_at(store, selection, revision=store.revision, start=start, limit=options.limit)
     if revision > store.revision:
         raise api_errors.too_large_resource_version(revision, store.revision)
     if revision < store.log.compacted_revision:
-        raise ContinueExpired(_token(_LATEST, start))
-    return _page(store, selection, revision=revision, start=start, limit=options.limit)
+        raise ContinueExpired(_encode_token(_NEWEST_REVISION, start))
+    return _page_at(store, selection, revision=revision, start=start, limit=options.limit)
 
 
-def _page(store: Store, selection: SelectionPredicate, *, revision: int, start: str, limit: int) -> ListPage:
+def _page_at(store: Store, selection: SelectionPredicate, *, revision: int, start: str, limit: int) -> ListPage:
     prefix = f"{selection.namespace}/" if selection.namespace else ""
     entries = _entries_at(store, selection, revision)
     if start:
         entries = entries[bisect_left(entries, prefix + start, key=lambda entry: entry.key) :]
-    taken, scanned = _take(entries, selection, limit)
+    selected, scanned = _select_first(entries, selection, limit)
     if scanned == len(entries):
-        return ListPage(taken, revision)
-    token = _token(revision, f"{taken[-1].key.removeprefix(prefix)}\0")
-    return ListPage(taken, revision, token, None if selection.is_filtered else len(entries) - scanned)
+        return ListPage(selected, revision)
+    token = _encode_token(revision, f"{selected[-1].key.removeprefix(prefix)}\0")
+    return ListPage(selected, revision, token, None if selection.is_filtered else len(entries) - scanned)
 
 
-def _take(entries: list[Entry], selection: SelectionPredicate, limit: int) -> tuple[list[Entry], int]:
+def _select_first(entries: list[Entry], selection: SelectionPredicate, limit: int) -> tuple[list[Entry], int]:
     """The first `limit` selected entries (0 or less: all), and how many entries were scanned for them."""
     count = limit if limit > 0 else len(entries)
     if not selection.is_filtered:
         return entries[:count], min(count, len(entries))
-    taken: list[Entry] = []
+    selected: list[Entry] = []
     for index, entry in enumerate(entries):
-        if len(taken) == count:
-            return taken, index
+        if len(selected) == count:
+            return selected, index
         if selection.matches(entry):
-            taken.append(entry)
-    return taken, len(entries)
+            selected.append(entry)
+    return selected, len(entries)
 
 
 def _entries_at(store: Store, selection: SelectionPredicate, revision: int) -> list[Entry]:
-    """The entries of the namespace at `revision`, in key order."""
+    """The entries of the namespace at `revision`, in key order, before selectors are applied."""
     key = selection.resource.storage_key
     now = store.table(key).select(selection.namespace)
     before: dict[str, Entry | None] = {}
     for event in store.log.after(key, revision):
-        if selection.may_match(event.subject):
+        if selection.is_in_namespace(event.subject):
             before.setdefault(event.subject.key, event.previous)
     if not before:
         return now
@@ -185,7 +191,7 @@ def _entries_at(store: Store, selection: SelectionPredicate, revision: int) -> l
     return sorted(entries, key=lambda entry: entry.key)
 
 
-def _token(revision: int, start: str) -> str:
+def _encode_token(revision: int, start: str) -> str:
     text = json.dumps({"v": _CONTINUE_FORMAT, "rv": revision, "start": start}, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
 
@@ -194,36 +200,36 @@ def _parse_token(text: str) -> tuple[int, str]:
     """The revision and the first key of the next page. Raises StatusError 400."""
     illegal = _NOT_BASE64.search(text)
     if illegal is not None or len(text) % 4 == 1:
-        place = illegal.start() if illegal is not None else len(text) - 1
-        raise _bad_token(f"illegal base64 data at input byte {place}")
+        offset = illegal.start() if illegal is not None else len(text) - 1
+        raise _invalid_token(f"illegal base64 data at input byte {offset}")
     raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     try:
         token = json.loads(raw.decode("utf-8"))
     except ValueError as error:
-        raise _bad_token(_syntax_error(raw)) from error
+        raise _invalid_token(_syntax_error(raw)) from error
     token = {} if token is None else token
     _check_types(token)
     if token.get("v") != _CONTINUE_FORMAT:
-        raise _bad_token(f"server does not recognize this encoded version {token.get('v', '')}")
+        raise _invalid_token(f"server does not recognize this encoded version {token.get('v', '')}")
     revision, start = token.get("rv", 0), token.get("start", "")
     if not revision:
-        raise _bad_token(f"incorrect encoded start resourceVersion (version {_CONTINUE_FORMAT})")
+        raise _invalid_token(f"incorrect encoded start resourceVersion (version {_CONTINUE_FORMAT})")
     if not start:
-        raise _bad_token(f"encoded start key empty (version {_CONTINUE_FORMAT})")
+        raise _invalid_token(f"encoded start key empty (version {_CONTINUE_FORMAT})")
     if any(part in (".", "..") for part in start.split("/")):
-        raise _bad_token(start)
+        raise _invalid_token(start)
     return revision, start
 
 
 def _check_types(token: Any) -> None:
     """Raise StatusError 400 for a token with fields of other types."""
     if not isinstance(token, dict):
-        raise _bad_token(f"json: cannot unmarshal {_json_type(token)} into Go value of type storage.continueToken")
+        raise _invalid_token(f"json: cannot unmarshal {_json_type(token)} into Go value of type storage.continueToken")
     for name, wanted, go_type in (("v", str, "string"), ("rv", int, "int64"), ("start", str, "string")):
         value = token.get(name)
         if value is not None and (type(value) is not wanted):
             into = f"Go struct field continueToken.{name} of type {go_type}"
-            raise _bad_token(f"json: cannot unmarshal {_json_type(value)} into {into}")
+            raise _invalid_token(f"json: cannot unmarshal {_json_type(value)} into {into}")
 
 
 def _json_type(value: Any) -> str:
@@ -237,7 +243,7 @@ def _json_type(value: Any) -> str:
     return "string" if isinstance(value, str) else "number"
 
 
-def _bad_token(why: str) -> StatusError:
+def _invalid_token(why: str) -> StatusError:
     return api_errors.bad_request(f"invalid continue token: continue key is not valid: {why}")
 
 

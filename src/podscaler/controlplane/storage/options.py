@@ -1,7 +1,7 @@
-"""Options of list, watch, update and delete requests.
+"""Defines the options of list, watch, update and delete requests, as plain dataclasses.
 
-The HTTP handlers fill them from query and body, `Objects` reads them. Texts that upstream validates late (versions,
-selectors, policies) are kept as sent, so that `Objects` raises upstream's errors.
+The HTTP handlers fill them from query and body, `registry.Objects` reads them. Versions, selectors and policies are not
+validated here: they are as the client sent them, so that `Objects` raises kube-apiserver's errors in its order.
 """
 
 from dataclasses import dataclass, field
@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """metav1.ListOptions without timeout and bookmarks, which the stream handles.
+    """metav1.ListOptions without timeout and bookmarks, which the HTTP stream handles.
 
     Attributes:
         label_selector, field_selector: selector texts, empty for all objects.
         resource_version, resource_version_match: as sent, empty if not sent.
         limit: the page size, 0 for all objects.
-        continue_token: that of the previous page, empty for the first page.
+        continue_token: the token of the previous page, empty for the first page.
         send_initial_events: as sent, None if not sent; for watches only.
     """
 
@@ -30,7 +30,7 @@ class ListOptions:
 
 @dataclass(frozen=True, slots=True)
 class Preconditions:
-    """The required uid and resourceVersion of the stored object; empty for any."""
+    """The uid and resourceVersion that the stored object must have; empty if any is accepted."""
 
     uid: str = ""
     resource_version: str = ""
@@ -59,7 +59,7 @@ class UpdateOptions:
 
     Attributes:
         subresource: `status`, or another subresource that updates the object; empty for the object itself.
-        preconditions: of the stored object (including a PUT's metadata.uid).
+        preconditions: for the stored object (including a PUT's metadata.uid).
         dry_run: whether to check and respond without storing.
         author: the writer; None to store the managedFields of the changed object.
     """
@@ -78,10 +78,10 @@ class DeleteOptions:
         grace_period_s: as sent (negative counts as 1), None if not sent.
         propagation: `Background`, `Foreground` or `Orphan` as sent (others are refused), empty if not sent.
         orphan_dependents: the deprecated field, None if not sent.
-        preconditions: of the stored object.
+        preconditions: for the stored object.
         dry_run: whether to check and respond without storing.
-        forces_unreadable: ignoreStoreReadErrorWithClusterBreakingPotential: only an object that cannot be read is
-        deleted.
+        forces_unreadable: the field ignoreStoreReadErrorWithClusterBreakingPotential: the object is deleted only if it
+            cannot be read.
     """
 
     grace_period_s: int | None = None
@@ -93,5 +93,8 @@ class DeleteOptions:
 
 
 LATEST = ListOptions()
+"""All objects in their newest version."""
 PLAIN_UPDATE = UpdateOptions()
+"""An update of the object itself without preconditions."""
 PLAIN_DELETE = DeleteOptions()
+"""A delete with the kind's defaults and without preconditions."""

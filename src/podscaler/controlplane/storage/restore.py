@@ -1,12 +1,11 @@
-"""Restores a backup into a data directory that is not in use.
+"""Restores a backup (by `backup`) into a data directory that is not in use.
 
-Called by the command `restore`. Nothing is deleted: existing files are moved into a folder `before-restore-N`. The
+The command `podscaler restore` calls it. Nothing is deleted: existing files move into a folder `before-restore-N`. The
 marker of the restored cluster is written first and its database is renamed last, so that after a crash the directory is
 unchanged, or the next start refuses it (its database is missing, or does not match the marker).
 
-The change log is not restored, and the next revision is far beyond any assigned since the backup was made, so that
+The change log is not restored, and the next revision is far above any assigned since the backup was written, so that
 clients cannot resume watches and list again.
-
 
 Source: etcd's `snapshot restore --bump-revision 1000000000 --mark-compacted`, which Kubernetes recommends.
 """
@@ -19,13 +18,11 @@ from pathlib import Path
 
 from podscaler.base.errors import UsageError
 from podscaler.controlplane.credentials import secret_files
-from podscaler.controlplane.storage import backup
-from podscaler.controlplane.storage import database as databases
-from podscaler.controlplane.storage import directory as directories
+from podscaler.controlplane.storage import backup, data_directory, database_file
 from podscaler.controlplane.storage.backup import BackupSummary
-from podscaler.controlplane.storage.directory import ClusterMarker
+from podscaler.controlplane.storage.data_directory import ClusterMarker
 
-_BUMP = 1_000_000_000
+_REVISION_BUMP = 1_000_000_000
 
 
 def restore(path: Path, directory: Path, *, is_forced: bool = False) -> tuple[BackupSummary, Path | None]:
@@ -45,15 +42,15 @@ def restore(path: Path, directory: Path, *, is_forced: bool = False) -> tuple[Ba
             or cannot be written. Nothing was changed then, unless the disk failed.
     """
     try:
-        with closing(databases.open_to_read(path)) as source:
-            damage = databases.find_damage(source)
+        with closing(database_file.open_to_read(path)) as source:
+            damage = database_file.find_damage(source)
             if damage:
                 raise UsageError(f"{path} is damaged, and nothing was restored: {damage}.")
             found = backup.contents(source, path)
             files = {name: content for name, content in backup.files(source).items() if _is_inside(directory, name)}
-            lock = directories.claim(directory)
+            lock = data_directory.claim(directory)
             try:
-                return found, _put(source, files, directory, is_forced=is_forced)
+                return found, _replace(source, files, directory, is_forced=is_forced)
             finally:
                 os.close(lock)
     except sqlite3.Error as error:
@@ -62,35 +59,35 @@ def restore(path: Path, directory: Path, *, is_forced: bool = False) -> tuple[Ba
         raise UsageError(f"The data directory {directory} cannot be written: {error.strerror or error}.") from error
 
 
-def _put(source: sqlite3.Connection, files: dict[str, bytes], directory: Path, *, is_forced: bool) -> Path | None:
-    there = [name for name in (*directories.DATABASE_FILES, *files) if (directory / name).exists()]
+def _replace(source: sqlite3.Connection, files: dict[str, bytes], directory: Path, *, is_forced: bool) -> Path | None:
+    existing = [name for name in (*data_directory.DATABASE_FILES, *files) if (directory / name).exists()]
     marker = _marker(directory)
-    if (there or marker) and not is_forced:
+    if (existing or marker) and not is_forced:
         raise UsageError(
             f"The data directory {directory} holds a cluster: name another one by --data-dir, or --force to move that "
             "cluster aside."
         )
-    new = directory / f"{directories.DATABASE}.restored"
+    new = directory / f"{data_directory.DATABASE}.restored"
     restored: list[ClusterMarker] = []
-    databases.write_private_copy(source, new, lambda copy: restored.append(_begin_anew(copy, new, marker)))
-    directories.write_marker(directory, restored[0])
-    aside = _move_aside(directory, there) if there else None
+    database_file.write_private_copy(source, new, lambda copy: restored.append(_convert(copy, new, marker)))
+    data_directory.write_marker(directory, restored[0])
+    aside = _move_aside(directory, existing) if existing else None
     for name, content in files.items():
         secret_files.write(directory / name, content)
-    new.rename(directory / directories.DATABASE)
-    directories.sync(directory)
+    new.rename(directory / data_directory.DATABASE)
+    data_directory.sync(directory)
     return aside
 
 
-def _begin_anew(copy: sqlite3.Connection, path: Path, marker: ClusterMarker | None) -> ClusterMarker:
+def _convert(copy: sqlite3.Connection, path: Path, marker: ClusterMarker | None) -> ClusterMarker:
     """Convert a copy of a backup to a database of the current format, without change log and credentials."""
     copy.execute("DROP TABLE IF EXISTS files")
-    databases.migrate(copy, databases.check_format(copy, path))
-    state = databases.read_state(copy, path)
-    revision = max(state.revision, marker.revision if marker is not None else 0) + _BUMP
+    database_file.migrate(copy, database_file.check_format(copy, path))
+    state = database_file.read_state(copy, path)
+    revision = max(state.revision, marker.revision if marker is not None else 0) + _REVISION_BUMP
     copy.execute("DELETE FROM versions WHERE body IS NULL OR revision IN (SELECT previous FROM versions)")
     copy.execute("UPDATE state SET revision = ?, floor = ?", (revision, revision))
-    copy.execute(databases.SHRINKING)
+    copy.execute(database_file.INCREMENTAL_VACUUM)
     copy.execute("VACUUM")
     return ClusterMarker(state.cluster, revision)
 
@@ -107,9 +104,9 @@ def _move_aside(directory: Path, names: Iterable[str]) -> Path:
 
 
 def _marker(directory: Path) -> ClusterMarker | None:
-    """The marker, None without one; one that cannot be read counts as another cluster's."""
+    """The directory's marker, None if it has none; an unreadable marker counts as one of another cluster."""
     try:
-        return directories.read_marker(directory)
+        return data_directory.read_marker(directory)
     except UsageError:
         return ClusterMarker("", 0)
 

@@ -1,9 +1,10 @@
-"""Reads the readable objects of a damaged database; called by `backup`.
+"""Reads the readable objects of a damaged SQLite database; called by `backup` with --salvage.
 
-A row is unreadable if its body is damaged (then its name may be readable) or if SQLite cannot read its page. Pages are
-read from both sides of a damaged one; readable pages between damaged ones are searched with doubling steps, then by
-halving. What is not found is reported as lost. The newest readable version of an object is saved, which is an older one
-if only the newest is damaged and the change log still has the older.
+A row is one version of an object, its primary key the revision. A row is unreadable if its body is damaged (its name
+may still be readable) or if SQLite cannot read its page. Pages are read from both sides of a damaged one; readable
+pages between damaged ones are searched with doubling steps, then by halving. Revisions that are not found are reported
+as lost. The newest readable version of an object is saved, which is an older one if only the newest is damaged and the
+change log still has the older.
 """
 
 import sqlite3
@@ -11,30 +12,33 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from podscaler.controlplane.storage import database as databases
-from podscaler.controlplane.storage.database import Row
+from podscaler.controlplane.storage import database_file
+from podscaler.controlplane.storage.database_file import Row
 
-_MOST_PROBES = 20_000
+_MAX_PROBES = 20_000
 """The most revisions that are probed between damaged pages: less than a second."""
-_BEYOND_ALL = 1 << 62
+_ABOVE_ALL_REVISIONS = 1 << 62
 
-_UPWARDS = "SELECT revision FROM versions WHERE revision > ? AND revision < ? ORDER BY revision ASC"
-_DOWNWARDS = "SELECT revision FROM versions WHERE revision > ? AND revision < ? ORDER BY revision DESC"
-_WHOLE = (
+_ASCENDING_QUERY = "SELECT revision FROM versions WHERE revision > ? AND revision < ? ORDER BY revision ASC"
+_DESCENDING_QUERY = "SELECT revision FROM versions WHERE revision > ? AND revision < ? ORDER BY revision DESC"
+_ROW_QUERY = (
     "SELECT revision, previous, at_ns, resource, namespace, name, CAST(body AS BLOB) FROM versions WHERE revision = ?"
 )
-_NAMED = "SELECT revision, previous, at_ns, resource, namespace, name, NULL FROM versions WHERE revision = ?"
+_ROW_WITHOUT_BODY_QUERY = (
+    "SELECT revision, previous, at_ns, resource, namespace, name, NULL FROM versions WHERE revision = ?"
+)
 
 Key = tuple[str, str, str]
+"""Resource, namespace and name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Salvage:
-    """The result.
+    """The readable part of a database.
 
     Attributes:
         rows: the newest readable version of each object that was not deleted, oldest first.
-        lost: a line for each object or range of revisions that could not be read.
+        lost: for users: a line for each object or range of revisions that could not be read.
     """
 
     rows: tuple[Row, ...]
@@ -42,24 +46,24 @@ class Salvage:
 
 
 def read(database: sqlite3.Connection, newest_revision: int) -> Salvage:
-    """Read a database of any format.
+    """The readable rows of a database of any format of `database_file`; errors of SQLite count as damage.
 
     Args:
         database: opened for reading.
         newest_revision: the newest assigned revision, 0 if unknown.
     """
-    pages = _Pages(database)
+    pages = _PageReader(database)
     pages.read_all(newest_revision)
     newest: dict[Key, Row] = {}
     damaged: dict[Key, Row] = {}
     for revision in sorted(pages.revisions):
-        whole = _read_row(database, revision, _WHOLE)
-        row = whole or _read_row(database, revision, _NAMED)
+        complete = _read_row(database, revision, _ROW_QUERY)
+        row = complete or _read_row(database, revision, _ROW_WITHOUT_BODY_QUERY)
         if row is None:
             pages.lost.append((revision, revision))
             continue
         key = (row.resource, row.namespace, row.name)
-        if whole is None or not _is_sound(whole):
+        if complete is None or not _is_sound(complete):
             damaged[key] = row
             continue
         damaged.pop(key, None)
@@ -70,8 +74,8 @@ def read(database: sqlite3.Connection, newest_revision: int) -> Salvage:
     return Salvage(tuple(newest.values()), (*lost, *_describe_ranges(pages.lost)))
 
 
-class _Pages:
-    """The revisions on the readable pages of the table. A window is the open range between two revisions.
+class _PageReader:
+    """Finds the revisions on the readable pages of the table. A window is the open range between two revisions.
 
     Attributes:
         revisions: the revisions found.
@@ -81,17 +85,17 @@ class _Pages:
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
         self._windows: deque[tuple[int, int]] = deque()
-        self._probes = _MOST_PROBES
+        self._probes = _MAX_PROBES
         self.revisions: set[int] = set()
         self.lost: list[tuple[int, int]] = []
 
     def read_all(self, newest_revision: int) -> None:
-        """Fill the attributes."""
-        low = self._read(0, _BEYOND_ALL, _UPWARDS)
+        """Set `revisions` and `lost`; `newest_revision` is 0 if unknown."""
+        low = self._read(0, _ABOVE_ALL_REVISIONS, _ASCENDING_QUERY)
         if low is None:
             return
-        high = self._read(low, _BEYOND_ALL, _DOWNWARDS)
-        if high is None or high == _BEYOND_ALL:
+        high = self._read(low, _ABOVE_ALL_REVISIONS, _DESCENDING_QUERY)
+        if high is None or high == _ABOVE_ALL_REVISIONS:
             high = max(newest_revision or 2 * low, low + 1) + 1
         if high - low <= 1:
             self.lost.append((low, max(low, high)))  # a page is damaged whose revisions are out of order
@@ -109,8 +113,8 @@ class _Pages:
                 self._add_window(unread, revision)
                 unread, step = revision, 2 * step
                 continue
-            self._add_window(unread, self._read(unread, revision, _DOWNWARDS))
-            end = self._read(revision, high, _UPWARDS)
+            self._add_window(unread, self._read(unread, revision, _DESCENDING_QUERY))
+            end = self._read(revision, high, _ASCENDING_QUERY)
             if end is None:
                 return
             unread = end
@@ -120,8 +124,8 @@ class _Pages:
     def _halve(self, low: int, high: int) -> None:
         middle = (low + high) // 2
         if self._is_readable(middle):
-            self._add_window(low, self._read(low, middle, _DOWNWARDS))
-            self._add_window(self._read(middle, high, _UPWARDS), high)
+            self._add_window(low, self._read(low, middle, _DESCENDING_QUERY))
+            self._add_window(self._read(middle, high, _ASCENDING_QUERY), high)
         else:
             self._add_window(low, middle)
             self._add_window(middle, high)
@@ -142,8 +146,8 @@ class _Pages:
         return True
 
     def _read(self, low: int, high: int, query: str) -> int | None:
-        """Read the window until a damaged page; returns the last revision read, None if the whole window was read."""
-        at = low if query == _UPWARDS else high
+        """Read the window until a damaged page; returns the last revision read, None if all of it was read."""
+        at = low if query == _ASCENDING_QUERY else high
         try:
             for (at,) in self._database.execute(query, (low, high)):
                 self.revisions.add(at)
@@ -163,7 +167,7 @@ def _read_row(database: sqlite3.Connection, revision: int, query: str) -> Row | 
 
 def _is_sound(row: Row) -> bool:
     try:
-        databases.entry_of(row)
+        database_file.entry_of(row)
     except ValueError:
         return False
     return True

@@ -1,16 +1,16 @@
-"""The store: all objects in memory; every change is durable before it becomes visible.
+"""Stores all objects in memory and in SQLite; every change is durable before it becomes visible (the place of etcd).
 
 `Objects` reads tables and change log, and writes through `write`. Steps of a write:
 
-1. Its decision runs immediately on the event loop with a `Transaction`: the committed state plus earlier decisions. So
-   decisions are serial, and a read-change-write is atomic.
+1. Its decision (the function that `write` gets) runs immediately on the event loop with a `Transaction`: the committed
+   state plus earlier decisions. So decisions are serial, and a read-change-write is atomic.
 2. Its changes join the pending batch. One thread commits one batch at a time while the next one fills (group commit): a
    single write waits for one sync of the disk, a thousand concurrent ones share a few.
 3. When the batch is on disk, tables, log and watchers are updated in order, and the callers return.
 
-On a full disk writes are refused with upstream's message, except those that need no more space than what they replace:
-they use the journal's reserve. While the reserve is not whole, the change log is dropped early, and freed space refills
-the reserve first.
+On a full disk writes are refused with etcd's message, except those that need no more space than the versions they
+replace: these use the journal's reserve. While the reserve is not whole, the change log is dropped early, and freed
+space refills the reserve first.
 
 An API error, or a write that changes nothing, may be based on uncommitted changes: its caller also waits until those
 are durable. If a commit fails, all uncommitted writes fail, and the state is that of the last commit. An exception of a
@@ -29,13 +29,13 @@ from typing import Protocol, TypeVar
 from podscaler.api.resource import api_errors
 from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError, UsageError
-from podscaler.controlplane.storage import database as databases
+from podscaler.controlplane.storage import database_file
 from podscaler.controlplane.storage.change_log import EventLog, Retention, StoreEvent
-from podscaler.controlplane.storage.database import Row
+from podscaler.controlplane.storage.database_file import Row
+from podscaler.controlplane.storage.disk_reserve import is_full
 from podscaler.controlplane.storage.entries import Entry
 from podscaler.controlplane.storage.journal import Bounds, Journal, open_journal
-from podscaler.controlplane.storage.reserve import is_full
-from podscaler.controlplane.storage.tables import Table
+from podscaler.controlplane.storage.object_table import Table
 from podscaler.controlplane.storage.transactions import Transaction
 
 RECOVERY_INTERVAL_S = 1.0
@@ -77,7 +77,13 @@ class DiskFull(StatusError):
 
 
 class _Batch:
-    """The changes of one commit."""
+    """The changes of one commit.
+
+    Attributes:
+        events: in order.
+        transactions: the decided writes, whose allocations are undone if the commit fails.
+        done: set when the changes are durable and visible; has the error of a failed commit.
+    """
 
     def __init__(self) -> None:
         self.events: list[StoreEvent] = []
@@ -96,7 +102,7 @@ class _Batch:
 
 
 class Store:
-    """See the module. Created by `open_store`; used from one event loop.
+    """The stored objects of one cluster. Created by `open_store`; used from one event loop.
 
     Attributes:
         revision: the newest committed revision.
@@ -116,11 +122,11 @@ class Store:
         self._decided_revision = self.revision
         self._uncommitted: dict[tuple[str, str], StoreEvent] = {}
         self._pending: _Batch | None = None
-        self._in_flight: _Batch | None = None
+        self._committing: _Batch | None = None
         self._flusher: asyncio.Task[None] | None = None
         self._listeners: list[Callable[[list[StoreEvent]], None]] = []
         self._closed = False
-        self._is_short = journal.is_short
+        self._is_disk_short = journal.is_short
         self._next_recovery_s = 0.0
 
     def table(self, resource: str) -> Table:
@@ -130,7 +136,7 @@ class Store:
             table = self._tables[resource] = Table()
         return table
 
-    def forget(self, resource: str) -> None:
+    def drop_table(self, resource: str) -> None:
         """Drop the table of a resource that is no longer served, if it is empty."""
         table = self._tables.get(resource)
         if table is not None and not len(table):
@@ -149,7 +155,7 @@ class Store:
         """
         if self._closed:
             raise api_errors.unavailable("the store is closed")
-        if self._is_short and not dry_run:
+        if self._is_disk_short and not dry_run:
             await self._recover()
         for is_last in (False, True):
             transaction = Transaction(
@@ -160,7 +166,7 @@ class Store:
             except DiskFull:
                 if not transaction.fits_full_disk():
                     await self._recover()
-                if is_last or (self._is_short and not transaction.fits_full_disk()):
+                if is_last or (self._is_disk_short and not transaction.fits_full_disk()):
                     raise
         raise AssertionError("the last attempt returns or raises")
 
@@ -168,27 +174,27 @@ class Store:
         try:
             result = decide(transaction)
         except StatusError:
-            await self._committed()
+            await self._wait_for_commit()
             raise
         if transaction.events:
-            if self._is_short and not transaction.fits_full_disk():
+            if self._is_disk_short and not transaction.fits_full_disk():
                 raise DiskFull()
             self._accept(transaction)
-        await self._committed()
+        await self._wait_for_commit()
         return result
 
     async def compact(self) -> int:
         """Drop the change log: earlier revisions can no longer be watched or listed. Returns the compacted revision."""
         self._obsolete += self.log.clear(self.revision)
         self._pending_batch()
-        await self._committed()
+        await self._wait_for_commit()
         return self.log.compacted_revision
 
     async def close(self) -> None:
         """Commit the accepted writes, refuse new ones, and close the file."""
         self._closed = True
         try:
-            await self._committed()
+            await self._wait_for_commit()
         finally:
             await self._run(self._journal.close)
 
@@ -212,9 +218,9 @@ class Store:
             self._flusher = asyncio.get_running_loop().create_task(self._flush())
         return self._pending
 
-    async def _committed(self) -> None:
+    async def _wait_for_commit(self) -> None:
         """Return when everything decided so far is committed. Raises StatusError 500 if the commit fails."""
-        batch = self._pending or self._in_flight
+        batch = self._pending or self._committing
         if batch is not None:
             await asyncio.shield(batch.done)
 
@@ -222,20 +228,20 @@ class Store:
         try:
             while self._pending is not None:
                 batch, self._pending = self._pending, None
-                self._in_flight = batch
-                if self._is_short:
+                self._committing = batch
+                if self._is_disk_short:
                     await self._run(self._journal.make_room)
                 await self._commit(batch.events)
-                self._in_flight = None
+                self._committing = None
                 try:
-                    if self._is_short:
+                    if self._is_disk_short:
                         await self._refill()
                 finally:
                     batch.done.set_result(None)
         except (sqlite3.Error, OSError) as error:
             logger.error("the store cannot write to %s: %s", self._journal.path, error)
             if is_full(error):
-                self._is_short = True
+                self._is_disk_short = True
                 self._fail_uncommitted(DiskFull())
             else:
                 self._fail_uncommitted(api_errors.internal_error(f"the store cannot write: {error}"))
@@ -253,7 +259,7 @@ class Store:
         self._next_recovery_s = now_s + RECOVERY_INTERVAL_S
         self._pending_batch()
         with contextlib.suppress(StatusError):  # it is logged, and the following write fails as well
-            await self._committed()
+            await self._wait_for_commit()
 
     async def _refill(self) -> None:
         """Drop the change log, and refill the reserve with the freed space."""
@@ -261,14 +267,14 @@ class Store:
         while self._obsolete:
             await self._commit([])
             await self._run(self._journal.make_room)
-        self._is_short = not await self._run(self._journal.refill)
-        if not self._is_short:
+        self._is_disk_short = not await self._run(self._journal.refill)
+        if not self._is_disk_short:
             logger.warning("the disk of %s has space again: all writes are accepted", self._journal.path)
 
     async def _commit(self, events: list[StoreEvent]) -> None:
         rows = [_row(event) for event in events]
-        most = self._journal.obsolete_at_once if self._is_short else len(self._obsolete)
-        obsolete, self._obsolete = self._obsolete[:most], self._obsolete[most:]
+        max_obsolete = self._journal.obsolete_at_once if self._is_disk_short else len(self._obsolete)
+        obsolete, self._obsolete = self._obsolete[:max_obsolete], self._obsolete[max_obsolete:]
         revision = events[-1].revision if events else self.revision
         bounds = Bounds(revision, self.log.compacted_revision)
         try:
@@ -304,8 +310,8 @@ class Store:
 
     def _fail_uncommitted(self, error: StatusError) -> None:
         """Discard all uncommitted writes, as they may be based on the failed ones."""
-        failed = [batch for batch in (self._in_flight, self._pending) if batch is not None]
-        self._in_flight = self._pending = None
+        failed = [batch for batch in (self._committing, self._pending) if batch is not None]
+        self._committing = self._pending = None
         self._uncommitted.clear()
         self._decided_revision = self.revision
         for batch in reversed(failed):
@@ -313,9 +319,11 @@ class Store:
 
     def _entry_of(self, row: Row) -> Entry | None:
         try:
-            return databases.entry_of(row)
+            return database_file.entry_of(row)
         except ValueError as error:
-            raise UsageError(databases.damaged(self._journal.path, databases.body_damage(row, error))) from error
+            raise UsageError(
+                database_file.damaged(self._journal.path, database_file.body_damage(row, error))
+            ) from error
 
     def _load(self) -> None:
         versions: dict[int, Entry] = {}
@@ -372,7 +380,7 @@ async def open_store(
             return Store(journal, clock, retention=kept, run=run)
         except sqlite3.Error as error:
             journal.close()
-            raise UsageError(databases.damaged(journal.path, error)) from error
+            raise UsageError(database_file.damaged(journal.path, error)) from error
         except BaseException:
             journal.close()
             raise

@@ -1,6 +1,8 @@
-"""The view of one write while it is decided: the newest versions, committed or not yet, and its own changes.
+"""Gives the code that decides a write its view of the store, and collects its changes.
 
-`Store.write` creates one for each decision and commits its changes if the decision raises no error.
+`Store.write` creates a `Transaction` for each write, passes it to the caller's function (the decision), and commits the
+collected changes if that raises no error. Reads return the newest versions: of this write, of earlier writes that are
+not committed yet, else of the last commit.
 """
 
 from collections.abc import Callable
@@ -9,23 +11,27 @@ from podscaler.controlplane.storage import entries
 from podscaler.controlplane.storage.change_log import StoreEvent
 from podscaler.controlplane.storage.entries import Entry, Object
 
-_DIGITS_BYTES = 16
+_SAME_SIZE_TOLERANCE_BYTES = 16
 """How many bytes an object may grow (digits of its version and counters) without counting as larger."""
 
-Find = Callable[[str, str], Entry | None]
+FindNewest = Callable[[str, str], Entry | None]
+"""From resource and key to the newest version, None if there is no object."""
 
 
 class Transaction:
-    """See the module.
+    """One write while it is decided.
 
     Args:
         find: the newest version at a resource and key, including versions that are not durable yet.
         revision: the newest assigned revision.
         now_ns: the wall clock, constant during the decision.
         dry_run: whether changes are discarded; objects then keep their resourceVersion.
+
+    Attributes:
+        events: the changes so far, in order.
     """
 
-    def __init__(self, find: Find, *, revision: int, now_ns: int, dry_run: bool = False) -> None:
+    def __init__(self, find: FindNewest, *, revision: int, now_ns: int, dry_run: bool = False) -> None:
         self._find = find
         self._revision = revision
         self.is_dry = dry_run
@@ -34,10 +40,10 @@ class Transaction:
         self._undo: list[Callable[[], None]] = []
 
     def fits_full_disk(self) -> bool:
-        """Whether it is accepted on a full disk, as it needs no more space than what it replaces.
+        """Whether the write is accepted on a full disk, as it needs no more space than the versions that it replaces.
 
-        It only removes objects, changes objects that are being deleted, or does not enlarge others: the writes of pods
-        and nodes during deletion.
+        Such a write removes objects, changes objects that are being deleted, or does not enlarge others: these are the
+        writes of controllers and node during deletion.
         """
         return all(map(_takes_no_space, self.events))
 
@@ -86,6 +92,6 @@ class Transaction:
 def _takes_no_space(event: StoreEvent) -> bool:
     if event.entry is None:
         return True
-    if event.previous is not None and len(event.entry.body) <= len(event.previous.body) + _DIGITS_BYTES:
+    if event.previous is not None and len(event.entry.body) <= len(event.previous.body) + _SAME_SIZE_TOLERANCE_BYTES:
         return True
     return "deletionTimestamp" in event.entry.decode()["metadata"]

@@ -1,10 +1,9 @@
-"""Watches: the events of one resource in order, each once, from any retained resourceVersion on.
+"""Watches the changes of one kind: every event in order, each once, from any retained resourceVersion on.
 
-`Objects.watch` creates a `Subscription`; the HTTP stream and the in-process registry read it in batches. A subscription
-is a position in the shared change log without a queue of its own: a commit only wakes waiting subscriptions. So no
-event is lost or duplicated between list and watch, a slow watcher needs no memory, and one that falls behind the log
-ends with 410 without slowing others down.
-
+`Objects.watch` calls `subscribe`; the HTTP stream and the in-process registry call `Subscription.batch` in a loop. A
+subscription is a position in the shared change log without a queue of its own: a commit only wakes waiting
+subscriptions. So no event is lost or duplicated between list and watch, a slow watcher needs no memory, and one that
+falls behind the log ends with StatusError 410 without slowing others down.
 
 Source: the API conventions on watch; tests/conformance/golden/lists-watch.jsonl.
 """
@@ -22,7 +21,7 @@ from podscaler.controlplane.storage import listing
 from podscaler.controlplane.storage.change_log import StoreEvent
 from podscaler.controlplane.storage.entries import Entry
 from podscaler.controlplane.storage.options import ListOptions
-from podscaler.controlplane.storage.selecting import SelectionPredicate
+from podscaler.controlplane.storage.selection_predicate import SelectionPredicate
 from podscaler.controlplane.storage.store import Store
 
 BATCH_SIZE = 500
@@ -30,10 +29,10 @@ BATCH_SIZE = 500
 
 
 class EntryEvent(msgspec.Struct, frozen=True, gc=False):
-    """One watch event.
+    """One watch event, as one watcher gets it.
 
     Attributes:
-        type: for this watcher (an object that enters its selection is ADDED, one that leaves it DELETED).
+        type: an object that begins to match the watcher's selectors is ADDED, one that matches no longer is DELETED.
         entry: the new version; for DELETED the last one, with the resourceVersion of the deletion.
     """
 
@@ -42,7 +41,7 @@ class EntryEvent(msgspec.Struct, frozen=True, gc=False):
     _frames: dict[Hashable, bytes]
 
     def encoded(self, form: Hashable, encode: Callable[["EntryEvent"], bytes]) -> bytes:
-        """`encode(self)`, cached by `form` (version, Table, ...) for all watchers of this event."""
+        """`encode(self)`, cached for all watchers of this event that use the same `form` (API version, Table, ...)."""
         frame = self._frames.get((form, self.type))
         if frame is None:
             frame = self._frames[(form, self.type)] = encode(self)
@@ -64,8 +63,8 @@ class EventBatch(msgspec.Struct, frozen=True, gc=False):
     initial_done: bool = False
 
 
-class Ended(Exception):
-    """The watched kind is no longer served as before; all events until then were returned."""
+class WatchEnded(Exception):
+    """The watched kind is no longer served, or served in another form; all events until then were returned."""
 
 
 class Receiver(Protocol):
@@ -81,7 +80,12 @@ class Receiver(Protocol):
 
 
 class Watchers:
-    """The waiting subscriptions by resource; a commit costs as much as there are watchers of the changed resources."""
+    """Wakes the subscriptions that wait for changes; a commit costs as much as there are watchers of the changed kinds.
+
+    Attributes:
+        store: the watched store.
+        waiting: the waiting subscriptions by `Resource.storage_key`; subscriptions add and remove themselves.
+    """
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -101,13 +105,13 @@ class Subscription:
     """One watch; created by `subscribe`.
 
     Args:
-        watchers: where it waits for commits.
+        watchers: wakes the subscription after commits.
         selection: the watched objects.
         revision: events after this revision are returned.
         initial: the objects of the initial ADDED events, None for a watch without them.
 
     Attributes:
-        receiver: gets the events of commits while a caller waits in `batch`, which then keeps waiting.
+        receiver: if set, gets the events of commits while a caller waits in `batch`, which then keeps waiting.
     """
 
     def __init__(
@@ -116,11 +120,11 @@ class Subscription:
         self._watchers = watchers
         self._selection = selection
         self._resource = selection.resource.storage_key
-        self._seen = revision
+        self._last_revision = revision
         self._initial = initial
-        self._given = 0
+        self._initial_sent = 0
         self._is_interrupted = False
-        self._is_ended = False
+        self._has_ended = False
         self.receiver: Receiver | None = None
         self._waiter: asyncio.Future[None] | None = None
 
@@ -128,8 +132,8 @@ class Subscription:
     def revision(self) -> int:
         """The resourceVersion of a bookmark sent now: all selected events up to it were returned."""
         store = self._watchers.store
-        if self._initial is not None or store.log.after(self._resource, self._seen, 1):
-            return self._seen
+        if self._initial is not None or store.log.after(self._resource, self._last_revision, 1):
+            return self._last_revision
         return store.revision
 
     async def batch(self) -> EventBatch:
@@ -137,18 +141,18 @@ class Subscription:
 
         Raises:
             StatusError: 410 when the watcher fell behind the change log.
-            Ended: after `end`, when all events until then were returned.
+            WatchEnded: after `end`, when all events until then were returned.
         """
         if self._initial is not None:
             return self._initial_batch(self._initial)
         while True:
-            events = self._collect()
+            events = self._next_events()
             if events or self._is_interrupted:
                 self._is_interrupted = False
                 return EventBatch(events, self.revision)
-            if self._is_ended:
-                raise Ended
-            if not self._watchers.store.log.after(self._resource, self._seen, 1):
+            if self._has_ended:
+                raise WatchEnded
+            if not self._watchers.store.log.after(self._resource, self._last_revision, 1):
                 await self._wait()
 
     def notify(self, namespaces: Set[str], revision: int) -> None:
@@ -158,8 +162,8 @@ class Subscription:
         """
         wanted = self._selection.namespace
         if wanted and wanted not in namespaces:
-            self._seen = max(self._seen, revision)
-        elif self.receiver is None or not self._hand_over(self.receiver):
+            self._last_revision = max(self._last_revision, revision)
+        elif self.receiver is None or not self._deliver(self.receiver):
             self._wake()
 
     def interrupt(self) -> None:
@@ -168,46 +172,48 @@ class Subscription:
         self._wake()
 
     def end(self) -> None:
-        """Let `batch` raise Ended once all events until now were returned."""
-        self._is_ended = True
+        """Let `batch` raise WatchEnded once all events until now were returned."""
+        self._has_ended = True
         self._wake()
 
-    def _hand_over(self, receiver: Receiver) -> bool:
+    def _deliver(self, receiver: Receiver) -> bool:
         """Pass new events to the receiver; returns whether it took all."""
         if not receiver.has_room():
             return False
-        seen = self._seen
+        last_revision = self._last_revision
         try:
-            events = self._collect()
+            events = self._next_events()
             if events:
-                receiver.take(EventBatch(events, self._seen))
+                receiver.take(EventBatch(events, self._last_revision))
         except Exception:
-            self._seen = seen  # raised again in the waiting task, where it is handled
+            self._last_revision = last_revision  # raised again in the waiting task, where it is handled
             return False
-        return not self._watchers.store.log.after(self._resource, self._seen, 1)
+        return not self._watchers.store.log.after(self._resource, self._last_revision, 1)
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     def _initial_batch(self, entries: list[Entry]) -> EventBatch:
-        chunk = entries[self._given : self._given + BATCH_SIZE]
-        self._given += len(chunk)
-        done = self._given >= len(entries)
-        if done:
+        chunk = entries[self._initial_sent : self._initial_sent + BATCH_SIZE]
+        self._initial_sent += len(chunk)
+        is_done = self._initial_sent >= len(entries)
+        if is_done:
             self._initial = None
-        return EventBatch([EntryEvent("ADDED", entry, {}) for entry in chunk], self._seen, initial_done=done)
+        return EventBatch(
+            [EntryEvent("ADDED", entry, {}) for entry in chunk], self._last_revision, initial_done=is_done
+        )
 
-    def _collect(self) -> list[EntryEvent]:
+    def _next_events(self) -> list[EntryEvent]:
         log = self._watchers.store.log
-        if log.is_behind(self._resource, self._seen):
-            raise too_old(self._seen, log.compacted_revision)
+        if log.is_behind(self._resource, self._last_revision):
+            raise too_old(self._last_revision, log.compacted_revision)
         events = []
-        for change in log.after(self._resource, self._seen, BATCH_SIZE):
+        for change in log.after(self._resource, self._last_revision, BATCH_SIZE):
             event = _entry_event(change, self._selection)
             if event is not None:
                 events.append(event)
-            self._seen = change.revision
+            self._last_revision = change.revision
         return events
 
     async def _wait(self) -> None:
@@ -231,7 +237,7 @@ def subscribe(watchers: Watchers, selection: SelectionPredicate, options: ListOp
         StatusError: 410 for a compacted version, 422 for options that exclude each other, 500 for an invalid version,
             504 for a version in the future with `send_initial_events`.
     """
-    _check(options)
+    _check_options(options)
     store = watchers.store
     revision = listing.parse_revision(options.resource_version)
     if options.send_initial_events or (revision == 0 and options.send_initial_events is None):
@@ -251,23 +257,25 @@ def too_old(revision: int, compacted_revision: int) -> StatusError:
     return api_errors.expired(f"too old resource version: {revision} ({compacted_revision})")
 
 
-def _check(options: ListOptions) -> None:
-    where, match = "resourceVersionMatch", options.resource_version_match
+def _check_options(options: ListOptions) -> None:
+    match_field, match = "resourceVersionMatch", options.resource_version_match
     errors = []
     if options.send_initial_events is not None and match != "NotOlderThan":
-        errors.append(field.forbidden(where, f"sendInitialEvents requires setting {where} to NotOlderThan"))
+        errors.append(field.forbidden(match_field, f"sendInitialEvents requires setting {match_field} to NotOlderThan"))
     if not match and options.continue_token and options.resource_version in ("", "0"):
         # upstream validates the list of initial events separately, and reports this error twice
-        errors.append(field.forbidden(where, f"{where} is forbidden when continue is provided"))
+        errors.append(field.forbidden(match_field, f"{match_field} is forbidden when continue is provided"))
     if match:
         if options.send_initial_events is None:
             errors.append(
-                field.forbidden(where, f"{where} is forbidden for watch unless sendInitialEvents is provided")
+                field.forbidden(
+                    match_field, f"{match_field} is forbidden for watch unless sendInitialEvents is provided"
+                )
             )
         if match != "NotOlderThan":
-            errors.append(field.not_supported(where, match, ("NotOlderThan",)))
+            errors.append(field.not_supported(match_field, match, ("NotOlderThan",)))
         if options.continue_token:
-            errors.append(field.forbidden(where, f"{where} is forbidden when continue is provided"))
+            errors.append(field.forbidden(match_field, f"{match_field} is forbidden when continue is provided"))
     if errors:
         raise api_errors.invalid_options("ListOptions", errors)
 
@@ -279,8 +287,8 @@ def _entry_event(event: StoreEvent, selection: SelectionPredicate) -> EntryEvent
         if event.entry is None:
             return EntryEvent("DELETED", event.tombstone(), frames)
         return EntryEvent("ADDED" if event.previous is None else "MODIFIED", event.entry, frames)
-    is_in = event.entry is not None and selection.matches(event.entry)
-    was_in = event.previous is not None and selection.matches(event.previous)
-    if is_in and event.entry is not None:
-        return EntryEvent("MODIFIED" if was_in else "ADDED", event.entry, frames)
-    return EntryEvent("DELETED", event.tombstone(), frames) if was_in else None
+    matches_now = event.entry is not None and selection.matches(event.entry)
+    matched_before = event.previous is not None and selection.matches(event.previous)
+    if matches_now and event.entry is not None:
+        return EntryEvent("MODIFIED" if matched_before else "ADDED", event.entry, frames)
+    return EntryEvent("DELETED", event.tombstone(), frames) if matched_before else None

@@ -48,8 +48,8 @@ def _parse_item(item: Any, path: str) -> AnnotatedMetric:
     name, value = item.get("name"), item.get("value")
     if not isinstance(name, str) or not name:
         raise ValueError(f"{path}.name must be the name of a metric")
-    if faults := names.path_segment_faults(name):
-        raise ValueError(f"{path}.name {faults[0]}")
+    if errors := names.path_segment_errors(name):
+        raise ValueError(f"{path}.name {errors[0]}")
     if isinstance(value, bool) or not isinstance(value, str | int | json_text.Number):
         raise ValueError(f"{path}.value must be a quantity")
     try:

@@ -13,8 +13,8 @@ from typing import Any
 
 from podscaler.api import group_priorities
 from podscaler.api.crd.version_order import sort_key
-from podscaler.controlplane.aggregator.layer import Aggregation
-from podscaler.controlplane.aggregator.versions import RemoteVersions
+from podscaler.controlplane.aggregator.aggregation_layer import Aggregation
+from podscaler.controlplane.aggregator.remote_versions import RemoteVersions
 from podscaler.controlplane.apiserver.discovery import metric_apis
 from podscaler.controlplane.apiserver.discovery.resource_entry import DiscoveryResource
 from podscaler.controlplane.apiserver.handlers.reviews import Review

@@ -21,7 +21,7 @@ from podscaler.api.openapi import openapi
 from podscaler.api.openapi.openapi import CreateOnly
 from podscaler.api.resource.resources import Resource
 from podscaler.api.text import json_text
-from podscaler.controlplane.aggregator.versions import METRIC_GROUPS
+from podscaler.controlplane.aggregator.remote_versions import METRIC_GROUPS
 from podscaler.controlplane.apiserver.http import negotiation
 from podscaler.controlplane.apiserver.http.resource_request import ServerParts
 from podscaler.controlplane.apiserver.http.responses import TEXT, EncodedResponse

@@ -176,7 +176,7 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResp
 
     def change(stored: Object) -> Object:
         before.update(stored)
-        live = managers.live(record, stored, request.served.api_version) if stored else None
+        live = managers.stored_object(record, stored, request.served.api_version) if stored else None
         entries = stored["metadata"].get("managedFields") or [] if stored else []
         obj = application.applied(live, entries, request.warnings)
         if not stored:

@@ -18,11 +18,11 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.aggregator import identity, network_errors
-from podscaler.controlplane.aggregator.connections import UnusableBundle
-from podscaler.controlplane.aggregator.layer import Aggregation
+from podscaler.controlplane.aggregator import network_errors, proxy_headers
+from podscaler.controlplane.aggregator.aggregation_layer import Aggregation
+from podscaler.controlplane.aggregator.remote_versions import Remote
+from podscaler.controlplane.aggregator.server_connections import UnusableBundle
 from podscaler.controlplane.aggregator.service_resolver import Address, Unreachable
-from podscaler.controlplane.aggregator.versions import Remote
 from podscaler.controlplane.apiserver.http import bodies, responses, streaming_response
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.apiserver.streaming.streams import Streams
@@ -87,7 +87,9 @@ async def forward(aggregation: Aggregation, remote: Remote, proxied: ProxiedRequ
     except UnusableBundle as error:
         return _failure(str(error), 500)
     except (aiohttp.ClientError, OSError) as error:
-        return _failure(f"error trying to reach service: {network_errors.of(error, *address, remote.server_name)}")
+        return _failure(
+            f"error trying to reach service: {network_errors.go_message(error, *address, remote.server_name)}"
+        )
     try:
         if 300 <= received.status < 400 and "Location" in received.headers:
             text = "the backend attempted to redirect this request, which is not permitted"
@@ -127,8 +129,8 @@ def _failure(text: str, status: int = 503) -> EncodedResponse:
 
 def _headers(proxied: ProxiedRequest, address: Address) -> CIMultiDict[str]:
     request = proxied.http
-    headers = identity.passed_on(request.headers)
-    headers.extend(identity.headers_of(proxied.user))
+    headers = proxy_headers.request_headers(request.headers)
+    headers.extend(proxy_headers.user_headers(proxied.user))
     previous, peer = request.headers.get("X-Forwarded-For"), request.remote or ""
     headers["X-Forwarded-For"] = f"{previous}, {peer}" if previous else peer
     headers["X-Forwarded-Host"] = f"{address[0]}:{address[1]}"
@@ -139,7 +141,7 @@ def _headers(proxied: ProxiedRequest, address: Address) -> CIMultiDict[str]:
 
 async def _start_response(proxied: ProxiedRequest, received: aiohttp.ClientResponse) -> web.StreamResponse:
     """Send the head of the response to the client; returns the response."""
-    headers = identity.passed_back(received.headers)
+    headers = proxy_headers.response_headers(received.headers)
     headers.setdefault("Cache-Control", "no-cache, private")
     response = web.StreamResponse(status=received.status, reason=received.reason, headers=headers)
     if "Content-Length" not in headers and proxied.http.method != "HEAD" and received.status not in _WITHOUT_BODY:

@@ -12,7 +12,7 @@ from podscaler.controlplane.apiserver.http import http_errors, names, queries, r
 from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.registry.providers import VirtualObjects
-from podscaler.controlplane.storage import entries, selecting
+from podscaler.controlplane.storage import entries, selection_predicate
 from podscaler.controlplane.storage.entries import Entry
 from podscaler.controlplane.storage.listing import ListPage
 
@@ -63,7 +63,7 @@ async def list_computed(server: ServerContext, request: ResourceRequest) -> Enco
         StatusError: 400, 406, 503 without a provider.
     """
     namespace = request.path.namespace
-    selection = selecting.selection(request.served.resource, namespace, queries.list_options(request.query))
+    selection = selection_predicate.selection(request.served.resource, namespace, queries.list_options(request.query))
     found = [_entry(request, obj) for obj in _provider(server, request).list(namespace)]
     selected = sorted((entry for entry in found if selection.matches(entry)), key=lambda entry: entry.key)
     return await rendering.page(server, request, ListPage(selected, 0))

@@ -18,7 +18,7 @@ from podscaler.controlplane.apiserver.handlers import review_selectors
 from podscaler.controlplane.apiserver.http import http_errors
 from podscaler.controlplane.auth.account_tokens import DEFAULT_AUDIENCES, TokenError
 from podscaler.controlplane.auth.authenticator import Authenticator
-from podscaler.controlplane.auth.authorizer import Attributes, Authorizer, aggregated
+from podscaler.controlplane.auth.authorizer import Attributes, Authorizer, join_errors
 from podscaler.controlplane.auth.policy_rules import EVERYTHING, PolicyRule
 from podscaler.controlplane.registry.users import MASTERS, User
 
@@ -122,7 +122,7 @@ def _self_rules(review: Object, context: ReviewContext) -> Object:
         "nonResourceRules": [rule.to_object() for rule in rules if rule.urls],
         "incomplete": bool(errors),
     }
-    return {**status, "evaluationError": aggregated(errors)} if errors else status
+    return {**status, "evaluationError": join_errors(errors)} if errors else status
 
 
 def _resource_rule(rule: PolicyRule) -> Object:

@@ -24,7 +24,7 @@ OLD_SCALES = tuple(
     BodyKind(version, "Scale", SCALE.message) for version in ("extensions/v1beta1", "apps/v1beta1", "apps/v1beta2")
 )
 """Scales of removed versions: they are decoded, and are errors for their version."""
-_APPLICABLE = ApplyTarget(SCALE, scale_field_managers.KIND, partial(unstructured.decoded, message=SCALE.message))
+_APPLICABLE = ApplyTarget(SCALE, scale_field_managers.SCALE_KIND, partial(unstructured.decoded, message=SCALE.message))
 
 
 async def get(server: ServerContext, request: ResourceRequest) -> EncodedResponse:

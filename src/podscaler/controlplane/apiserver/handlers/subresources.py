@@ -81,7 +81,7 @@ def _check_target(target: Object) -> None:
     texts = name_rules.dns_subdomain_errors(name) if name else []
     errors += [field.invalid("target.name", name, text) for text in texts]
     if errors:
-        raise api_errors.error_without_reason(authorizer.aggregated(list(map(str, errors))))
+        raise api_errors.error_without_reason(authorizer.join_errors(list(map(str, errors))))
 
 
 def _set_scheduled(pod: Object, now: str) -> None:

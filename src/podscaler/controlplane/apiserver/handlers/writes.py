@@ -10,7 +10,7 @@ from podscaler.controlplane.apiserver.http import http_errors, names, queries, r
 from podscaler.controlplane.apiserver.http.queries import WriteOptions
 from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
-from podscaler.controlplane.registry.writing import Replacement
+from podscaler.controlplane.registry.object_writer import Replacement
 from podscaler.controlplane.storage.options import Preconditions, UpdateOptions
 
 _DUPLICATE_OWNERS = ".metadata.ownerReferences contains duplicate entries"

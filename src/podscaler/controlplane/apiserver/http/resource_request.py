@@ -12,8 +12,8 @@ from aiohttp import web
 from podscaler.api.managed_fields.manager_names import NAME_MAX_BYTES
 from podscaler.api.resource.resources import Object, Strategy
 from podscaler.base.clock import Clock
-from podscaler.controlplane.aggregator.layer import Aggregation
-from podscaler.controlplane.aggregator.versions import Remote
+from podscaler.controlplane.aggregator.aggregation_layer import Aggregation
+from podscaler.controlplane.aggregator.remote_versions import Remote
 from podscaler.controlplane.apiserver.http import bodies
 from podscaler.controlplane.apiserver.http.bodies import BodyKind, DecodedBody, Kinds
 from podscaler.controlplane.apiserver.http.negotiation import Form
@@ -25,7 +25,7 @@ from podscaler.controlplane.apiserver.http.routes import Served
 from podscaler.controlplane.auth.account_tokens import AccountTokens
 from podscaler.controlplane.auth.audit_log import AuditLog
 from podscaler.controlplane.auth.authorizer import Attributes, Authorizer
-from podscaler.controlplane.registry import acting
+from podscaler.controlplane.registry import acting_user
 from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.registry.pod_connections import PodConnections
 from podscaler.controlplane.registry.providers import MetricApis, PodLogs, VirtualObjects
@@ -172,7 +172,7 @@ class ResourceRequest:
         create = Attributes(
             "create", group=path.group, resource=path.resource, namespace=path.namespace, name=path.name
         )
-        authorizer.authorize(acting.current(), create)
+        authorizer.authorize(acting_user.current(), create)
 
 
 def kind_of(served: Served) -> BodyKind:

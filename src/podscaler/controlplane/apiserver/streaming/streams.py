@@ -30,7 +30,7 @@ from podscaler.controlplane.apiserver.http import (
 from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.streaming_response import StreamingResponse
 from podscaler.controlplane.storage.options import ListOptions
-from podscaler.controlplane.storage.watching import Ended, EntryEvent, EventBatch, Subscription
+from podscaler.controlplane.storage.watching import EntryEvent, EventBatch, Subscription, WatchEnded
 
 TIMEOUT_MIN_S = 1800.0
 BOOKMARK_PERIOD_S = 60.0
@@ -136,7 +136,7 @@ async def _run(
             await _send_events(stream, encoder, source)
     except TimeoutError:
         await stream.write(encoder.bookmark(source.revision))
-    except Ended:
+    except WatchEnded:
         return
     except StatusError as error:
         await stream.write(encoder.error(error))

@@ -71,8 +71,8 @@ def _merged(found: Object, wanted: Object) -> Object:
         return {**merged, "subjects": subjects} if subjects else merged
     if "aggregationRule" in wanted:
         return {**merged, "aggregationRule": found.get("aggregationRule") or wanted["aggregationRule"]}
-    lacking = policy_rules.missing(policy_rules.rules_of(found), policy_rules.rules_of(wanted))
-    added = [rule.to_object() for rule in policy_rules.compacted(lacking)]
+    lacking = policy_rules.find_uncovered(policy_rules.rules_of(found), policy_rules.rules_of(wanted))
+    added = [rule.to_object() for rule in policy_rules.merge_verbs(lacking)]
     return {**merged, "rules": [*(found.get("rules") or ()), *added]}
 
 

@@ -1,6 +1,6 @@
-"""The aggregation layer: the state and the control loops for groups and versions that other API servers serve.
+"""Wires the aggregation layer: the index, connections and control loops for API groups that other servers serve.
 
-Made and run by the wiring of `up`; the API server reads it to route requests.
+`podscaler up` creates and runs one `Aggregation`; the API server asks it where to send a request.
 """
 
 import asyncio
@@ -8,25 +8,25 @@ from pathlib import Path
 
 from podscaler.base import supervision
 from podscaler.base.clock import Clock
-from podscaler.controlplane.aggregator import service_resolver, versions
+from podscaler.controlplane.aggregator import remote_versions, service_resolver
 from podscaler.controlplane.aggregator.availability import Availability
-from podscaler.controlplane.aggregator.connections import APIServerConnections
 from podscaler.controlplane.aggregator.remote_documents import RemoteDocuments
+from podscaler.controlplane.aggregator.remote_versions import Remote
+from podscaler.controlplane.aggregator.server_connections import APIServerConnections
 from podscaler.controlplane.aggregator.service_resolver import Address
-from podscaler.controlplane.aggregator.versions import Remote
 from podscaler.controlplane.controllers.framework.control_loop import ControlLoop
 from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.registry.registry import Registry
 
-CHECKED_AT_ONCE = 4
+WORKERS = 4
 
 
 class Aggregation:
-    """See the module.
+    """The aggregation layer of one API server.
 
     Args:
         objects: the stored APIServices, Services and EndpointSlices.
-        clock: times of conditions, and waiting.
+        clock: the times of conditions, and delays.
         identity: a PEM file with the key and the client certificate of this server as a front proxy.
 
     Attributes:
@@ -38,23 +38,23 @@ class Aggregation:
     def __init__(self, objects: Objects, clock: Clock, identity: Path) -> None:
         self._registry = Registry(objects, "kube-apiserver")
         self._clock = clock
-        self.remotes = versions.follow(objects)
+        self.remotes = remote_versions.watch_remote_versions(objects)
         self.connections = APIServerConnections(identity)
         self.documents = RemoteDocuments(self._registry, self.remotes, self.connections)
         self._requests = 0
 
     @property
     def generation(self) -> tuple[int, int]:
-        """A value that changes whenever the discovery of other servers does."""
+        """A value that changes whenever the discovery documents of other servers change; a cache key."""
         return self.remotes.generation, self.documents.generation
 
     def address_of(self, remote: Remote) -> Address:
         """The address for the next request to a server: one of its endpoints, round robin.
 
         Raises:
-            Unreachable: it has no address.
+            Unreachable: the server has no address.
         """
-        found = service_resolver.addresses(self._registry, remote.namespace, remote.service, remote.port)
+        found = service_resolver.resolve(self._registry, remote.namespace, remote.service, remote.port)
         self._requests += 1
         return found[self._requests % len(found)]
 
@@ -63,7 +63,7 @@ class Aggregation:
         availability = Availability(self._registry, self.remotes, self.connections, self._clock)
         async with asyncio.TaskGroup() as group:
             for reconciler in (availability, self.documents):
-                loop = ControlLoop(reconciler, self._registry, self._clock, workers=CHECKED_AT_ONCE)
+                loop = ControlLoop(reconciler, self._registry, self._clock, workers=WORKERS)
                 group.create_task(supervision.keep_running(reconciler.name, loop.run, self._clock))
 
     async def close(self) -> None:

@@ -1,15 +1,15 @@
 """Resolves the DNS names of the cluster: Services, endpoints of headless Services, and pods.
 
-`server` calls it for every query. Records are computed from the registry at that moment; only a reverse lookup reads
-all Services.
+`dns_server` calls it for every query. Records are computed from the registry at that moment; only a reverse lookup
+reads all Services. Each kind of name has a method `_find_...`:
 
+    SERVICE.NAMESPACE.svc.ZONE            A: clusterIP; of a headless Service (clusterIP None) its endpoints' addresses
+    HOSTNAME.SERVICE.NAMESPACE.svc.ZONE   A: one endpoint of a headless Service (127-5-1-2 without a hostname)
+    _PORT._PROTOCOL.SERVICE...            SRV: host and port number
+    127-5-1-2.NAMESPACE.pod.ZONE          A: 127.5.1.2
+    2.1.5.127.in-addr.arpa                PTR: the names of the Services or endpoints with the address 127.5.1.2
 
-    SERVICE.NAMESPACE.svc.ZONE            clusterIP; of a headless Service the addresses of its endpoints
-    HOSTNAME.SERVICE.NAMESPACE.svc.ZONE   one endpoint (a-b-c-d for one without a hostname)
-    _PORT._PROTOCOL.SERVICE...            SRV
-    a-b-c-d.NAMESPACE.pod.ZONE            that address
-
-Source: Kubernetes DNS-Based Service Discovery, 1.1. Differs: IPv4 only, no SOA, NS and TXT.
+Source: Kubernetes DNS-Based Service Discovery, 1.1. Differs: IPv4 only; SOA, NS and TXT records are not served.
 """
 
 import ipaddress
@@ -20,14 +20,14 @@ from typing import Final
 from podscaler.api import port_map
 from podscaler.api.resource.resources import Object
 from podscaler.controlplane.controllers.endpoints import slices
-from podscaler.controlplane.network import messages
-from podscaler.controlplane.network.messages import ResourceRecord
+from podscaler.controlplane.network import dns_messages
+from podscaler.controlplane.network.dns_messages import ResourceRecord
 from podscaler.controlplane.registry.registry import Registry
 
 ZONE: Final = "cluster.local"
 SERVICES: Final = "services"
 SLICES: Final = "endpointslices.discovery.k8s.io"
-_ADDRESSES: Final = ".in-addr.arpa"
+_REVERSE_ZONE: Final = ".in-addr.arpa"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,10 @@ class NameAnswer:
 
 
 class Zone:
-    """See the module.
+    """The DNS names of one cluster.
 
     Args:
-        registry: the Services, slices and namespaces.
+        registry: the Services, EndpointSlices and namespaces.
         cluster_cidr: the addresses of this cluster, for reverse lookups.
     """
 
@@ -55,17 +55,17 @@ class Zone:
         self._registry = registry
         self._network = ipaddress.ip_network(cluster_cidr)
 
-    def is_mine(self, name: str) -> bool:
+    def contains(self, name: str) -> bool:
         """Whether the cluster's zone is authoritative for the name."""
-        if name.endswith(_ADDRESSES):
-            address = _reversed(name)
+        if name.endswith(_REVERSE_ZONE):
+            address = _parse_reverse_name(name)
             return address is not None and ipaddress.ip_address(address) in self._network
         return name == ZONE or name.endswith(f".{ZONE}")
 
     def find(self, name: str, kind: int) -> NameAnswer | None:
-        """The answer for a name of the zone (`is_mine`) and a record type, None if the name does not exist."""
-        if name.endswith(_ADDRESSES):
-            return self._of_address(_reversed(name) or "", kind)
+        """The answer for a name of the zone (`contains`), None if the name does not exist; `kind` is a record type."""
+        if name.endswith(_REVERSE_ZONE):
+            return self._find_reverse(_parse_reverse_name(name) or "", kind)
         labels = name.removesuffix(ZONE).strip(".").split(".") if name != ZONE else []
         match labels[::-1]:
             case [] | ["svc"] | ["pod"]:
@@ -74,12 +74,12 @@ class Zone:
                 return NameAnswer() if self._registry.find("namespaces", "", namespace) else None
             case ["svc", namespace, service, *rest]:
                 found = self._registry.find(SERVICES, namespace, service)
-                return None if found is None else self._of_service(found, rest, kind)
+                return None if found is None else self._find_service(found, rest, kind)
             case ["pod", namespace, dashed]:
-                return self._of_pod(namespace, dashed, kind)
+                return self._find_pod(namespace, dashed, kind)
         return None
 
-    def _of_service(self, service: Object, rest: list[str], kind: int) -> NameAnswer | None:
+    def _find_service(self, service: Object, rest: list[str], kind: int) -> NameAnswer | None:
         spec = service["spec"]
         if spec.get("type") == "ExternalName":
             return NameAnswer(alias=spec.get("externalName", "")) if not rest else None
@@ -91,7 +91,7 @@ class Zone:
             named = [address for address, host in self._hosts(service) if host == rest[0]]
             return _addresses(named, kind) if named else None
         if len(rest) == 2:
-            return self._of_port(service, rest[0].removeprefix("_"), rest[1].removeprefix("_"), kind)
+            return self._find_port(service, rest[0].removeprefix("_"), rest[1].removeprefix("_"), kind)
         return NameAnswer() if rest in (["_tcp"], ["_udp"]) else None
 
     def _hosts(self, service: Object) -> Iterator[tuple[str, str]]:
@@ -112,7 +112,7 @@ class Zone:
         labels = {slices.SERVICE_NAME: meta["name"]}
         return [one for one in self._registry.list(SLICES, meta["namespace"], labels=labels) if _is_ipv4(one)]
 
-    def _of_port(self, service: Object, protocol: str, port_name: str, kind: int) -> NameAnswer | None:
+    def _find_port(self, service: Object, protocol: str, port_name: str, kind: int) -> NameAnswer | None:
         ports = [
             port
             for port in service["spec"].get("ports") or []
@@ -120,26 +120,26 @@ class Zone:
         ]
         if not ports:
             return None
-        if kind not in (messages.SRV, messages.ANY):
+        if kind not in (dns_messages.SRV, dns_messages.ANY):
             return NameAnswer()
         meta, moved = service["metadata"], port_map.of(service)
         base = f"{meta['name']}.{meta['namespace']}.svc.{ZONE}"
         hosts = [f"{host}.{base}" if host else base for _, host in self._hosts(service)]
         number = moved.get(ports[0]["port"], ports[0]["port"])
-        return NameAnswer(tuple(messages.service(host, number) for host in hosts))
+        return NameAnswer(tuple(dns_messages.service(host, number) for host in hosts))
 
-    def _of_pod(self, namespace: str, dashed: str, kind: int) -> NameAnswer | None:
+    def _find_pod(self, namespace: str, dashed: str, kind: int) -> NameAnswer | None:
         address = dashed.replace("-", ".")
         if self._registry.find("namespaces", "", namespace) is None or not _is_address(address):
             return None
         return _addresses([address], kind)
 
-    def _of_address(self, address: str, kind: int) -> NameAnswer | None:
+    def _find_reverse(self, address: str, kind: int) -> NameAnswer | None:
         names = list(self._names_of(address))
         if not names:
             return None
-        wanted = kind in (messages.PTR, messages.ANY)
-        return NameAnswer(tuple(map(messages.pointer, names)) if wanted else ())
+        wanted = kind in (dns_messages.PTR, dns_messages.ANY)
+        return NameAnswer(tuple(map(dns_messages.pointer, names)) if wanted else ())
 
     def _names_of(self, address: str) -> Iterator[str]:
         for service in self._registry.list(SERVICES):
@@ -152,9 +152,9 @@ class Zone:
 
 
 def _addresses(found: list[str], kind: int) -> NameAnswer:
-    if kind not in (messages.A, messages.ANY):
+    if kind not in (dns_messages.A, dns_messages.ANY):
         return NameAnswer()
-    return NameAnswer(tuple(map(messages.address, filter(_is_address, found))))
+    return NameAnswer(tuple(map(dns_messages.address, filter(_is_address, found))))
 
 
 def _is_ipv4(one: Object) -> bool:
@@ -168,7 +168,7 @@ def _is_address(text: str) -> bool:
         return False
 
 
-def _reversed(name: str) -> str | None:
-    """The address of a name in the reverse zone, None if it is not one."""
-    address = ".".join(reversed(name.removesuffix(_ADDRESSES).split(".")))
+def _parse_reverse_name(name: str) -> str | None:
+    """The address in a name of the reverse zone, None if it has none: 2.1.5.127.in-addr.arpa has 127.5.1.2."""
+    address = ".".join(reversed(name.removesuffix(_REVERSE_ZONE).split(".")))
     return address if _is_address(address) else None

@@ -1,7 +1,7 @@
-"""Encodes and decodes DNS messages; called by `server` and `zone`.
+"""Encodes and decodes DNS messages (the bytes of a UDP datagram); called by `dns_server` and `dns_zone`.
 
-A query has one question, as all resolvers send it; in responses only the question's name is compressed.
-
+A query has one question, as all resolvers send it; in responses only the question's name is compressed. For example
+`answer(read_question(query), [address("127.5.224.1")], ttl_s=5)` is the response with one A record.
 
 Source: RFC 1035 (section 4), RFC 2782 (SRV).
 """
@@ -13,10 +13,14 @@ from dataclasses import dataclass
 from typing import Final
 
 A, CNAME, PTR, AAAA, SRV, ANY = 1, 5, 12, 28, 33, 255
+"""Record types (QTYPE)."""
 INTERNET: Final = 1
+"""The record class IN."""
 NO_ERROR, SERVER_FAILURE, NO_SUCH_NAME = 0, 2, 3
+"""Response codes (RCODE); NO_SUCH_NAME is NXDOMAIN."""
 
 HEAD: Final = struct.Struct(">HHHHHH")
+"""The header: id, flags, and the numbers of questions, answers, authority records and additional records."""
 NAME_MAX_BYTES: Final = 255
 UDP_MAX_BYTES: Final = 512
 """The largest response over UDP without EDNS."""
@@ -28,6 +32,7 @@ _WANTS_RECURSION: Final = 0x0100
 _CAN_RECURSE: Final = 0x0080
 _OPCODE: Final = 0x7800
 _QUESTION_NAME: Final = b"\xc0\x0c"
+"""A compression pointer to the name of the question, which starts behind the 12 bytes of the header."""
 
 
 class Malformed(Exception):
@@ -40,9 +45,9 @@ class Question:
 
     Attributes:
         number: the query's id, which the response repeats.
-        flags: the query's flags.
-        name: in lower case, without a trailing dot.
-        type: the type of the requested records.
+        flags: the second word of the query's header.
+        name: the queried name in lower case, without a trailing dot.
+        type: the type of the requested records (`A`, `SRV`, ...).
         raw: the question section, which the response repeats.
     """
 
@@ -55,7 +60,13 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class ResourceRecord:
-    """One record of a response; an empty `owner` stands for the question's name."""
+    """One record of a response.
+
+    Attributes:
+        type: the record type (`A`, `SRV`, ...).
+        data: the encoded value (RDATA), for an A record four bytes.
+        owner: the name that the record is about, empty for the name in the question.
+    """
 
     type: int
     data: bytes
@@ -68,22 +79,22 @@ def address(text: str) -> ResourceRecord:
 
 
 def canonical(target: str) -> ResourceRecord:
-    """A CNAME record."""
+    """The CNAME record with the canonical name `target`."""
     return ResourceRecord(CNAME, encode_name(target))
 
 
 def pointer(target: str) -> ResourceRecord:
-    """A PTR record."""
+    """The PTR record with the name `target` of an address."""
     return ResourceRecord(PTR, encode_name(target))
 
 
 def service(target: str, port: int) -> ResourceRecord:
-    """An SRV record."""
+    """The SRV record with host and port of a Service; priority 0 and weight 100 are fixed."""
     return ResourceRecord(SRV, struct.pack(">HHH", 0, 100, port) + encode_name(target))
 
 
 def encode_name(name: str) -> bytes:
-    """A name as a sequence of labels."""
+    """A name as a sequence of labels: "a.bc" becomes 1 a 2 b c 0. Labels have at most 63 bytes."""
     labels = [label.encode() for label in name.strip(".").split(".") if label]
     return b"".join(bytes((len(label),)) + label for label in labels) + b"\0"
 
@@ -120,14 +131,17 @@ def _read_name(message: bytes, offset: int) -> tuple[str, int]:
 
 
 def answer(question: Question, records: Sequence[ResourceRecord], *, ttl_s: int, status: int = NO_ERROR) -> bytes:
-    """The response to a question."""
+    """The response to a question; `status` is a response code. All records get the same time to live."""
     flags = _IS_ANSWER | _AUTHORITATIVE | _CAN_RECURSE | question.flags & (_WANTS_RECURSION | _OPCODE) | status
     content = b"".join(_record(record, ttl_s) for record in records)
     return HEAD.pack(question.number, flags, 1, len(records), 0, 0) + question.raw + content
 
 
 def truncated(message: bytes) -> bytes:
-    """The header and question of a response that is too long for UDP, with the flag TC: the client retries over TCP."""
+    """The header and question of a response that is too long for UDP, with the flag TC.
+
+    The client then repeats the query over TCP.
+    """
     number, flags, *_ = HEAD.unpack_from(message)
     _, end = _read_name(message, HEAD.size)
     return HEAD.pack(number, flags | _TRUNCATED, 1, 0, 0, 0) + message[HEAD.size : end + 4]

@@ -1,7 +1,8 @@
-"""Decides creates, updates and deletes inside a transaction (the place of upstream's generic registry store).
+"""Decides creates, updates and deletes inside a transaction (the place of kube-apiserver's generic registry store).
 
-`Objects` calls it through the store. The order of checks is upstream's: admission (namespaces), preconditions, the
-change itself, the resourceVersion, the kind's preparation, allocation, validation, uniqueness.
+`Objects` calls it through the store. The order of checks is kube-apiserver's, as clients see the first error only:
+preconditions, the change itself, admission, the resourceVersion, the kind's preparation (`object_preparation`),
+allocation (`allocation`), validation, uniqueness.
 """
 
 import uuid
@@ -13,7 +14,7 @@ from podscaler.api.machinery.field import FieldError
 from podscaler.api.resource import api_errors
 from podscaler.api.resource.resources import Object, Resource
 from podscaler.base.errors import Cause
-from podscaler.controlplane.registry import deletion, field_managers, generated_names, preparing
+from podscaler.controlplane.registry import deletion, field_managers, generated_names, object_preparation
 from podscaler.controlplane.registry.allocation import Allocation, Allocator, allocate_nothing
 from podscaler.controlplane.registry.field_managers import FieldManagers
 from podscaler.controlplane.storage import entries
@@ -33,9 +34,10 @@ PERMANENT_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
 
 @dataclass(slots=True)
 class Replacement:
-    """The change of a PUT: to `wanted`, whatever is stored. The stored object is not copied for it.
+    """A `Change` for a PUT: the new object does not depend on the stored one, which is not decoded for it.
 
     Attributes:
+        wanted: the new object.
         replaced: the version that was replaced, None before the write.
     """
 
@@ -49,22 +51,28 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """The result of a delete: the newest version (for a removed object its tombstone), and whether it was removed."""
+    """The result of a delete.
+
+    Attributes:
+        entry: the newest version; for a removed object its last one with the resourceVersion of the deletion.
+        gone: whether the object was removed; False if it was only marked.
+    """
 
     entry: Entry
     gone: bool
 
 
 class ObjectWriter:
-    """See the module.
+    """Decides the writes of all served kinds; every method gets the transaction of one write.
 
     Args:
         resources: the served kinds by `Resource.key`; the mapping may change.
         random: for generated names and uids.
 
     Attributes:
-        admissions: the admission plugins by `Resource.key`.
-        allocators: the allocators by `Resource.key`.
+        field_managers: computes the managedFields.
+        admissions: the admission plugins by `Resource.key`, called in order.
+        allocators: the allocators by `Resource.key`; kinds without one allocate nothing.
     """
 
     def __init__(self, resources: Mapping[str, Resource], random: Random) -> None:
@@ -74,8 +82,8 @@ class ObjectWriter:
         self.admissions: dict[str, list[Admission]] = {}
         self.allocators: dict[str, Allocator] = {}
 
-    def named(self, resource: Resource) -> Resource:
-        """The resource under which objects are stored that several API groups serve; errors name it."""
+    def stored_kind(self, resource: Resource) -> Resource:
+        """The kind under which the objects of a kind are stored (Events of two API groups are); errors name it."""
         return self._resources.get(resource.storage_key, resource)
 
     def create(
@@ -92,16 +100,16 @@ class ObjectWriter:
         self._set_type(resource, obj)
         sent = managed = metadata.get("managedFields")
         if author is not None:
-            managed = self.field_managers.created(resource, obj, author, transaction.now_ns)
+            managed = self.field_managers.entries_of_new(resource, obj, author, transaction.now_ns)
         self._admit(resource, obj, None)
         self._set_name(transaction, resource, obj["metadata"])
-        preparing.complete_new(resource, obj, uid=self._new_uid(), now_ns=transaction.now_ns)
+        object_preparation.complete_new(resource, obj, uid=self._new_uid(), now_ns=transaction.now_ns)
         allocate = self.allocators.get(resource.key, allocate_nothing)
         with allocate(obj, None, is_dry=transaction.is_dry) as allocation:
-            errors = preparing.validate_new(resource, obj)
+            errors = object_preparation.validate_new(resource, obj)
             self._raise_invalid(resource, obj, errors + field_managers.validate_entries(managed if sent else None))
             self._check_unique(transaction, resource, obj["metadata"])
-            new = preparing.stored_form(self.named(resource), allocation.applied_to(obj))
+            new = object_preparation.stored_form(self.stored_kind(resource), allocation.applied_to(obj))
             field_managers.set_entries(new, managed)
             return _put(transaction, resource, new, allocation)
 
@@ -135,25 +143,25 @@ class ObjectWriter:
             sent = None
         if not options.subresource:
             self._admit(resource, new, old)
-        preparing.check_version(resource, new, stored)
+        object_preparation.check_version(resource, new, stored)
         self._set_type(resource, new)
         seen_by_managers = resource.strategy.seen_by_managers(new)
-        preparing.complete_update(resource, new, old, options.subresource)
+        object_preparation.complete_update(resource, new, old, options.subresource)
         allocator = None if options.subresource else self.allocators.get(resource.key)
         with (allocator or allocate_nothing)(new, old, is_dry=transaction.is_dry) as allocation:
-            errors = preparing.validate_update(resource, new, old, options.subresource)
+            errors = object_preparation.validate_update(resource, new, old, options.subresource)
             self._raise_invalid(resource, new, errors + field_managers.validate_entries(sent))
-            new = preparing.stored_form(self.named(resource), new, old)
-            if deletion.is_due(resource, new, old):
+            new = object_preparation.stored_form(self.stored_kind(resource), new, old)
+            if deletion.is_last_finalizer_removed(resource, new, old):
                 transaction.remove(stored)
                 return entries.from_object(resource.storage_key, new, stored.revision)
             seen = seen_by_managers(new)
             update = field_managers.Update(old, new, seen, live or [], sent, transaction.now_ns, options.subresource)
-            managed, changed = self.field_managers.settled(resource, update, options.author)
+            managed, changed = self.field_managers.entries_after(resource, update, options.author)
             if not (changed or allocation.spec):
                 return stored
             if allocation.spec:  # after the managers: allocated fields belong to none of them
-                new = preparing.stored_form(self.named(resource), allocation.applied_to(new), old)
+                new = object_preparation.stored_form(self.stored_kind(resource), allocation.applied_to(new), old)
             field_managers.set_entries(new, managed)
             return _put(transaction, resource, new, allocation)
 
@@ -166,11 +174,11 @@ class ObjectWriter:
             raise api_errors.forbidden(resource, stored.name, "this namespace may not be deleted")
         if stored.name in resource.strategy.permanent_names:
             why = resource.strategy.permanent_names[stored.name]
-            raise api_errors.forbidden(self.named(resource), stored.name, why)
-        deletion.check_preconditions(self.named(resource), stored, options)
+            raise api_errors.forbidden(self.stored_kind(resource), stored.name, why)
+        deletion.check_preconditions(self.stored_kind(resource), stored, options)
         plan = deletion.plan(resource, stored.decode(), options, transaction.now_ns)
         newest = stored
-        if plan.marked is not None and not preparing.is_same(plan.marked, stored.decode()):
+        if plan.marked is not None and not object_preparation.is_same(plan.marked, stored.decode()):
             newest = transaction.put(resource.storage_key, plan.marked)
         if plan.gone:
             newest = transaction.remove(newest)
@@ -208,7 +216,7 @@ class ObjectWriter:
             why = f"unable to create new content in namespace {namespace} because it is being terminated"
             message = f"namespace {namespace} is being terminated"
             cause = Cause(reason="NamespaceTerminating", message=message, field="metadata.namespace")
-            raise api_errors.forbidden(self.named(resource), metadata.get("name", ""), why, cause=cause)
+            raise api_errors.forbidden(self.stored_kind(resource), metadata.get("name", ""), why, cause=cause)
 
     def _check_unique(self, transaction: Transaction, resource: Resource, metadata: Object) -> None:
         other = transaction.find(resource.storage_key, metadata.get("namespace", ""), metadata["name"])
@@ -218,7 +226,7 @@ class ObjectWriter:
 
     def _set_type(self, resource: Resource, obj: Object) -> None:
         """Set kind and apiVersion of the storage version, as the first fields of the object."""
-        stored = self.named(resource)
+        stored = self.stored_kind(resource)
         version = f"{stored.group}/{stored.storage_version}" if stored.group else stored.storage_version
         if obj.get("kind") == stored.kind and obj.get("apiVersion") == version:
             return
@@ -242,15 +250,15 @@ class ObjectWriter:
 
     def _check_preconditions(self, resource: Resource, stored: Entry, options: UpdateOptions) -> None:
         wanted = options.preconditions
-        named = self.named(resource)
+        stored_kind = self.stored_kind(resource)
         if wanted.uid and wanted.uid != stored.uid:
-            raise api_errors.uid_conflict(named, stored.key, stored.name, wanted=wanted.uid, found=stored.uid)
+            raise api_errors.uid_conflict(stored_kind, stored.key, stored.name, wanted=wanted.uid, found=stored.uid)
         if wanted.resource_version and wanted.resource_version != str(stored.revision):
             raise api_errors.conflict(resource, stored.name)
 
     def _raise_invalid(self, resource: Resource, obj: Object, errors: list[FieldError]) -> None:
         if errors:
-            raise api_errors.invalid(self.named(resource), obj["metadata"].get("name", ""), errors)
+            raise api_errors.invalid(self.stored_kind(resource), obj["metadata"].get("name", ""), errors)
 
 
 def _put(transaction: Transaction, resource: Resource, new: Object, allocation: Allocation) -> Entry:

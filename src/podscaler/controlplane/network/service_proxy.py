@@ -1,12 +1,12 @@
 """The Service proxy: forwards the TCP ports of every clusterIP to the endpoints in the EndpointSlices.
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. `sync` compares the ports of a Service with
-the open listeners, and replaces the backends of their balancers. A terminating pod gets no new connections as soon as
-the watch reports it, before its slice is updated.
+the open listeners, and replaces the backends of their balancers: for port 80 with targetPort 8080 and two ready pods it
+listens on 127.5.224.1:80 and forwards to 127.5.1.1:8080 and 127.5.1.2:8080. A terminating pod gets no new connections
+as soon as the watch reports it, before its slice is updated.
 
-
-Source: documentation of Service ("Virtual IPs and Service Proxies"). Differs: TCP only; a connection without endpoints
-is accepted, then reset.
+Source: documentation of Service ("Virtual IPs and Service Proxies"). Differs from kube-proxy: a process copies the
+bytes, there are no packet filter rules; TCP only; a connection without endpoints is accepted, then reset.
 """
 
 import errno
@@ -23,7 +23,7 @@ from podscaler.controlplane.controllers.framework import pods, selection, write_
 from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
 from podscaler.controlplane.controllers.framework.selection import Key
 from podscaler.controlplane.network.balancer import Address, Backends
-from podscaler.controlplane.network.listener import PortListener, listen
+from podscaler.controlplane.network.port_listener import PortListener, listen
 from podscaler.controlplane.network.proxied_connection import ProxiedConnections
 from podscaler.controlplane.registry.events import EventRecorder
 from podscaler.controlplane.registry.registry import ObjectEvent, Registry
@@ -43,12 +43,12 @@ class CannotListen(PodscalerError):
 
 
 class ServiceProxy(Reconciler[Key]):
-    """See the module. Keys are namespace and name of Services.
+    """The controller that opens listeners for Services; keys are namespace and name of a Service.
 
     Args:
-        registry: the objects.
+        registry: the Services, EndpointSlices and pods.
         clock: for session affinity and events.
-        limit: the most open connections (`listener.raise_connection_limit`).
+        limit: the most connections open at a time (`port_listener.raise_connection_limit`).
     """
 
     name = "service-proxy"
@@ -59,9 +59,9 @@ class ServiceProxy(Reconciler[Key]):
         self._events = EventRecorder(registry, self.name, clock)
         self._connections = ProxiedConnections(limit)
         self._listeners: dict[Key, dict[Address, PortListener]] = {}
-        self._draining: dict[Key, str] = {}
+        self._terminating_uids: dict[Key, str] = {}
         self._reported: dict[Key, str] = {}
-        self._sizes: dict[Key, int] = {}
+        self._endpoint_counts: dict[Key, int] = {}
         self._cache: dict[Key, dict[tuple[str, str], _CachedSlice]] = {}
 
     def watches(self) -> Sequence[Watched[Key]]:
@@ -75,28 +75,28 @@ class ServiceProxy(Reconciler[Key]):
     def prime(self) -> Iterable[Key]:
         """All Services, and those that are gone but still have listeners."""
         terminating = filter(pods.is_terminating, self._registry.list(PODS))
-        self._draining = {selection.key_of(pod): pod["metadata"]["uid"] for pod in terminating}
+        self._terminating_uids = {selection.key_of(pod): pod["metadata"]["uid"] for pod in terminating}
         return {*map(selection.key_of, self._registry.list(SERVICES)), *self._listeners}
 
     async def sync(self, key: Key) -> float | None:
         """Open and close listeners, and set the backends of the open ones."""
         service = self._registry.find(SERVICES, *key)
-        wanted = _addresses(service) if service else {}
+        wanted_ports = _listen_addresses(service) if service else {}
         listeners = self._listeners.setdefault(key, {})
-        for address in listeners.keys() - wanted.keys():
+        for address in listeners.keys() - wanted_ports.keys():
             listeners.pop(address).close()
-        _close_in_the_way(listeners, wanted)
-        self._report_unserved(key, service)
-        if service is None or not wanted:
-            for by_service in (self._listeners, self._sizes, self._cache):
+        _close_conflicting(listeners, wanted_ports)
+        self._report_not_served(key, service)
+        if service is None or not wanted_ports:
+            for by_service in (self._listeners, self._endpoint_counts, self._cache):
                 by_service.pop(key, None)
             return None
-        failure = await self._open(listeners, wanted)
-        found = self._registry.list(SLICES, key[0], labels={slices.SERVICE_NAME: key[1]})
-        self._sizes[key] = sum(len(one.get("endpoints") or []) for one in found)
+        failure = await self._open_missing(listeners, wanted_ports)
+        endpoint_slices = self._registry.list(SLICES, key[0], labels={slices.SERVICE_NAME: key[1]})
+        self._endpoint_counts[key] = sum(len(each.get("endpoints") or []) for each in endpoint_slices)
         for address, listener in listeners.items():
-            listener.balancer.replace(self._backends(key, found, wanted[address]), _affinity_s(service))
-        self._drop_cached(key, found)
+            listener.balancer.replace(self._backends(key, endpoint_slices, wanted_ports[address]), _affinity_s(service))
+        self._drop_cached(key, endpoint_slices)
         await self._write_port_map(service, listeners)
         if failure is not None:
             raise failure
@@ -116,41 +116,43 @@ class ServiceProxy(Reconciler[Key]):
         self._listeners.clear()
         self._connections.abort_all()
 
-    def _report_unserved(self, key: Key, service: Object | None) -> None:
+    def _report_not_served(self, key: Key, service: Object | None) -> None:
         """Record an event, once, for the ports of a Service whose protocol is not proxied."""
-        unserved = ", ".join(_unserved(service)) if service else ""
-        if service is not None and unserved and self._reported.get(key) != unserved:
-            message = f"only TCP is served on clusterIPs, not {unserved}: reach the pods directly"
+        not_served = ", ".join(_ports_not_tcp(service)) if service else ""
+        if service is not None and not_served and self._reported.get(key) != not_served:
+            message = f"only TCP is served on clusterIPs, not {not_served}: reach the pods directly"
             self._events.event(service, "Warning", "ProtocolNotServed", message)
-        if unserved:
-            self._reported[key] = unserved
+        if not_served:
+            self._reported[key] = not_served
         else:
             self._reported.pop(key, None)
 
     def _batch_s(self, key: Key) -> float:
         """How long changes are collected: each sync reads all endpoints."""
-        endpoints = self._sizes.get(key, 0)
+        endpoints = self._endpoint_counts.get(key, 0)
         return min(endpoints * BATCH_S_PER_ENDPOINT, MAX_BATCH_S) if endpoints >= BATCH_FROM_ENDPOINTS else 0.0
 
     def _keys_of_pod(self, event: ObjectEvent) -> Iterable[Key]:
         """All Services of the namespace with listeners, once for each pod that becomes terminating."""
         key, uid = selection.key_of(event.object), event.object["metadata"]["uid"]
         if event.type == "DELETED":
-            if self._draining.get(key) == uid:
-                del self._draining[key]
+            if self._terminating_uids.get(key) == uid:
+                del self._terminating_uids[key]
             return []
-        if not pods.is_terminating(event.object) or self._draining.get(key) == uid:
+        if not pods.is_terminating(event.object) or self._terminating_uids.get(key) == uid:
             return []
-        self._draining[key] = uid
+        self._terminating_uids[key] = uid
         return [service for service in self._listeners if service[0] == key[0]]
 
-    async def _open(self, listeners: dict[Address, PortListener], wanted: Iterable[Address]) -> CannotListen | None:
+    async def _open_missing(
+        self, listeners: dict[Address, PortListener], wanted_ports: Iterable[Address]
+    ) -> CannotListen | None:
         """Open missing listeners, high ports first, as low ports may have to move to free high ones.
 
         Returns the error of the last port that could not be opened, None if all were.
         """
         failure = None
-        for address in sorted(wanted, key=itemgetter(1), reverse=True):
+        for address in sorted(wanted_ports, key=itemgetter(1), reverse=True):
             if address in listeners:
                 continue
             try:
@@ -159,30 +161,36 @@ class ServiceProxy(Reconciler[Key]):
                 failure = _cannot_listen(address, error)
         return failure
 
-    def _backends(self, key: Key, found: Iterable[Object], port_name: str) -> Backends:
-        """The backends of a port; a slice that is the very same object as before is not read again."""
+    def _backends(self, key: Key, endpoint_slices: Iterable[Object], port_name: str) -> Backends:
+        """The backends of a port; a slice that is the identical object as in the last sync is not read again."""
         cache = self._cache.setdefault(key, {})
         ready: list[Address] = []
         draining: list[Address] = []
-        for one in found:
-            name = one["metadata"]["name"], port_name
-            if name not in cache or cache[name].slice is not one:
-                cache[name] = _CachedSlice(one, frozenset(_pods(one)), _backends_of(one, port_name, {}))
-            is_any_draining = not self._draining.keys().isdisjoint(cache[name].pods)
-            backends = _backends_of(one, port_name, self._draining) if is_any_draining else cache[name].backends
+        for endpoint_slice in endpoint_slices:
+            name = endpoint_slice["metadata"]["name"], port_name
+            if name not in cache or cache[name].slice is not endpoint_slice:
+                cache[name] = _CachedSlice(
+                    endpoint_slice, frozenset(_pods_of(endpoint_slice)), _backends_of(endpoint_slice, port_name, {})
+                )
+            is_any_draining = not self._terminating_uids.keys().isdisjoint(cache[name].pods)
+            backends = (
+                _backends_of(endpoint_slice, port_name, self._terminating_uids)
+                if is_any_draining
+                else cache[name].backends
+            )
             ready += backends.ready
             draining += backends.draining
         return Backends(tuple(ready), tuple(draining))
 
-    def _drop_cached(self, key: Key, found: Iterable[Object]) -> None:
+    def _drop_cached(self, key: Key, endpoint_slices: Iterable[Object]) -> None:
         """Remove all slices but these from the cache."""
-        names = {one["metadata"]["name"] for one in found}
+        names = {each["metadata"]["name"] for each in endpoint_slices}
         cache = self._cache.get(key, {})
-        self._cache[key] = {name: one for name, one in cache.items() if name[0] in names}
+        self._cache[key] = {name: cached for name, cached in cache.items() if name[0] in names}
 
     async def _write_port_map(self, service: Object, listeners: Mapping[Address, PortListener]) -> None:
         """Write the ports that are served at another number to an annotation, and record events."""
-        moved = {port: one.port for (_, port), one in listeners.items() if one.port != port}
+        moved = {port: listener.port for (_, port), listener in listeners.items() if listener.port != port}
         if moved == port_map.of(service):
             return
 
@@ -204,7 +212,7 @@ class ServiceProxy(Reconciler[Key]):
 
 @dataclass(frozen=True, slots=True)
 class _CachedSlice:
-    """The backends of one port in a slice.
+    """The backends of one port in an EndpointSlice.
 
     Attributes:
         slice: the EndpointSlice.
@@ -222,14 +230,14 @@ def _keys_of_slice(event: ObjectEvent) -> Iterable[Key]:
     return [(selection.key_of(event.object)[0], service)] if service else []
 
 
-def _backends_of(one: Object, port_name: str, leaving_pods: Mapping[Key, str]) -> Backends:
-    """The backends of a port in one slice; `leaving_pods` are the uids of terminating pods by key."""
-    number = None if one["addressType"] == "FQDN" else _number(one, port_name)
+def _backends_of(endpoint_slice: Object, port_name: str, leaving_pods: Mapping[Key, str]) -> Backends:
+    """The backends of a port in a slice; `leaving_pods` are the uids of terminating pods by namespace and name."""
+    number = None if endpoint_slice["addressType"] == "FQDN" else _target_port(endpoint_slice, port_name)
     if number is None:
         return Backends()
     ready: list[Address] = []
     draining: list[Address] = []
-    for endpoint in one.get("endpoints") or []:
+    for endpoint in endpoint_slice.get("endpoints") or []:
         conditions, target = endpoint.get("conditions") or {}, endpoint.get("targetRef") or {}
         leaving_uid = leaving_pods.get((target.get("namespace", ""), target.get("name", "")))
         is_leaving = conditions.get("terminating", False) or leaving_uid == target.get("uid", "")
@@ -240,20 +248,20 @@ def _backends_of(one: Object, port_name: str, leaving_pods: Mapping[Key, str]) -
     return Backends(tuple(ready), tuple(draining))
 
 
-def _pods(one: Object) -> Iterable[Key]:
-    for endpoint in one.get("endpoints") or []:
+def _pods_of(endpoint_slice: Object) -> Iterable[Key]:
+    for endpoint in endpoint_slice.get("endpoints") or []:
         target = endpoint.get("targetRef") or {}
         yield target.get("namespace", ""), target.get("name", "")
 
 
-def _close_in_the_way(listeners: dict[Address, PortListener], wanted: Container[Address]) -> None:
-    """Close listeners of moved ports on numbers that the Service itself now has; they move to other numbers."""
+def _close_conflicting(listeners: dict[Address, PortListener], wanted_ports: Container[Address]) -> None:
+    """Close listeners at a substitute number that is now a port of the Service itself; they get another number."""
     for (host, port), listener in list(listeners.items()):
-        if listener.port != port and (host, listener.port) in wanted:
+        if listener.port != port and (host, listener.port) in wanted_ports:
             listeners.pop((host, port)).close()
 
 
-def _addresses(service: Object) -> dict[Address, str]:
+def _listen_addresses(service: Object) -> dict[Address, str]:
     """The addresses to listen on for a Service, with the names of the ports; empty without a clusterIP."""
     spec = service["spec"]
     host = spec.get("clusterIP") or "None"
@@ -263,7 +271,7 @@ def _addresses(service: Object) -> dict[Address, str]:
     return {(host, port["port"]): port.get("name") or "" for port in tcp}
 
 
-def _unserved(service: Object) -> list[str]:
+def _ports_not_tcp(service: Object) -> list[str]:
     spec = service["spec"]
     if spec.get("type") == "ExternalName" or spec.get("clusterIP") == "None":
         return []
@@ -271,8 +279,8 @@ def _unserved(service: Object) -> list[str]:
     return [f"{port['port']}/{port['protocol']}" for port in ports if port.get("protocol", "TCP") != "TCP"]
 
 
-def _number(one: Object, port_name: str) -> int | None:
-    for port in one.get("ports") or []:
+def _target_port(endpoint_slice: Object, port_name: str) -> int | None:
+    for port in endpoint_slice.get("ports") or []:
         if (port.get("name") or "") == port_name and port.get("protocol", "TCP") == "TCP":
             return int(port["port"])
     return None

@@ -1,7 +1,8 @@
 """Prepares objects for create and update: sets server-side metadata, applies the kind's strategy, validates.
 
-`writing` calls it inside a transaction. The functions change the new object in place; the rules of a kind come from its
-`Strategy`. metadata.managedFields belong to `field_managers`.
+`object_writer` calls it inside a transaction. `complete_new` and `complete_update` change the new object in place (uid,
+creationTimestamp, generation); the rules of a kind come from its `Strategy` (`api.resource`). metadata.managedFields
+belong to `field_managers`.
 
 Source: docs/spec/api.md 2.7 (metadata) and 3 (Create, update, status update); the API conventions on metadata;
 tests/conformance/golden/update-hpa.jsonl.
@@ -17,7 +18,7 @@ from podscaler.base.clock import rfc3339
 from podscaler.controlplane.storage.entries import Entry
 
 _OMITTED_WHEN_EMPTY = ("labels", "annotations", "ownerReferences", "finalizers", "generateName")
-_KEPT_UNLESS_GIVEN = ("name", "namespace", "uid")
+_KEPT_IF_MISSING = ("name", "namespace", "uid")
 
 
 def complete_new(resource: Resource, obj: Object, *, uid: str, now_ns: int) -> None:
@@ -34,7 +35,7 @@ def complete_new(resource: Resource, obj: Object, *, uid: str, now_ns: int) -> N
     metadata["creationTimestamp"] = rfc3339(now_ns)
     if resource.strategy.has_generation:
         metadata["generation"] = 1
-    _tidy(metadata)
+    _remove_empty(metadata)
 
 
 def validate_new(resource: Resource, obj: Object) -> list[FieldError]:
@@ -53,23 +54,23 @@ def complete_update(resource: Resource, new: Object, old: Object, subresource: s
     _prepare_update(resource, new, old, subresource)
     metadata = new["metadata"]
     stored = old["metadata"]
-    for name in _KEPT_UNLESS_GIVEN:
+    for name in _KEPT_IF_MISSING:
         if not metadata.get(name) and name in stored:
             metadata[name] = stored[name]
-    _carry("creationTimestamp", metadata, stored)
+    _copy_or_remove("creationTimestamp", metadata, stored)
     if "deletionTimestamp" in stored:  # one that only the client sent is a field error
         metadata["deletionTimestamp"] = stored["deletionTimestamp"]
     if "deletionGracePeriodSeconds" in stored:
         metadata.setdefault("deletionGracePeriodSeconds", stored["deletionGracePeriodSeconds"])
-    _carry("generation", metadata, stored)
-    counts = (
+    _copy_or_remove("generation", metadata, stored)
+    may_raise_generation = (
         resource.strategy.has_generation
         and subresource != "status"
         and subresource not in resource.strategy.prepare_subresource_update
     )
-    if counts and _spec_differs(resource, new, old):
+    if may_raise_generation and _spec_differs(resource, new, old):
         metadata["generation"] = stored.get("generation", 0) + 1
-    _tidy(metadata)
+    _remove_empty(metadata)
 
 
 def validate_update(resource: Resource, new: Object, old: Object, subresource: str) -> list[FieldError]:
@@ -85,12 +86,12 @@ def validate_update(resource: Resource, new: Object, old: Object, subresource: s
 def stored_form(resource: Resource, obj: Object, old: Object | None = None) -> Object:
     """`obj` in its stored form: fields in the schema's order, without empty values.
 
-    Args:
-        resource: the kind under which it is stored.
-        obj: in the storage version.
-        old: a stored object; the parts that `obj` shares with it are in that form already.
+    Kinds without a schema use their strategy's `stored_form`.
 
-    Kinds without a schema use their strategy.
+    Args:
+        resource: the kind under which the object is stored.
+        obj: the object in the storage version.
+        old: a stored object; the parts that `obj` shares with it (the identical dicts) are in that form already.
     """
     message = _message_of(resource)
     return canonical.canonical(obj, message, stored=old) if message else resource.strategy.stored_form(obj)
@@ -116,7 +117,7 @@ def check_version(resource: Resource, new: Object, stored: Entry) -> None:
 
 def is_same(new: Object, old: Object) -> bool:
     """Whether `new` and `old` are equal except for the resourceVersion."""
-    return _without_version(new) == _without_version(old)
+    return _without_resource_version(new) == _without_resource_version(old)
 
 
 def _message_of(resource: Resource) -> str:
@@ -141,20 +142,20 @@ def _spec_differs(resource: Resource, new: Object, old: Object) -> bool:
     return not semantics.same(spec_of(new), spec_of(old))
 
 
-def _carry(name: str, metadata: Object, stored: Object) -> None:
+def _copy_or_remove(name: str, metadata: Object, stored: Object) -> None:
     if name in stored:
         metadata[name] = stored[name]
     else:
         metadata.pop(name, None)
 
 
-def _tidy(metadata: Object) -> None:
+def _remove_empty(metadata: Object) -> None:
     """Remove empty maps and lists."""
     for name in _OMITTED_WHEN_EMPTY:
         if name in metadata and not metadata[name]:
             del metadata[name]
 
 
-def _without_version(obj: Object) -> Object:
+def _without_resource_version(obj: Object) -> Object:
     metadata = {name: value for name, value in obj["metadata"].items() if name != "resourceVersion"}
     return {**obj, "metadata": metadata}

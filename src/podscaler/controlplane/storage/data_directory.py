@@ -1,6 +1,6 @@
-"""The data directory: its lock, its owner and permissions, and the marker of its cluster.
+"""Claims the data directory (the folder of `--data-dir`): its lock, owner, permissions, and the marker of its cluster.
 
-`journal` and `restore` claim it. Invariants:
+`journal` and `restore` call `claim`. Invariants:
 
 1. One process at a time uses it: `flock` on a file in it, which the kernel releases when the process ends.
 2. It belongs to the user who runs podscaler, and no other user can read its secrets. Permissions that are too wide are
@@ -28,15 +28,15 @@ CERTIFICATES = "certificates"
 CREDENTIALS = ("service-account.key", "token", "port", "address-block")
 """Small files that a backup contains besides CERTIFICATES, so that earlier kubeconfigs and tokens stay valid."""
 
-_PRIVATE = (*DATABASE_FILES, *CREDENTIALS, CERTIFICATES, LOCK, MARKER, "kubeconfig", "autoscaler.kubeconfig")
-_OTHERS = 0o077
+_PRIVATE_NAMES = (*DATABASE_FILES, *CREDENTIALS, CERTIFICATES, LOCK, MARKER, "kubeconfig", "autoscaler.kubeconfig")
+_PERMISSIONS_OF_OTHERS = 0o077
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterMarker:
-    """The cluster of a data directory.
+    """The content of the file `cluster`, for example {"id": "6f0c...", "revision": 1042}.
 
     Attributes:
         id: the cluster's id, which the database also contains.
@@ -123,7 +123,7 @@ def _check_contents(directory: Path) -> None:
     """Raise UsageError for a directory that others can access and that is not ours, as in `--data-dir /tmp`."""
     mode = stat.S_IMODE(directory.stat().st_mode)
     names = {path.name for path in directory.iterdir()}
-    if mode & _OTHERS and names and not names & {DATABASE, MARKER}:
+    if mode & _PERMISSIONS_OF_OTHERS and names and not names & {DATABASE, MARKER}:
         raise UsageError(
             f"The data directory {directory} holds other things and is open to other users (mode {mode:04o}): "
             f"name another one, or `chmod 700 {directory}`."
@@ -134,13 +134,14 @@ def _restrict_permissions(directory: Path) -> None:
     for path in (directory, *_private_files(directory)):
         check_owner(path)
         mode = stat.S_IMODE(path.stat().st_mode)
-        if mode & _OTHERS:
-            path.chmod(mode & ~_OTHERS)
-            logger.warning("%s was open to other users (mode %04o), and is %04o now", path, mode, mode & ~_OTHERS)
+        if mode & _PERMISSIONS_OF_OTHERS:
+            private = mode & ~_PERMISSIONS_OF_OTHERS
+            path.chmod(private)
+            logger.warning("%s was open to other users (mode %04o), and is %04o now", path, mode, private)
 
 
 def _private_files(directory: Path) -> Iterator[Path]:
     """The existing files and folders of a data directory, without symbolic links."""
-    found = [path for path in (directory / name for name in _PRIVATE) if path.exists() and not path.is_symlink()]
+    found = [path for path in (directory / name for name in _PRIVATE_NAMES) if path.exists() and not path.is_symlink()]
     yield from found
     yield from (path for path in sorted((directory / CERTIFICATES).rglob("*")) if not path.is_symlink())

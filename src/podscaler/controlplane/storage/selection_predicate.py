@@ -1,4 +1,4 @@
-"""Selects entries by namespace, label selector and field selector.
+"""Selects stored objects by namespace, label selector (`app=web`) and field selector (`status.phase=Running`).
 
 `Objects` creates a `SelectionPredicate` from the selector texts of a request; `listing` and `watching` evaluate it.
 """
@@ -18,7 +18,14 @@ from podscaler.controlplane.storage.options import ListOptions
 
 @dataclass(frozen=True, slots=True)
 class SelectionPredicate:
-    """Selects the objects of `resource` in `namespace` (`""`: all) that match `labels` and all of `fields`."""
+    """Selects the objects of one kind that match all its conditions.
+
+    Attributes:
+        resource: the kind.
+        namespace: the namespace, `""` for all namespaces.
+        labels: the label selector; the default matches every object.
+        fields: the requirements of the field selector, all of which must be met.
+    """
 
     resource: Resource
     namespace: str = ""
@@ -30,13 +37,13 @@ class SelectionPredicate:
         """Whether it selects by labels or fields."""
         return bool(self.fields or self.labels.requirements or self.labels.matches_nothing)
 
-    def may_match(self, entry: Entry) -> bool:
+    def is_in_namespace(self, entry: Entry) -> bool:
         """Whether `entry` is in the namespace."""
         return not self.namespace or entry.namespace == self.namespace
 
     def matches(self, entry: Entry) -> bool:
         """Whether `entry` is selected."""
-        if not self.may_match(entry) or not self.labels.matches(entry.labels):
+        if not self.is_in_namespace(entry) or not self.labels.matches(entry.labels):
             return False
         return not self.fields or all(term.matches(self._fields_of(entry)) for term in self.fields)
 
@@ -52,14 +59,14 @@ def selection(resource: Resource, namespace: str, options: ListOptions) -> Selec
     """The predicate of list or watch options. Raises StatusError 400 (upstream's message) for invalid selectors."""
     try:
         labels = selectors.parse(options.label_selector)
-        terms = field_selectors.parse(options.field_selector)
-        if terms:
+        requirements = field_selectors.parse(options.field_selector)
+        if requirements:
             field_selectors.check_known(
-                terms, selectable_fields(resource), is_custom=resource.is_custom, kind=resource.kind
+                requirements, selectable_fields(resource), is_custom=resource.is_custom, kind=resource.kind
             )
     except (SelectorError, FieldSelectorError) as error:
         raise api_errors.bad_request(str(error)) from error
-    return SelectionPredicate(resource, namespace, labels, terms)
+    return SelectionPredicate(resource, namespace, labels, requirements)
 
 
 def selectable_fields(resource: Resource) -> frozenset[str]:

@@ -1,10 +1,11 @@
-"""The SQLite file of objects: its format, and the migration of files of earlier formats.
+"""Defines and opens the SQLite file of objects, and migrates files of earlier formats.
 
 `journal` opens it for a running control plane; backups are such files, too. The format is a number in the file
 (`PRAGMA user_version`): 1 is the first one; 2 adds the cluster's id, and returns unused pages to the disk. A new format
-needs an entry in `_MIGRATIONS` and a test that starts with a file of the previous format.
+needs a higher `FORMAT`, an entry in `_MIGRATIONS` and a test that starts with a file of the previous format.
 
-A row is one version of an object; `body` is None for a deletion.
+The table `versions` has a row for each version of an object; `body` is NULL for a deletion. The table `state` has one
+row; its column `floor` is the compacted revision.
 """
 
 import itertools
@@ -19,11 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from podscaler.base.errors import UsageError
-from podscaler.controlplane.storage import directory
+from podscaler.controlplane.storage import data_directory
 from podscaler.controlplane.storage.entries import Entry
 
 FORMAT = 2
 APPLICATION_ID = 0x706F6473
+"""Marks a SQLite file as podscaler's ("pods" in ASCII)."""
 
 _TABLES = (
     """CREATE TABLE versions (
@@ -45,7 +47,7 @@ _PRAGMAS = (
     "PRAGMA journal_size_limit = 16777216",
     "PRAGMA secure_delete = FAST",  # else every page that a delete frees is written once more, on a full disk too
 )
-SHRINKING = "PRAGMA auto_vacuum = INCREMENTAL"
+INCREMENTAL_VACUUM = "PRAGMA auto_vacuum = INCREMENTAL"
 SELECT_ROWS = "SELECT revision, previous, at_ns, resource, namespace, name, CAST(body AS BLOB) FROM versions"
 
 logger = logging.getLogger(__name__)
@@ -53,7 +55,15 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One version: its revision, the revision that it replaced (0: none), and its body (None: a deletion)."""
+    """One version of an object.
+
+    Attributes:
+        revision: its resourceVersion as a number.
+        previous: the revision of the version that it replaced, 0 for a new object.
+        at_ns: the wall clock at the write (Unix time).
+        resource: the `Resource.key` of the kind.
+        body: the object as JSON, None for a deletion.
+    """
 
     revision: int
     previous: int
@@ -71,7 +81,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The newest assigned revision, the revision after which all events are retained, and the cluster's id."""
+    """The row of the table `state`.
+
+    Attributes:
+        revision: the newest assigned revision.
+        compacted_revision: all events after this revision are retained.
+        cluster: the cluster's id (a UUID), empty in format 1.
+    """
 
     revision: int
     compacted_revision: int
@@ -101,20 +117,20 @@ def open_database(path: Path, *, may_create: Callable[[], None] = lambda: None) 
     if not path.exists():
         may_create()
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    with _named(path):
+    with _errors_with_path(path):
         database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:
-            found = check_format(database, path)
-            if not found:
+            file_format = check_format(database, path)
+            if not file_format:
                 may_create()
-                database.execute(SHRINKING)
+                database.execute(INCREMENTAL_VACUUM)
             for pragma in _PRAGMAS:
                 database.execute(pragma)
-            if not found:
+            if not file_format:
                 create(database)
-                directory.sync(path.parent)
-            elif found < FORMAT:
-                _migrate(database, path, found)
+                data_directory.sync(path.parent)
+            elif file_format < FORMAT:
+                _migrate(database, path, file_format)
             return database
         except BaseException:
             database.close()
@@ -128,7 +144,7 @@ def open_to_read(path: Path, *, is_damaged: bool = False) -> sqlite3.Connection:
     read.
     """
     if not path.is_file():
-        raise UsageError(f"{path} is not there: a cluster's database is called {directory.DATABASE}.")
+        raise UsageError(f"{path} is not there: a cluster's database is called {data_directory.DATABASE}.")
     database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
         database.execute("PRAGMA query_only = ON")
@@ -145,18 +161,18 @@ def open_to_read(path: Path, *, is_damaged: bool = False) -> sqlite3.Connection:
 def check_format(database: sqlite3.Connection, path: Path) -> int:
     """The file's format, 0 for an empty file. Raises UsageError if it is not a store, or of a newer format."""
     (application_id,) = database.execute("PRAGMA application_id").fetchone()
-    (found,) = database.execute("PRAGMA user_version").fetchone()
+    (file_format,) = database.execute("PRAGMA user_version").fetchone()
     (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if not (application_id or found or tables):
+    if not (application_id or file_format or tables):
         return 0
-    if application_id != APPLICATION_ID or not found:
+    if application_id != APPLICATION_ID or not file_format:
         raise UsageError(f"{path} is not a store of podscaler's: move it away, or name another data directory.")
-    if found > FORMAT:
+    if file_format > FORMAT:
         raise UsageError(
-            f"{path} was written by a newer podscaler (format {found}, this one knows {FORMAT}): "
+            f"{path} was written by a newer podscaler (format {file_format}, this one knows {FORMAT}): "
             "use that version, or name another data directory."
         )
-    return int(found)
+    return int(file_format)
 
 
 def create(database: sqlite3.Connection, cluster: str = "") -> None:
@@ -172,10 +188,10 @@ def create(database: sqlite3.Connection, cluster: str = "") -> None:
 
 def read_state(database: sqlite3.Connection, path: Path) -> State:
     """The state of the last commit, from a file of any format. Raises UsageError if there is none, sqlite3.Error."""
-    found = database.execute("SELECT * FROM state").fetchall()
-    if len(found) != 1:
-        raise UsageError(damaged(path, f"its table `state` has {len(found)} rows, not one"))
-    revision, compacted_revision, *cluster = found[0]
+    file_format = database.execute("SELECT * FROM state").fetchall()
+    if len(file_format) != 1:
+        raise UsageError(damaged(path, f"its table `state` has {len(file_format)} rows, not one"))
+    revision, compacted_revision, *cluster = file_format[0]
     return State(revision, compacted_revision, cluster[0] if cluster else "")
 
 
@@ -193,9 +209,9 @@ def write_private_copy(
             database.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")
             complete(copy)
-        directory.sync(temporary)
+        data_directory.sync(temporary)
         temporary.replace(path)
-        directory.sync(path.parent)
+        data_directory.sync(path.parent)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -229,11 +245,11 @@ def damaged(path: Path, why: object) -> str:
     )
 
 
-def migrate(database: sqlite3.Connection, found: int) -> None:
-    """Migrate a file from format `found` to the current one, in one transaction. Raises sqlite3.Error."""
+def migrate(database: sqlite3.Connection, file_format: int) -> None:
+    """Migrate a file from format `file_format` to the current one, in one transaction. Raises sqlite3.Error."""
     database.execute("BEGIN IMMEDIATE")
     try:
-        for number in range(found, FORMAT):
+        for number in range(file_format, FORMAT):
             _MIGRATIONS[number](database)
         database.execute(f"PRAGMA user_version = {FORMAT}")
         database.execute("COMMIT")
@@ -243,24 +259,24 @@ def migrate(database: sqlite3.Connection, found: int) -> None:
         raise
 
 
-def _migrate(database: sqlite3.Connection, path: Path, found: int) -> None:
+def _migrate(database: sqlite3.Connection, path: Path, file_format: int) -> None:
     """Migrate a data directory's file, after copying it to `objects.sqlite.format1`, `objects.sqlite.format1-2`, ...
 
     An existing copy is never replaced, as it may be the only good one; one with the same content, left by a failed
     migration, is used again, so that repeated failures do not fill the disk.
     """
-    copies = (path.with_name(f"{path.name}.format{found}{suffix}") for suffix in _copy_suffixes())
+    copies = (path.with_name(f"{path.name}.format{file_format}{suffix}") for suffix in _copy_suffixes())
     try:
-        copy = next(each for each in copies if not each.exists() or _holds_the_same(each, database))
+        copy = next(each for each in copies if not each.exists() or _has_same_content(each, database))
         if not copy.exists():
             write_private_copy(database, copy)
-        database.execute(SHRINKING)
+        database.execute(INCREMENTAL_VACUUM)
         database.execute("VACUUM")
-        migrate(database, found)
+        migrate(database, file_format)
     except (sqlite3.Error, OSError) as error:
-        why = f"{path} of format {found} cannot be brought to format {FORMAT}, and holds what it held"
+        why = f"{path} of format {file_format} cannot be brought to format {FORMAT}, and holds what it held"
         raise UsageError(f"{why}: {error}.") from error
-    logger.warning("%s was brought from format %d to %d; a copy of before is %s", path, found, FORMAT, copy)
+    logger.warning("%s was brought from format %d to %d; a copy of before is %s", path, file_format, FORMAT, copy)
 
 
 def _copy_suffixes() -> Iterator[str]:
@@ -268,7 +284,7 @@ def _copy_suffixes() -> Iterator[str]:
     yield from (f"-{number}" for number in itertools.count(2))
 
 
-def _holds_the_same(copy: Path, database: sqlite3.Connection) -> bool:
+def _has_same_content(copy: Path, database: sqlite3.Connection) -> bool:
     """Whether a file has the format, state and rows of `database`. Raises sqlite3.Error for `database` only."""
     return all(
         row == copied
@@ -286,18 +302,18 @@ def _rows_of_copy(copy: Path, query: str) -> Iterator[tuple[object, ...]]:
         yield ()
 
 
-def _name_cluster(database: sqlite3.Connection) -> None:
+def _add_cluster_id(database: sqlite3.Connection) -> None:
     database.execute("ALTER TABLE state ADD COLUMN cluster TEXT NOT NULL DEFAULT ''")
     database.execute("UPDATE state SET cluster = ?", (str(uuid.uuid4()),))
 
 
-_MIGRATIONS: Mapping[int, Callable[[sqlite3.Connection], None]] = {1: _name_cluster}
+_MIGRATIONS: Mapping[int, Callable[[sqlite3.Connection], None]] = {1: _add_cluster_id}
 """The migration from each format to the next one."""
 
 
 @contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Turn errors of SQLite within the block into UsageError."""
+def _errors_with_path(path: Path) -> Iterator[None]:
+    """Turn errors of SQLite within the block into a UsageError that names the file."""
     try:
         yield
     except sqlite3.Error as error:

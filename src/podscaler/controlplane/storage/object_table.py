@@ -1,7 +1,7 @@
-"""The current objects of a resource in memory, indexed by key (sorted) and by owner.
+"""Holds the current objects of one kind in memory, indexed by key (sorted) and by the uid of the owner.
 
-`store` updates tables when a commit is durable. The cost of a read is proportional to its result (plus a binary search
-for lists); a write costs one binary search in the keys.
+`store` updates a `Table` when a commit is durable; lists read it by namespace, the garbage collector by owner. The cost
+of a read is proportional to its result (plus a binary search for lists); a write costs one binary search in the keys.
 """
 
 from bisect import bisect_left, insort
@@ -11,12 +11,12 @@ from podscaler.controlplane.storage.entries import Entry
 
 
 class Table:
-    """The current entries of one resource."""
+    """The current entries of one kind; keys are `namespace/name`, or `name` for cluster-scoped kinds."""
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
         self._keys: list[str] = []
-        self._owned: dict[str, dict[str, None]] = {}
+        self._keys_by_owner: dict[str, dict[str, None]] = {}
 
     def __len__(self) -> int:
         """The number of objects."""
@@ -36,7 +36,7 @@ class Table:
 
     def owned_by(self, uid: str) -> list[Entry]:
         """The entries with an ownerReference to `uid`, oldest reference first."""
-        return [self._entries[key] for key in self._owned.get(uid, ())]
+        return [self._entries[key] for key in self._keys_by_owner.get(uid, ())]
 
     def put(self, entry: Entry) -> None:
         """Make `entry` the current version of its key."""
@@ -44,31 +44,31 @@ class Table:
         if previous is None:
             insort(self._keys, entry.key)
         elif previous.owner_uids != entry.owner_uids:
-            self._disown(previous)
+            self._unindex_owners(previous)
         self._entries[entry.key] = entry
-        self._own(entry)
+        self._index_owners(entry)
 
     def remove(self, key: str) -> None:
         """Remove the entry at `key`, which must exist."""
         entry = self._entries.pop(key)
         del self._keys[bisect_left(self._keys, key)]
-        self._disown(entry)
+        self._unindex_owners(entry)
 
     def fill(self, entries: Iterable[Entry]) -> None:
         """Load the initial entries, in any order; faster than `put` for each."""
         self._entries = {entry.key: entry for entry in entries}
         self._keys = sorted(self._entries)
         for entry in self._entries.values():
-            self._own(entry)
+            self._index_owners(entry)
 
-    def _own(self, entry: Entry) -> None:
+    def _index_owners(self, entry: Entry) -> None:
         for uid in entry.owner_uids:
-            self._owned.setdefault(uid, {})[entry.key] = None
+            self._keys_by_owner.setdefault(uid, {})[entry.key] = None
 
-    def _disown(self, entry: Entry) -> None:
+    def _unindex_owners(self, entry: Entry) -> None:
         for uid in entry.owner_uids:
-            owned = self._owned.get(uid)
+            owned = self._keys_by_owner.get(uid)
             if owned is not None:
                 owned.pop(entry.key, None)
                 if not owned:
-                    del self._owned[uid]
+                    del self._keys_by_owner[uid]

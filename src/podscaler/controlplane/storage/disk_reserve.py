@@ -1,6 +1,7 @@
-"""Reserved disk space: a file that is truncated when the disk is full, so that deletes and a restart can be written.
+"""Reserves disk space by a file that is truncated when the disk is full, so that deletes and a restart can be written.
 
-`journal` holds one. On a full disk even a delete needs space (a page in SQLite's write-ahead log) before it frees any.
+`journal` owns one `Reserve`. On a full disk even a delete needs space (a page in SQLite's write-ahead log) before it
+frees any. The cycle: `fill` at the start, `release` before a commit on a full disk, `fill` again with the freed space.
 """
 
 import errno
@@ -10,22 +11,22 @@ import sqlite3
 from pathlib import Path
 
 FILE_NAME = "reserve"
-LARGEST_BYTES = 4 * 1024 * 1024
-SHARE_OF_DISK = 8
-"""On a small disk the reserve is the disk's size divided by this."""
+MAX_RESERVE_BYTES = 4 * 1024 * 1024
+MIN_DISK_FRACTION = 8
+"""On a small disk the reserve is the disk's size divided by this number."""
 
 logger = logging.getLogger(__name__)
 
 
 class Reserve:
-    """The reserve file; its size is LARGEST_BYTES, less on a small disk.
+    """The reserve file; its size is MAX_RESERVE_BYTES, less on a small disk.
 
     Args:
-        directory: where the file is.
-        is_wanted: False for no reserve.
+        directory: the folder of the file.
+        is_wanted: whether there is a reserve; without one its size is 0.
 
     Attributes:
-        size_bytes: the size of the full reserve; 0 for none.
+        size_bytes: the size of the full reserve; 0 if there is none.
         is_whole: whether the last `fill` allocated the full size and left as much free, and it was not released since.
 
     Methods raise OSError for errors other than a full disk.
@@ -34,11 +35,11 @@ class Reserve:
     def __init__(self, directory: Path, *, is_wanted: bool = True) -> None:
         self._path = directory / FILE_NAME
         disk = os.statvfs(directory)
-        self.size_bytes = min(LARGEST_BYTES, disk.f_blocks * disk.f_frsize // SHARE_OF_DISK) if is_wanted else 0
+        self.size_bytes = min(MAX_RESERVE_BYTES, disk.f_blocks * disk.f_frsize // MIN_DISK_FRACTION) if is_wanted else 0
         self.is_whole = False
 
     def release_if_tight(self) -> None:
-        """Release the reserve at the start if the disk is almost full."""
+        """Release the reserve if the disk has less free space than a quarter of it; to be called at the start."""
         if self._allocated_bytes() and self._free_bytes() < self.size_bytes // 4:
             logger.warning("the disk of %s is almost full: the start uses the reserved space", self._path)
             self.release()

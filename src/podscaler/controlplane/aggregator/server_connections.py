@@ -1,11 +1,11 @@
-"""Connection pools to other API servers: TLS with this server's client certificate as a front proxy.
+"""Sends HTTPS requests to other API servers, with this server's client certificate as a front proxy.
 
-Called by `availability`, `remote_documents` and `apiserver.handlers.proxy`. There is one pool for each way to verify
-servers, closed when no APIService uses it any more. Headers name the user of a request; servers trust them because of
-the client certificate.
+`availability`, `remote_documents` and `apiserver.handlers.proxy` call it. There is one connection pool for each
+combination of caBundle and insecureSkipTLSVerify, closed when no APIService uses it any more. Headers name the user of
+a request (`proxy_headers`); servers trust them because of the client certificate.
 
-Source: upstream's kube-aggregator (proxy transport); the documentation of the aggregation layer. TLS verifies as Go
-does: the common name of a certificate is no host name, and every certificate of the bundle is trusted.
+Source: kube-aggregator (proxy transport); the documentation of the aggregation layer. TLS verifies as Go does: the
+common name of a certificate is no host name, and every certificate of the bundle is trusted.
 """
 
 import asyncio
@@ -20,18 +20,19 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from podscaler.base.errors import PodscalerError
+from podscaler.controlplane.aggregator.remote_versions import Remote
 from podscaler.controlplane.aggregator.service_resolver import Address
-from podscaler.controlplane.aggregator.versions import Remote
 
-MOST_CONNECTIONS = 1000
-"""Of one pool; further requests wait."""
+MAX_CONNECTIONS = 1000
+"""The most connections of one pool; further requests wait."""
 CONNECT_TIMEOUT_S = 30.0
 KEEPALIVE_S = 90.0
 LINE_MAX_BYTES = 64 * 1024
 _OWN_HEADERS = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
-"""Headers that aiohttp would add."""
+"""Headers that aiohttp must not add by itself."""
 
-_Trust = tuple[bytes, bool]
+TLSVerification = tuple[bytes, bool]
+"""The PEM of the certificate authorities (empty: those of the host), and whether certificates are verified."""
 
 
 class UnusableBundle(PodscalerError):
@@ -39,7 +40,7 @@ class UnusableBundle(PodscalerError):
 
 
 class APIServerConnections:
-    """See the module.
+    """The connection pools to other API servers.
 
     Args:
         identity: a PEM file with the key and the client certificate of this server as a front proxy.
@@ -47,7 +48,7 @@ class APIServerConnections:
 
     def __init__(self, identity: Path) -> None:
         self._identity = identity
-        self._sessions: dict[_Trust, aiohttp.ClientSession] = {}
+        self._sessions: dict[TLSVerification, aiohttp.ClientSession] = {}
 
     async def send(
         self,
@@ -62,10 +63,12 @@ class APIServerConnections:
         """Send a request; the caller reads the body of the response and closes it.
 
         Args:
-            remote: how the server is verified.
+            remote: the server; its caBundle and name verify the certificate.
             address: one of its addresses.
+            method: the HTTP method.
             path: path and query, escaped; the path begins with one slash, so that no part of it names a host.
             headers: all headers except those of the connection.
+            body: the request's body, None without one.
 
         Raises:
             ValueError: the path does not begin with exactly one slash.
@@ -75,28 +78,36 @@ class APIServerConnections:
         """
         url = _url(address, path)
         session = await self._session(remote)
-        further: dict[str, Any] = {"server_hostname": remote.server_name} if remote.verifies else {}
+        options: dict[str, Any] = {"server_hostname": remote.server_name} if remote.verifies else {}
         return await session.request(
-            method, url, headers=headers, data=body, allow_redirects=False, skip_auto_headers=_OWN_HEADERS, **further
+            method,
+            url,
+            headers=headers,
+            data=body,
+            allow_redirects=False,
+            skip_auto_headers=_OWN_HEADERS,
+            **options,
         )
 
     async def keep_only(self, remotes: Iterable[Remote]) -> None:
-        """Close the pools that none of these servers use."""
-        used = {_trust(remote) for remote in remotes}
-        for trust in self._sessions.keys() - used:
-            await self._sessions.pop(trust).close()
+        """Close the pools that none of `remotes` uses."""
+        used = {_verification_of(remote) for remote in remotes}
+        for verification in self._sessions.keys() - used:
+            await self._sessions.pop(verification).close()
 
     async def close(self) -> None:
         """Close all pools."""
         await self.keep_only(())
 
     async def _session(self, remote: Remote) -> aiohttp.ClientSession:
-        found = self._sessions.get(_trust(remote))
-        if found is None:
-            context = await asyncio.to_thread(_context, self._identity, remote)
-            found = self._sessions.get(_trust(remote)) or _session(context)  # a concurrent request may have created it
-            self._sessions[_trust(remote)] = found
-        return found
+        session = self._sessions.get(_verification_of(remote))
+        if session is None:
+            context = await asyncio.to_thread(_ssl_context, self._identity, remote)
+            session = self._sessions.get(_verification_of(remote)) or _session(
+                context
+            )  # a concurrent request may have created it
+            self._sessions[_verification_of(remote)] = session
+        return session
 
 
 def _url(address: Address, target: str) -> URL:
@@ -107,13 +118,13 @@ def _url(address: Address, target: str) -> URL:
     return URL.build(scheme="https", host=address[0], port=address[1], path=path, query_string=query, encoded=True)
 
 
-def _trust(remote: Remote) -> _Trust:
+def _verification_of(remote: Remote) -> TLSVerification:
     return remote.authority, remote.verifies
 
 
 def _session(context: ssl.SSLContext) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(ssl=context, limit=MOST_CONNECTIONS, keepalive_timeout=KEEPALIVE_S),
+        connector=aiohttp.TCPConnector(ssl=context, limit=MAX_CONNECTIONS, keepalive_timeout=KEEPALIVE_S),
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
         auto_decompress=False,
@@ -122,7 +133,7 @@ def _session(context: ssl.SSLContext) -> aiohttp.ClientSession:
     )
 
 
-def _context(identity: Path, remote: Remote) -> ssl.SSLContext:
+def _ssl_context(identity: Path, remote: Remote) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(identity)

@@ -1,7 +1,6 @@
-"""Forwards DNS queries for names outside the cluster to the machine's resolvers; called by `server`.
+"""Forwards DNS queries for names outside the cluster to the machine's resolvers; called by `dns_server`.
 
-Every query takes bounded time; responses are not cached.
-
+A query takes at most `TIMEOUT_S` for each of at most `RESOLVERS_MAX` resolvers; responses are not cached.
 
 Source: resolv.conf(5).
 """
@@ -13,13 +12,13 @@ from typing import Final
 
 RESOLV_CONF: Final = Path("/etc/resolv.conf")
 PORT: Final = 53
-WITHIN_S: Final = 2.0
+TIMEOUT_S: Final = 2.0
 RESOLVERS_MAX: Final = 3
 MESSAGE_MAX_BYTES: Final = 65_535
 
 
 def machine_resolvers(path: Path = RESOLV_CONF) -> tuple[str, ...]:
-    """The addresses of the machine's resolvers in order, empty without any. Blocks."""
+    """The addresses in the `nameserver` lines of resolv.conf, in order; empty if it cannot be read. Blocks."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -29,7 +28,7 @@ def machine_resolvers(path: Path = RESOLV_CONF) -> tuple[str, ...]:
 
 
 class _Reply(asyncio.DatagramProtocol):
-    """Waits for one datagram."""
+    """Sets `received` to the first datagram, or to empty bytes if the resolver is not reachable."""
 
     def __init__(self) -> None:
         self.received: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
@@ -45,12 +44,12 @@ class _Reply(asyncio.DatagramProtocol):
             self.received.set_result(b"")
 
 
-async def ask(message: bytes, resolvers: Sequence[str], *, port: int = PORT) -> bytes:
-    """The first response to `message`, which is sent over UDP to one resolver after the other; empty without any."""
+async def query_by_udp(message: bytes, resolvers: Sequence[str], *, port: int = PORT) -> bytes:
+    """The first response to `message`, sent over UDP to one resolver after the other; empty if none responds."""
     for resolver in resolvers:
         try:
-            async with asyncio.timeout(WITHIN_S):
-                answer = await _ask_one(message, resolver, port)
+            async with asyncio.timeout(TIMEOUT_S):
+                answer = await _query_udp(message, resolver, port)
         except (TimeoutError, OSError):
             continue
         if answer[:2] == message[:2]:
@@ -58,7 +57,7 @@ async def ask(message: bytes, resolvers: Sequence[str], *, port: int = PORT) -> 
     return b""
 
 
-async def _ask_one(message: bytes, resolver: str, port: int) -> bytes:
+async def _query_udp(message: bytes, resolver: str, port: int) -> bytes:
     loop = asyncio.get_running_loop()
     transport, reply = await loop.create_datagram_endpoint(_Reply, remote_addr=(resolver, port))
     try:
@@ -68,18 +67,18 @@ async def _ask_one(message: bytes, resolver: str, port: int) -> bytes:
         transport.close()
 
 
-async def ask_by_stream(message: bytes, resolvers: Sequence[str], *, port: int = PORT) -> bytes:
-    """As `ask`, over TCP, for responses that are too long for UDP."""
+async def query_by_tcp(message: bytes, resolvers: Sequence[str], *, port: int = PORT) -> bytes:
+    """As `query_by_udp`, over TCP, for responses that are too long for a datagram."""
     for resolver in resolvers:
         try:
-            async with asyncio.timeout(WITHIN_S):
-                return await _ask_stream(message, resolver, port)
+            async with asyncio.timeout(TIMEOUT_S):
+                return await _query_tcp(message, resolver, port)
         except (TimeoutError, OSError, asyncio.IncompleteReadError):
             continue
     return b""
 
 
-async def _ask_stream(message: bytes, resolver: str, port: int) -> bytes:
+async def _query_tcp(message: bytes, resolver: str, port: int) -> bytes:
     reader, writer = await asyncio.open_connection(resolver, port, limit=MESSAGE_MAX_BYTES)
     try:
         writer.write(len(message).to_bytes(2, "big") + message)

@@ -1,7 +1,8 @@
-"""The user on whose behalf the current task writes, as a context variable.
+"""Keeps the user on whose behalf the current asyncio task writes, in a context variable.
 
-`apiserver.auth_filter` sets it for each request, `registry.Registry` for each write of a controller or of the node;
-the admission check `escalation` reads it inside of a write. There is no default: a write without a user is refused.
+`apiserver.auth_filter` sets it for each request, `registry.Registry` for each write of a controller or of the node; the
+admission plugins `escalation` and `account_admission` read it inside of a write. There is no default: a write without a
+user is refused.
 """
 
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ _USER: ContextVar[User] = ContextVar("podscaler-acting-user")
 
 
 def begin(user: User) -> None:
-    """Set the user of the current task."""
+    """Set the user for the rest of the current task."""
     _USER.set(user)
 
 

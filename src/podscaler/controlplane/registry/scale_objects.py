@@ -1,4 +1,7 @@
-"""Maps objects to autoscaling/v1 Scale and back, for the subresource `scale`.
+"""Converts objects to autoscaling/v1 Scale and back, for the subresource `scale`.
+
+`objects.Objects` calls it: a Deployment with 3 replicas is a Scale with `spec: {replicas: 3}` and `status: {replicas,
+selector}`; a written Scale sets the Deployment's replicas. Where a kind has its replicas is its `ScaleMapping`.
 
 Source: docs/spec/api.md 5 (Scale subresource); tests/conformance/golden/scale.jsonl.
 """
@@ -7,7 +10,7 @@ from podscaler.api.machinery import field
 from podscaler.api.resource import api_errors
 from podscaler.api.resource.resources import Object, Resource, ScaleMapping
 
-NEVER_SET = -(2**31)
+REPLICAS_UNSET = -(2**31)
 """The replicas in the Scale of a custom resource without replicas: an update must set them."""
 
 _METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
@@ -29,10 +32,10 @@ def served_scale(resource: Resource, obj: Object) -> Object:
 
 
 def scale_of(resource: Resource, obj: Object) -> Object:
-    """The Scale of an object, with `NEVER_SET` for a custom resource without replicas."""
+    """The Scale of an object, with `REPLICAS_UNSET` for a custom resource without replicas."""
     scale = mapping(resource)
     found = scale.replicas(obj)
-    replicas = NEVER_SET if found is None else found
+    replicas = REPLICAS_UNSET if found is None else found
     status: Object = {"replicas": scale.status_replicas(obj)}
     selector = scale.selector(obj)
     if selector:
@@ -55,7 +58,7 @@ def apply_scale(resource: Resource, obj: Object, scale: Object) -> None:
     metadata = obj["metadata"]
     replicas = (scale.get("spec") or {}).get("replicas") or 0
     custom_path = mapping(resource).custom_path
-    if custom_path and replicas == NEVER_SET:
+    if custom_path and replicas == REPLICAS_UNSET:
         raise api_errors.bad_request(f'the spec replicas field "{custom_path}" cannot be empty')
     if replicas < 0 and not custom_path:
         error = field.invalid("spec.replicas", replicas, "must be greater than or equal to 0")

@@ -1,9 +1,9 @@
-"""Index of the groups and versions that other API servers serve: those of APIServices with a Service.
+"""Indexes the API groups and versions that other API servers serve: those of APIServices with a Service.
 
-The API server reads it for every request. The index is updated by the commits of APIServices, so that an APIService
-takes effect when others can see it.
+The API server reads it for every request: is apps/v1 served here, or is the request to be proxied? The index is updated
+by the commits of APIServices, so that an APIService takes effect when reads return it.
 
-Source: upstream's kube-aggregator: spec and condition of an APIService decide, nothing else.
+Source: kube-aggregator: spec and condition of an APIService decide, nothing else.
 """
 
 import base64
@@ -16,10 +16,10 @@ from podscaler.api.resource.resources import Object
 from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.storage.change_log import StoreEvent
 
-RESOURCE = apiservice.RESOURCE.key
+API_SERVICES = apiservice.RESOURCE.key
 AVAILABLE = "Available"
-OWN_GROUP = apiservice.RESOURCE.group
-"""The group of APIServices themselves, which other servers cannot serve."""
+API_SERVICE_GROUP = apiservice.RESOURCE.group
+"""The API group of APIServices themselves, which other servers cannot serve."""
 METRIC_GROUPS = frozenset({"custom.metrics.k8s.io", "external.metrics.k8s.io"})
 """Groups that are proxied as a whole: an adapter that serves one version is meant to serve all metrics."""
 
@@ -29,11 +29,12 @@ class Remote:
     """A group and version that another API server serves.
 
     Attributes:
-        name: of the APIService.
+        name: the name of the APIService, VERSION.GROUP.
+        group, version: the API group (empty for the core group) and version.
         namespace, service, port: the Service of the server.
         authority: PEM of the server's certificate authorities, empty for those that the host trusts.
         verifies: whether the server's certificate is verified.
-        group_priority, version_priority: its order in discovery.
+        group_priority, version_priority: the position in discovery; higher comes first.
         is_available: whether the condition Available is True.
     """
 
@@ -61,17 +62,21 @@ class Remote:
 
 
 class RemoteVersions:
-    """See the module; empty at first. `generation` increases with each change."""
+    """The groups and versions of other servers; empty at first.
+
+    Attributes:
+        generation: increases with each change.
+    """
 
     def __init__(self) -> None:
         self.generation = 0
         self._remotes: dict[tuple[str, str], Remote] = {}
 
-    def put(self, service: Object) -> None:
+    def put(self, api_service: Object) -> None:
         """Add or replace an APIService."""
-        remote = of_service(service)
+        remote = parse_service(api_service)
         if remote is None:
-            self.remove(service["metadata"]["name"])
+            self.remove(api_service["metadata"]["name"])
         elif self._remotes.get((remote.group, remote.version)) != remote:
             self._remotes[remote.group, remote.version] = remote
             self.generation += 1
@@ -85,14 +90,14 @@ class RemoteVersions:
     def apply(self, events: Iterable[StoreEvent]) -> None:
         """Apply the events of a commit; those of other kinds are ignored."""
         for event in events:
-            if event.subject.resource == RESOURCE:
+            if event.subject.resource == API_SERVICES:
                 if event.entry is not None:
                     self.put(event.entry.decode())
                 else:
                     self.remove(event.subject.name)
 
     def find(self, group: str, version: str) -> Remote | None:
-        """The server of a group and version, None where no other server has it."""
+        """The server of a group and version, None if no other server serves it."""
         return self._remotes.get((group, version))
 
     def has_group(self, group: str) -> bool:
@@ -113,18 +118,18 @@ class RemoteVersions:
         return sorted(found, key=lambda remote: (-remote.version_priority, sort_key(remote.version)))
 
     def all(self) -> list[Remote]:
-        """All groups and versions."""
+        """All groups and versions of other servers, in no particular order."""
         return list(self._remotes.values())
 
 
-def of_service(service: Object) -> Remote | None:
-    """The group and version of a stored APIService; None where this server serves it itself."""
-    spec = service.get("spec") or {}
+def parse_service(api_service: Object) -> Remote | None:
+    """The group and version of a stored APIService; None if this server serves it itself."""
+    spec = api_service.get("spec") or {}
     reference = spec.get("service")
-    if reference is None or spec.get("group") == OWN_GROUP:
+    if reference is None or spec.get("group") == API_SERVICE_GROUP:
         return None
     return Remote(
-        service["metadata"]["name"],
+        api_service["metadata"]["name"],
         spec.get("group", ""),
         spec.get("version", ""),
         namespace=reference.get("namespace", ""),
@@ -134,20 +139,20 @@ def of_service(service: Object) -> Remote | None:
         verifies=not spec.get("insecureSkipTLSVerify", False),
         group_priority=spec.get("groupPriorityMinimum", 0),
         version_priority=spec.get("versionPriority", 0),
-        is_available=condition_of(service).get("status") == "True",
+        is_available=condition_of(api_service).get("status") == "True",
     )
 
 
-def condition_of(service: Object) -> Object:
-    """The condition Available of an APIService; empty where it has none."""
-    conditions: list[Object] = (service.get("status") or {}).get("conditions") or []
+def condition_of(api_service: Object) -> Object:
+    """The condition Available of an APIService; empty if it has none."""
+    conditions: list[Object] = (api_service.get("status") or {}).get("conditions") or []
     return next((each for each in conditions if each.get("type") == AVAILABLE), {})
 
 
-def follow(objects: Objects) -> RemoteVersions:
+def watch_remote_versions(objects: Objects) -> RemoteVersions:
     """An index of the APIServices of `objects` that is updated by every commit."""
     versions = RemoteVersions()
-    for entry in objects.list(RESOURCE).entries:
+    for entry in objects.list(API_SERVICES).entries:
         versions.put(entry.decode())
     objects.listen(versions.apply)
     return versions

@@ -1,9 +1,10 @@
 """Parses discovery documents of other API servers: aggregated discovery, or an APIResourceList converted to it.
 
-Called by `remote_documents`. Pure.
+`remote_documents` calls it; it does no I/O. Two items of an APIResourceList, {"name": "pods", "kind": "Pod", ...} and
+{"name": "pods/status", ...}, become one entry {"resource": "pods", "responseKind": {...}, "subresources":
+[{"subresource": "status", ...}]}. A subresource of an unlisted resource gets a parent with an empty kind.
 
-Source: upstream's conversion of an APIResourceList; a subresource of an unlisted resource gets a parent with an empty
-kind.
+Source: kube-aggregator's conversion of an APIResourceList.
 """
 
 from typing import Any
@@ -57,28 +58,28 @@ def find_in_discovery(body: bytes, group: str, version: str) -> list[Object] | N
     document = msgspec.json.decode(body, type=_Discovery)
     if document.kind != "APIGroupDiscoveryList":
         return None
-    groups = (each for each in document.items or () if each.metadata.name == group)
-    versions = (each for found in groups for each in found.versions or () if each.version == version)
-    return next((each.resources or [] for each in versions), [])
+    groups = (listed for listed in document.items or () if listed.metadata.name == group)
+    versions = (listed for entries in groups for listed in entries.versions or () if listed.version == version)
+    return next((listed.resources or [] for listed in versions), [])
 
 
-def of_list(body: bytes) -> list[Object]:
+def from_resource_list(body: bytes) -> list[Object]:
     """The resources of an APIResourceList in its order, as in aggregated discovery: subresources inside their resource.
 
     Raises:
         msgspec.MsgspecError: the document is invalid.
     """
     resources = msgspec.json.decode(body, type=_ResourceList).resources or []
-    found = {each.name: _entry(each) for each in resources if "/" not in each.name}
-    for each in resources:
-        name, slash, part = each.name.partition("/")
+    entries = {listed.name: _discovery_entry(listed) for listed in resources if "/" not in listed.name}
+    for listed in resources:
+        name, slash, subresource = listed.name.partition("/")
         if slash:
-            parent = found.setdefault(name, _described(name, each))
-            parent.setdefault("subresources", []).append(_part(part, each))
-    return list(found.values())
+            parent = entries.setdefault(name, _parent_without_kind(name, listed))
+            parent.setdefault("subresources", []).append(_subresource_entry(subresource, listed))
+    return list(entries.values())
 
 
-def _entry(resource: _Resource) -> Object:
+def _discovery_entry(resource: _Resource) -> Object:
     entry: Object = {
         "resource": resource.name,
         "responseKind": _kind(resource),
@@ -93,12 +94,12 @@ def _entry(resource: _Resource) -> Object:
     return entry
 
 
-def _described(name: str, part: _Resource) -> Object:
+def _parent_without_kind(name: str, subresource: _Resource) -> Object:
     empty = {"group": "", "version": "", "kind": ""}
-    return {"resource": name, "responseKind": empty, "scope": _scope(part), "singularResource": "", "verbs": []}
+    return {"resource": name, "responseKind": empty, "scope": _scope(subresource), "singularResource": "", "verbs": []}
 
 
-def _part(name: str, resource: _Resource) -> Object:
+def _subresource_entry(name: str, resource: _Resource) -> Object:
     return {"subresource": name, "responseKind": _kind(resource), "verbs": resource.verbs or []}
 
 

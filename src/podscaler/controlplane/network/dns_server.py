@@ -1,8 +1,7 @@
-"""The cluster DNS server: serves the cluster's zone and forwards other queries to the machine's resolvers.
+"""Serves the cluster DNS over UDP and TCP: answers names of the cluster, forwards others to the machine's resolvers.
 
-`cluster_names` opens the sockets before the node starts, so that the node knows whether there is a name server, and
-runs `NameServer`.
-
+`cluster_dns` opens the sockets before the node starts, so that the node knows whether there is a DNS server, and runs
+`NameServer`. `dns_zone` has the answers, `dns_messages` the encoding, `dns_forwarding` the queries to other resolvers.
 
 Source: RFC 1035; CoreDNS' answers for the cluster's zone.
 """
@@ -14,26 +13,28 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, cast
 
-from podscaler.controlplane.network import messages, resolvers
-from podscaler.controlplane.network.messages import Malformed, Question, ResourceRecord
-from podscaler.controlplane.network.zone import NameAnswer, Zone
+from podscaler.controlplane.network import dns_forwarding, dns_messages
+from podscaler.controlplane.network.dns_messages import Malformed, Question, ResourceRecord
+from podscaler.controlplane.network.dns_zone import NameAnswer, Zone
 
 PORT: Final = 53
 TTL_S: Final = 5
-WAITING_MAX: Final = 200
+FORWARDED_QUERIES_MAX: Final = 200
 """The most queries that wait for the machine's resolvers; further ones get SERVFAIL."""
 
 STREAMS_MAX: Final = 100
+"""The most open TCP connections of clients."""
 STREAM_IDLE_S: Final = 10.0
 _FREE_PORT_ATTEMPTS: Final = 10
-"""A port that is free for UDP may be taken for TCP."""
+"""How often port 0 is tried: the port that is free for UDP may be taken for TCP."""
 Address = tuple[str, int]
+"""IP address and port number."""
 _NO_SUCH_NAME: Final = NameAnswer()
 """The answer for a name that does not exist, compared by identity."""
 
 
-class Ask(Protocol):
-    """`resolvers.ask` or `resolvers.ask_by_stream`."""
+class ForwardQuery(Protocol):
+    """`dns_forwarding.query_by_udp` or `dns_forwarding.query_by_tcp`."""
 
     async def __call__(self, message: bytes, resolvers: Sequence[str], *, port: int = PORT) -> bytes:
         """The first response, empty without any."""
@@ -42,7 +43,7 @@ class Ask(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sockets:
-    """The bound sockets of the name server."""
+    """The bound sockets of the DNS server, for UDP (`datagrams`) and TCP (`streams`)."""
 
     datagrams: socket.socket
     streams: socket.socket
@@ -73,13 +74,13 @@ def _bound(host: str, port: int) -> Sockets:
 
 
 class NameServer:
-    """See the module.
+    """The DNS server of a cluster.
 
     Args:
         zone: the names of the cluster.
         sockets: they stay open when `run` ends, so that it can run again; the caller closes them.
-        forward_to: the IP addresses of the resolvers for other names.
-        forward_port: their port.
+        forward_to: the IP addresses of the resolvers for names outside the cluster; if empty, such queries fail.
+        forward_port: the port of these resolvers.
     """
 
     def __init__(self, zone: Zone, sockets: Sockets, *, forward_to: Sequence[str], forward_port: int = PORT) -> None:
@@ -87,74 +88,74 @@ class NameServer:
         self._sockets = sockets
         self._forward_to = tuple(forward_to)
         self._forward_port = forward_port
-        self._waiting: set[asyncio.Task[None]] = set()
+        self._forwarding: set[asyncio.Task[None]] = set()
         self._streams = 0
 
     async def run(self) -> None:
         """Serve until cancelled."""
         loop = asyncio.get_running_loop()
         transport, _ = await loop.create_datagram_endpoint(
-            lambda: _Datagrams(self._asked), sock=self._sockets.datagrams.dup()
+            lambda: _Datagrams(self._answer_datagram), sock=self._sockets.datagrams.dup()
         )
         server = await asyncio.start_server(self._serve_stream, sock=self._sockets.streams.dup())
         try:
             await server.serve_forever()
         finally:
             transport.close()
-            for task in list(self._waiting):
+            for task in list(self._forwarding):
                 task.cancel()
 
-    def _asked(self, message: bytes, client: Address, transport: asyncio.DatagramTransport) -> None:
+    def _answer_datagram(self, message: bytes, client: Address, transport: asyncio.DatagramTransport) -> None:
         """Answer a query over UDP: at once, unless it has to be forwarded."""
         try:
-            question = messages.read_question(message)
+            question = dns_messages.read_question(message)
         except Malformed:
             return
-        found = self._own(question)
-        if found is not None and not found.alias:
-            _send(transport, _own_answer(question, found), client)
-        elif len(self._waiting) >= WAITING_MAX:
+        own = self._find_in_zone(question)
+        if own is not None and not own.alias:
+            _send(transport, _zone_answer(question, own), client)
+        elif len(self._forwarding) >= FORWARDED_QUERIES_MAX:
             _send(transport, _failure(question), client)
         else:
-            task = asyncio.ensure_future(self._answer_later(message, question, found, client, transport))
-            self._waiting.add(task)
-            task.add_done_callback(self._waiting.discard)
+            task = asyncio.ensure_future(self._answer_later(message, question, own, client, transport))
+            self._forwarding.add(task)
+            task.add_done_callback(self._forwarding.discard)
 
     async def _answer_later(
         self,
         message: bytes,
         question: Question,
-        found: NameAnswer | None,
+        own: NameAnswer | None,
         client: Address,
         transport: asyncio.DatagramTransport,
     ) -> None:
-        _send(transport, await self._answer(message, question, found, resolvers.ask), client)
+        _send(transport, await self._answer(message, question, own, dns_forwarding.query_by_udp), client)
 
-    async def _answer(self, message: bytes, question: Question, found: NameAnswer | None, ask: Ask) -> bytes:
-        if found is None:
-            return await ask(message, self._forward_to, port=self._forward_port) or _failure(question)
-        if not found.alias:
-            return _own_answer(question, found)
-        return await self._aliased(question, found.alias, ask)
+    async def _answer(self, message: bytes, question: Question, own: NameAnswer | None, forward: ForwardQuery) -> bytes:
+        if own is None:
+            return await forward(message, self._forward_to, port=self._forward_port) or _failure(question)
+        if not own.alias:
+            return _zone_answer(question, own)
+        return await self._aliased(question, own.alias, forward)
 
-    def _own(self, question: Question) -> NameAnswer | None:
+    def _find_in_zone(self, question: Question) -> NameAnswer | None:
         """The answer of the cluster's zone, None for names outside of it."""
-        if not self._zone.is_mine(question.name):
+        if not self._zone.contains(question.name):
             return None
         return self._zone.find(question.name, question.type) or _NO_SUCH_NAME
 
-    async def _aliased(self, question: Question, alias: str, ask: Ask) -> bytes:
+    async def _aliased(self, question: Question, alias: str, forward: ForwardQuery) -> bytes:
         """A CNAME record and the addresses of its target, as clients do not query for them."""
-        records = [messages.canonical(alias)]
-        if question.type in (messages.A, messages.AAAA):
-            asked = messages.question_for(alias, question.type, question.number)
-            if self._zone.is_mine(alias):
-                found = self._zone.find(alias, question.type) or NameAnswer()
-                records += [replace(record, owner=alias) for record in found.records]
+        records = [dns_messages.canonical(alias)]
+        if question.type in (dns_messages.A, dns_messages.AAAA):
+            asked = dns_messages.question_for(alias, question.type, question.number)
+            if self._zone.contains(alias):
+                own = self._zone.find(alias, question.type) or NameAnswer()
+                records += [replace(record, owner=alias) for record in own.records]
             else:
-                answer = await ask(asked, self._forward_to, port=self._forward_port)
-                records += [ResourceRecord(question.type, data, alias) for data in _data(answer, question.type)]
-        return messages.answer(question, records, ttl_s=TTL_S)
+                answer = await forward(asked, self._forward_to, port=self._forward_port)
+                records += [ResourceRecord(question.type, data, alias) for data in _record_data(answer, question.type)]
+        return dns_messages.answer(question, records, ttl_s=TTL_S)
 
     async def _serve_stream(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer the queries of a TCP connection, one after the other."""
@@ -164,8 +165,10 @@ class NameServer:
                 async with asyncio.timeout(STREAM_IDLE_S):
                     length = int.from_bytes(await reader.readexactly(2), "big")
                     message = await reader.readexactly(length)
-                    question = messages.read_question(message)
-                    answer = await self._answer(message, question, self._own(question), resolvers.ask_by_stream)
+                    question = dns_messages.read_question(message)
+                    answer = await self._answer(
+                        message, question, self._find_in_zone(question), dns_forwarding.query_by_tcp
+                    )
                     writer.write(len(answer).to_bytes(2, "big") + answer)
                     await writer.drain()
         except (TimeoutError, OSError, asyncio.IncompleteReadError, Malformed):
@@ -176,10 +179,10 @@ class NameServer:
 
 
 class _Datagrams(asyncio.DatagramProtocol):
-    """Passes received datagrams to `asked`."""
+    """Passes each datagram to `on_query`, with the client's address and the transport for the response."""
 
-    def __init__(self, asked: Callable[[bytes, Address, asyncio.DatagramTransport], None]) -> None:
-        self._asked = asked
+    def __init__(self, on_query: Callable[[bytes, Address, asyncio.DatagramTransport], None]) -> None:
+        self._on_query = on_query
         self._transport: asyncio.DatagramTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -189,21 +192,21 @@ class _Datagrams(asyncio.DatagramProtocol):
     def datagram_received(self, data: bytes, addr: Address) -> None:
         """Pass a query on."""
         if self._transport is not None:
-            self._asked(data, addr, self._transport)
+            self._on_query(data, addr, self._transport)
 
 
-def _own_answer(question: Question, found: NameAnswer) -> bytes:
-    status = messages.NO_SUCH_NAME if found is _NO_SUCH_NAME else messages.NO_ERROR
-    return messages.answer(question, found.records, ttl_s=TTL_S, status=status)
+def _zone_answer(question: Question, own: NameAnswer) -> bytes:
+    status = dns_messages.NO_SUCH_NAME if own is _NO_SUCH_NAME else dns_messages.NO_ERROR
+    return dns_messages.answer(question, own.records, ttl_s=TTL_S, status=status)
 
 
 def _failure(question: Question) -> bytes:
-    return messages.answer(question, (), ttl_s=0, status=messages.SERVER_FAILURE)
+    return dns_messages.answer(question, (), ttl_s=0, status=dns_messages.SERVER_FAILURE)
 
 
-def _data(answer: bytes, kind: int) -> list[bytes]:
+def _record_data(answer: bytes, kind: int) -> list[bytes]:
     try:
-        return messages.read_records(answer, kind) if answer else []
+        return dns_messages.read_records(answer, kind) if answer else []
     except Malformed:
         return []
 
@@ -211,4 +214,6 @@ def _data(answer: bytes, kind: int) -> list[bytes]:
 def _send(transport: asyncio.DatagramTransport, answer: bytes, client: Address) -> None:
     """Send a response, truncated if it is too long for clients without EDNS."""
     if not transport.is_closing():
-        transport.sendto(answer if len(answer) <= messages.UDP_MAX_BYTES else messages.truncated(answer), client)
+        transport.sendto(
+            answer if len(answer) <= dns_messages.UDP_MAX_BYTES else dns_messages.truncated(answer), client
+        )
