@@ -194,7 +194,7 @@ async def test_the_table(world: World) -> None:
 
 async def test_a_server_that_hangs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asking it what it serves ends, too."""
-    monkeypatch.setattr("podscaler.controlplane.aggregator.remote_documents.TIMEOUT_S", 0.05)
+    monkeypatch.setattr("podscaler.controlplane.aggregator.remote_documents.READ_TIMEOUT_S", 0.05)
     await world.aggregate()
     release = asyncio.Event()
 

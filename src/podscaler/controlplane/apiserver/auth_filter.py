@@ -1,7 +1,7 @@
 """Authenticates and authorizes requests: client certificates, bearer tokens, impersonation, RBAC.
 
-Called by `dispatch` for every request. As upstream, a client certificate takes precedence over a token. Requests
-without credentials get 401, except for the `open_paths`.
+`dispatch` calls, for every request, `authenticate`, `effective_user` and `authorize`. A client certificate takes
+precedence over a token. Requests without credentials get 401, except for the `open_paths`.
 
 Source: X.509 client certificates (Kubernetes documentation, Authenticating); the API server's WebSocket authenticator.
 """
@@ -28,10 +28,12 @@ _BEARER_PROTOCOL: Final = "base64url.bearer.authorization.k8s.io."
 
 @dataclass(frozen=True, slots=True)
 class AuthFilter:
-    """See the module.
+    """Decides who sent a request and whether the user may make it.
 
     Attributes:
-        open_paths: requests to these without credentials are those of system:anonymous.
+        authenticator: maps bearer tokens to users.
+        authorizer: decides by RBAC.
+        open_paths: paths of which requests without credentials are accepted, as those of the user system:anonymous.
     """
 
     authenticator: Authenticator

@@ -190,7 +190,7 @@ class AccountTokens:
         return claims
 
     def _find_error(self, claims: Mapping[str, Any]) -> TokenError | None:
-        """Why a token with a valid signature is not valid now, None where it is."""
+        """Why a token with a valid signature is not valid now, None if it is."""
         now_s = self._clock.now_ns() // NANOSECONDS
         if now_s >= claims["exp"]:
             return TokenError("[invalid bearer token, service account token has expired]")

@@ -47,7 +47,7 @@ class Authenticator:
 
     Args:
         tokens: user by static token.
-        accounts: verifies tokens of service accounts, None where there are none.
+        accounts: verifies tokens of service accounts, None if there are none.
     """
 
     def __init__(self, tokens: Mapping[str, User], accounts: AccountTokens | None = None) -> None:

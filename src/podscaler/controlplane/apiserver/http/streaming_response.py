@@ -1,6 +1,6 @@
-"""Streaming responses for watches and followed logs: chunked, with a timeout for clients that do not read.
+"""Sends streaming responses of watches and followed logs: chunked, with a timeout for clients that do not read.
 
-Called by `streams` and `pod_logs`. After the head is sent an error cannot become a status code any more, so the
+`watch_streams` and `pod_logs` use it. After the head is sent an error cannot become a status code any more, so the
 connection is closed in the middle of the body: clients see a truncated response. A client that does not read for
 `WRITE_TIMEOUT_S` is disconnected too, so that its pending data is freed.
 
@@ -20,7 +20,7 @@ from aiohttp import web
 from podscaler.controlplane.apiserver.http import responses
 
 WRITE_TIMEOUT_S = 30.0
-SMALL_BYTES = 16 * 1024
+DIRECT_WRITE_MAX_BYTES = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class StreamingResponse:
         """
         if not data:
             return
-        if len(data) < SMALL_BYTES and self.is_idle:
+        if len(data) < DIRECT_WRITE_MAX_BYTES and self.is_idle:
             self.push(data)  # no timer: the socket takes it at once
             return
         try:

@@ -1,6 +1,6 @@
-"""The server side of one SPDY connection, without sockets: multiplexes the streams that the client opens.
+"""Implements the server side of one SPDY connection, without sockets: multiplexes the streams that the client opens.
 
-`spdy_ports` passes received bytes to `feed` and is called for each new stream. Rules:
+`spdy_ports` passes received bytes to `SPDYSession.feed`; `on_stream` is called for each new stream. Rules:
 
 1. Frames are handled in order; as there are no windows, a slow reader of one stream delays all streams.
 2. A stream is removed when both sides have ended it, or one has reset it.
@@ -29,11 +29,11 @@ from podscaler.controlplane.apiserver.streaming.spdy_frames import (
 )
 from podscaler.controlplane.apiserver.streaming.spdy_headers import HeaderReader, HeaderWriter
 
-PENDING_MAX_BYTES: Final = 256 * 1024
-"""Of the data of one stream that has been received but not read."""
+UNREAD_MAX_BYTES: Final = 256 * 1024
+"""The most bytes of one stream that were received but not read (rule 1)."""
 
 STREAMS_MAX: Final = 2000
-DATA_MAX_BYTES: Final = 32 * 1024
+DATA_FRAME_MAX_BYTES: Final = 32 * 1024
 
 Send = Callable[[bytes], Awaitable[None]]
 
@@ -43,16 +43,21 @@ class StreamReset(ConnectionError):
 
 
 class SPDYStream:
-    """One stream; made by `SPDYSession`."""
+    """One stream, which the client opened.
+
+    Attributes:
+        stream_id: the number of the stream in its connection.
+        headers: the headers of SYN_STREAM, by name in lower case.
+    """
 
     def __init__(self, stream_id: int, headers: Mapping[str, str], session: "SPDYSession") -> None:
         self.stream_id = stream_id
         self.headers = headers
         self._session = session
-        self._pending: deque[bytes] = deque()
-        self._pending_bytes = 0
+        self._unread: deque[bytes] = deque()
+        self._unread_bytes = 0
         self._changed = asyncio.Event()
-        self._room = asyncio.Event()
+        self._has_room = asyncio.Event()
         self._was_reset = asyncio.Event()
         self._client_ended = False
         self._server_ended = False
@@ -60,11 +65,11 @@ class SPDYStream:
     async def received(self) -> AsyncIterator[bytes]:
         """The data of the client, until it ends or resets the stream. To be called once."""
         while True:
-            while self._pending:
-                data = self._pending.popleft()
+            while self._unread:
+                data = self._unread.popleft()
                 yield data
-                self._pending_bytes -= len(data)
-                self._room.set()
+                self._unread_bytes -= len(data)
+                self._has_room.set()
             if self._client_ended or self._was_reset.is_set():
                 return
             self._changed.clear()
@@ -72,10 +77,10 @@ class SPDYStream:
 
     async def write(self, data: bytes) -> None:
         """Send `data` to the client. Raises StreamReset."""
-        for start in range(0, len(data), DATA_MAX_BYTES):
+        for start in range(0, len(data), DATA_FRAME_MAX_BYTES):
             if self._was_reset.is_set():
                 raise StreamReset("the stream was reset")
-            await self._session.send(Data(self.stream_id, data[start : start + DATA_MAX_BYTES]))
+            await self._session.send(Data(self.stream_id, data[start : start + DATA_FRAME_MAX_BYTES]))
 
     async def end(self) -> None:
         """End the server's side of the stream; does nothing the second time."""
@@ -87,34 +92,34 @@ class SPDYStream:
     async def reset(self, status: int = spdy_frames.CANCEL) -> None:
         """Reset the stream; does nothing the second time."""
         if not self._was_reset.is_set():
-            self.set_reset()
+            self.mark_reset()
             await self._session.send(Reset(self.stream_id, status))
 
     async def wait_reset(self) -> None:
         """Return when the stream has been reset."""
         await self._was_reset.wait()
 
-    async def take(self, frame: Data) -> None:
+    async def receive(self, frame: Data) -> None:
         """Append received data; returns when there is room for more (rule 1)."""
         if self._client_ended or self._was_reset.is_set():
             return
         if frame.data:
-            self._pending.append(frame.data)
-            self._pending_bytes += len(frame.data)
+            self._unread.append(frame.data)
+            self._unread_bytes += len(frame.data)
         self._client_ended = frame.is_last
         self._changed.set()
         self._remove_if_ended()
-        while self._pending_bytes >= PENDING_MAX_BYTES and not self._was_reset.is_set():
-            self._room.clear()
-            await self._room.wait()
+        while self._unread_bytes >= UNREAD_MAX_BYTES and not self._was_reset.is_set():
+            self._has_room.clear()
+            await self._has_room.wait()
 
-    def set_reset(self) -> None:
+    def mark_reset(self) -> None:
         """Mark the stream as reset and wake everything that waits for it."""
         self._was_reset.set()
-        self._pending.clear()
-        self._pending_bytes = 0
+        self._unread.clear()
+        self._unread_bytes = 0
         self._changed.set()
-        self._room.set()
+        self._has_room.set()
         self._session.remove(self.stream_id)
 
     def _remove_if_ended(self) -> None:
@@ -123,7 +128,7 @@ class SPDYStream:
 
 
 class SPDYSession:
-    """See the module.
+    """One SPDY connection.
 
     Args:
         send: sends bytes to the client; waits while its buffer is full.
@@ -159,20 +164,20 @@ class SPDYSession:
     def close(self) -> None:
         """Reset all streams, as the connection is closed."""
         for stream in list(self._streams.values()):
-            stream.set_reset()
+            stream.mark_reset()
 
     async def _handle(self, frame: Frame) -> None:
         match frame:
             case SynStream():
-                await self._begin(frame)
+                await self._open_stream(frame)
             case Data(stream_id=stream_id):
                 stream = self._streams.get(stream_id)
                 if stream is not None:
-                    await stream.take(frame)
+                    await stream.receive(frame)
             case Reset(stream_id=stream_id):
                 stream = self._streams.get(stream_id)
                 if stream is not None:
-                    stream.set_reset()
+                    stream.mark_reset()
             case HeadersFrame(block=block) | SynReply(block=block):
                 self._headers.read(block)  # later blocks are compressed with it
             case Ping():
@@ -180,7 +185,7 @@ class SPDYSession:
             case GoAway():
                 return
 
-    async def _begin(self, frame: SynStream) -> None:
+    async def _open_stream(self, frame: SynStream) -> None:
         headers = self._headers.read(frame.block)
         if frame.stream_id % 2 == 0 or frame.stream_id <= self._last_id:
             await self.send(Reset(frame.stream_id, spdy_frames.PROTOCOL_ERROR))
@@ -195,4 +200,4 @@ class SPDYSession:
         await self.send(SynReply(frame.stream_id, self._replies.write({})))
         self._on_stream(stream)
         if frame.is_last:
-            await stream.take(Data(frame.stream_id, b"", is_last=True))
+            await stream.receive(Data(frame.stream_id, b"", is_last=True))
