@@ -117,9 +117,8 @@ class Availability(Reconciler[str]):
             found = service_resolver.resolve(self._registry, remote.namespace, remote.service, remote.port)
         except Unreachable as error:
             return str(error)
-        failures = await asyncio.gather(
-            *(self._check_endpoint(remote, address) for address in found[:CHECKED_ENDPOINTS_MAX])
-        )
+        checked = found[:CHECKED_ENDPOINTS_MAX]
+        failures = await asyncio.gather(*(self._check_endpoint(remote, address) for address in checked))
         return None if None in failures else failures[-1]
 
     async def _check_endpoint(self, remote: Remote, address: Address) -> str | None:

@@ -100,13 +100,12 @@ class APIServerConnections:
         await self.keep_only(())
 
     async def _session(self, remote: Remote) -> aiohttp.ClientSession:
-        session = self._sessions.get(_verification_of(remote))
+        key = _verification_of(remote)
+        session = self._sessions.get(key)
         if session is None:
             context = await asyncio.to_thread(_ssl_context, self._identity, remote)
-            session = self._sessions.get(_verification_of(remote)) or _session(
-                context
-            )  # a concurrent request may have created it
-            self._sessions[_verification_of(remote)] = session
+            session = self._sessions.get(key) or _session(context)  # a concurrent request may have created it
+            self._sessions[key] = session
         return session
 
 

@@ -120,8 +120,7 @@ class ApiServer:
     async def start(self, host: str, port: int) -> int:
         """Listen on `host` and `port` (0: a free port); returns the port.
 
-        Raises:
-            UsageError: the port is invalid or in use, or the host has no such address.
+        Raises UsageError if the port is invalid or in use, or the host has no such address.
         """
         if self._has_custom_kinds:
             self._custom_kinds.load()

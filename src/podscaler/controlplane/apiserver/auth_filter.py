@@ -41,11 +41,7 @@ class AuthFilter:
     open_paths: frozenset[str] = frozenset()
 
     def authenticate(self, request: web.BaseRequest, path: str) -> User:
-        """The user who sent a request.
-
-        Raises:
-            StatusError: 401.
-        """
+        """The user who sent a request. Raises StatusError 401."""
         certificate = request.transport.get_extra_info("peercert") if request.transport is not None else None
         user = user_of_certificate(certificate)
         authorization = request.headers.get("Authorization") or _websocket_authorization(request)
@@ -59,8 +55,7 @@ class AuthFilter:
     def effective_user(self, user: User, request: web.BaseRequest, attributes: Attributes) -> User:
         """The user with whose rights the request is carried out: `user`, or the one that it impersonates.
 
-        Raises:
-            StatusError: 400 for impersonation without a user name, 403.
+        Raises StatusError 400 for impersonation without a user name, 403.
         """
         other = impersonation.requested_user(request.headers)
         return user if other is None else impersonation.impersonate(other, user, attributes, self.authorizer)
@@ -68,8 +63,7 @@ class AuthFilter:
     def authorize(self, user: User, attributes: Attributes) -> str:
         """Authorize the request and make `user` the acting one of this task; returns the authorizer's reason.
 
-        Raises:
-            StatusError: 403.
+        Raises StatusError 403.
         """
         decision = self.authorizer.authorize(user, attributes)
         if attributes.verb == "get" and f"{attributes.resource}/{attributes.subresource}" in _CONNECT_SUBRESOURCES:

@@ -89,7 +89,7 @@ TIMEOUT_PARAMETER = "timeout"
 _LONG_RUNNING_SUFFIXES = ("attach", "exec", "log", "portforward", "proxy")
 _VERB_BY_METHOD = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 _CUSTOM_VERB_BY_METHOD = {**_VERB_BY_METHOD, "DELETE": "delete", "GET": "get"}
-_REVIEWS_BY_RESOURCE = {(review.group, "v1", review.plural): review for review in REVIEWS}
+_REVIEWS = {(review.group, "v1", review.plural): review for review in REVIEWS}
 
 
 @dataclass(slots=True)
@@ -202,7 +202,7 @@ class Dispatcher:
         metrics = self._server.metrics_of(target.group)
         if metrics is not None and metric_apis.serves(metrics, target.group, target.version):
             return await metric_apis.get(metrics, context.http, target, context.query)
-        review = _REVIEWS_BY_RESOURCE.get((target.group, target.version, target.resource))
+        review = _REVIEWS.get((target.group, target.version, target.resource))
         if review is not None and not target.name and bool(target.namespace) == review.namespaced:
             return await self._review(context, review, target, user)
         if (target.group, target.resource) == ("", "bindings") and target.namespace and not target.name:
@@ -212,10 +212,7 @@ class Dispatcher:
             served = self._routes.find(pods)
             if served is not None:
                 return await subresources.bind(self._server, _resource_request(context, pods, served))
-        unrouted_groups = {
-            *(group for group, _, _ in _REVIEWS_BY_RESOURCE),
-            *(metrics.versions if metrics is not None else ()),
-        }
+        unrouted_groups = {*(group for group, _, _ in _REVIEWS), *(metrics.versions if metrics is not None else ())}
         is_built_in = self._routes.has_group(target.group) or target.group in unrouted_groups
         if not is_built_in or self._routes.is_custom(target.group):
             return responses.NOT_FOUND_PAGE
@@ -245,8 +242,7 @@ class Dispatcher:
 def check_timeout(raw_path: str) -> None:
     """Check that the parameter `timeout` of a request that is not long-running is a duration; it has no other effect.
 
-    Raises:
-        StatusError: 400.
+    Raises StatusError 400.
     """
     if f"{TIMEOUT_PARAMETER}=" not in raw_path:
         return
@@ -264,8 +260,7 @@ def check_timeout(raw_path: str) -> None:
 def _check_custom(served: ServedResource, path: ResourcePath, method: str) -> None:
     """Check a path of custom resources, whose errors differ from those of built-in ones.
 
-    Raises:
-        StatusError: 400 for a write without a name, 404 for a missing subresource, 405.
+    Raises StatusError 400 for a write without a name, 404 for a missing subresource, 405.
     """
     resource = served.resource
     if path.subresource and path.subresource not in served.subresources:

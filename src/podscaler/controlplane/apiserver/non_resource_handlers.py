@@ -90,11 +90,7 @@ class NonResourceHandlers:
         self._generation = discovery.generation
 
     async def respond(self, request: web.BaseRequest, path: str, query: Query) -> EncodedResponse:
-        """The response for a decoded path; a plain-text 404 for an unknown one.
-
-        Raises:
-            StatusError: 404, 405, 406.
-        """
+        """The response for a decoded path; a plain-text 404 for an unknown one. Raises StatusError 404, 405, 406."""
         parts = path.strip("/").split("/")
         match parts[0]:
             case "":
@@ -142,9 +138,9 @@ class NonResourceHandlers:
         match parts:
             case ["api"]:
                 _check_get(request)
-                return await self._discovery_document(request, "api", found.core_versions)
+                return await self._api_root(request, "api", found.core_versions)
             case ["apis"]:
-                return await self._discovery_document(request, "apis", found.group_list)
+                return await self._api_root(request, "apis", found.group_list)
             case ["api", version]:
                 return await self._resource_list(request, "", version)
             case ["apis", group]:
@@ -171,9 +167,7 @@ class NonResourceHandlers:
             request, ("resources", group, version), lambda: self._discovery.resource_list(group, version)
         )
 
-    async def _discovery_document(
-        self, request: web.BaseRequest, name: str, plain: Callable[[], Object]
-    ) -> EncodedResponse:
+    async def _api_root(self, request: web.BaseRequest, name: str, plain: Callable[[], Object]) -> EncodedResponse:
         form = negotiation.discovery_form(_accept(request), aggregates=True, is_routed=name == "api")
         if form.shape != "discovery":
             return await self._json(request, (name,), plain, is_routed=name == "api")
@@ -223,9 +217,8 @@ class NonResourceHandlers:
 
 
 async def _with_etag(request: web.BaseRequest, document: _Document, form: negotiation.Form) -> EncodedResponse:
-    response = replace(
-        await responses.from_json(document.body, form), headers={"ETag": document.etag, "Vary": "Accept"}
-    )
+    encoded = await responses.from_json(document.body, form)
+    response = replace(encoded, headers={"ETag": document.etag, "Vary": "Accept"})
     if request.headers.get("If-None-Match") == document.etag:
         # kubectl's cache replaces the content type of its cached response by that of the 304
         return replace(response, body=b"", status=304)

@@ -144,8 +144,7 @@ class AccountTokens:
             audience: empty for the API server.
             life_s: the lifetime.
 
-        Raises:
-            StatusError: 404 for a missing service account.
+        Raises StatusError 404 for a missing service account.
         """
         metadata, spec = pod["metadata"], pod["spec"]
         name = spec.get("serviceAccountName") or "default"

@@ -137,9 +137,7 @@ def new_client(folder: Path, name: str, groups: Sequence[str], *, now_ns: int) -
     now = _utc(now_ns)
     authority = _ensure_authority(folder / "ca.pem", now)
     key = ec.generate_private_key(ec.SECP256R1())
-    builder = _certificate_builder(
-        _user_name(name, groups), authority.certificate.subject, key, now=now, life=CLIENT_LIFE
-    )
+    builder = _builder(_subject(name, groups), authority.certificate.subject, key, now=now, life=CLIENT_LIFE)
     builder = _add_end_entity_usage(builder, ExtendedKeyUsageOID.CLIENT_AUTH)
     certificate = builder.sign(authority.key, hashes.SHA256())
     return ClientPair(_pem(certificate), _key_pem(key))
@@ -148,17 +146,12 @@ def new_client(folder: Path, name: str, groups: Sequence[str], *, now_ns: int) -
 def ensure_client(path: Path, name: str, groups: Sequence[str], *, now_ns: int) -> ClientPair:
     """The client certificate in the file `path` (mode 0600), created or renewed as needed as by `new_client`. Blocks.
 
-    Raises:
-        UsageError: the file or the authority cannot be read or written, or holds no key and certificate.
+    Raises UsageError if the file or the authority cannot be read or written, or holds no key and certificate.
     """
     now = _utc(now_ns)
     authority = _ensure_authority(path.parent / "ca.pem", now)
     found = _load(path)
-    if (
-        found is not None
-        and _is_current(found, authority, now)
-        and found.certificate.subject == _user_name(name, groups)
-    ):
+    if found is not None and _is_current(found, authority, now) and found.certificate.subject == _subject(name, groups):
         return ClientPair(_pem(found.certificate), _key_pem(found.key))
     created = new_client(path.parent, name, groups, now_ns=now_ns)
     secret_files.write(path, created.key_pem + created.certificate_pem)
@@ -168,8 +161,7 @@ def ensure_client(path: Path, name: str, groups: Sequence[str], *, now_ns: int) 
 def authority_of(folder: Path, *, now_ns: int) -> bytes:
     """The certificate (PEM) of the CA in `folder`, which is created where it is missing. Blocks.
 
-    Raises:
-        UsageError: the file cannot be read or written, or holds no key and certificate.
+    Raises UsageError if the file cannot be read or written, or holds no key and certificate.
     """
     authority = _ensure_authority(folder / "ca.pem", _utc(now_ns))
     return _pem(authority.certificate)
@@ -213,15 +205,15 @@ def _is_current(pair: _SignedKey, authority: _SignedKey, now: datetime) -> bool:
     return certificate.issuer == authority.certificate.subject
 
 
-def _user_name(name: str, groups: Sequence[str]) -> x509.Name:
+def _subject(name: str, groups: Sequence[str]) -> x509.Name:
     organizations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
     return x509.Name([*organizations, x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
 
 def _new_authority(now: datetime) -> _SignedKey:
     key = ec.generate_private_key(ec.SECP256R1())
-    name = _common_name(f"podscaler-{x509.random_serial_number() % 16**8:08x}")
-    builder = _certificate_builder(name, name, key, now=now, life=AUTHORITY_LIFE)
+    name = _name(f"podscaler-{x509.random_serial_number() % 16**8:08x}")
+    builder = _builder(name, name, key, now=now, life=AUTHORITY_LIFE)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
     builder = builder.add_extension(_key_usage(signs_certificates=True), critical=True)
     return _SignedKey(key, builder.sign(key, hashes.SHA256()))
@@ -229,9 +221,7 @@ def _new_authority(now: datetime) -> _SignedKey:
 
 def _new_server(authority: _SignedKey, names: x509.SubjectAlternativeName, now: datetime) -> _SignedKey:
     key = ec.generate_private_key(ec.SECP256R1())
-    builder = _certificate_builder(
-        _common_name("kube-apiserver"), authority.certificate.subject, key, now=now, life=SERVER_LIFE
-    )
+    builder = _builder(_name("kube-apiserver"), authority.certificate.subject, key, now=now, life=SERVER_LIFE)
     builder = _add_end_entity_usage(builder, ExtendedKeyUsageOID.SERVER_AUTH)
     builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
     builder = builder.add_extension(names, critical=False)
@@ -240,7 +230,7 @@ def _new_server(authority: _SignedKey, names: x509.SubjectAlternativeName, now: 
     return _SignedKey(key, builder.sign(authority.key, hashes.SHA256()))
 
 
-def _certificate_builder(
+def _builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, *, now: datetime, life: timedelta
 ) -> x509.CertificateBuilder:
     builder = x509.CertificateBuilder(subject_name=subject, issuer_name=issuer, public_key=key.public_key())
@@ -255,7 +245,7 @@ def _add_end_entity_usage(builder: x509.CertificateBuilder, usage: x509.ObjectId
     return builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
 
 
-def _common_name(common_name: str) -> x509.Name:
+def _name(common_name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 

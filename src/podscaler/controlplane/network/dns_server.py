@@ -132,6 +132,7 @@ class NameServer:
         _send(transport, await self._answer(message, question, own, dns_forwarding.query_by_udp), client)
 
     async def _answer(self, message: bytes, question: Question, own: NameAnswer | None, forward: ForwardQuery) -> bytes:
+        """The encoded response; `own` is the zone's answer, None for a name outside of the zone."""
         if own is None:
             return await forward(message, self._forward_to, port=self._forward_port) or _failure(question)
         if not own.alias:
@@ -166,9 +167,8 @@ class NameServer:
                     length = int.from_bytes(await reader.readexactly(2), "big")
                     message = await reader.readexactly(length)
                     question = dns_messages.read_question(message)
-                    answer = await self._answer(
-                        message, question, self._find_in_zone(question), dns_forwarding.query_by_tcp
-                    )
+                    own = self._find_in_zone(question)
+                    answer = await self._answer(message, question, own, dns_forwarding.query_by_tcp)
                     writer.write(len(answer).to_bytes(2, "big") + answer)
                     await writer.drain()
         except (TimeoutError, OSError, asyncio.IncompleteReadError, Malformed):
@@ -214,6 +214,5 @@ def _record_data(answer: bytes, kind: int) -> list[bytes]:
 def _send(transport: asyncio.DatagramTransport, answer: bytes, client: Address) -> None:
     """Send a response, truncated if it is too long for clients without EDNS."""
     if not transport.is_closing():
-        transport.sendto(
-            answer if len(answer) <= dns_messages.UDP_MAX_BYTES else dns_messages.truncated(answer), client
-        )
+        is_long = len(answer) > dns_messages.UDP_MAX_BYTES
+        transport.sendto(dns_messages.truncated(answer) if is_long else answer, client)

@@ -110,7 +110,8 @@ class Zone:
     def _slices(self, service: Object) -> list[Object]:
         meta = service["metadata"]
         labels = {slices.SERVICE_NAME: meta["name"]}
-        return [one for one in self._registry.list(SLICES, meta["namespace"], labels=labels) if _is_ipv4(one)]
+        found = self._registry.list(SLICES, meta["namespace"], labels=labels)
+        return [each for each in found if each.get("addressType") == "IPv4"]
 
     def _find_port(self, service: Object, protocol: str, port_name: str, kind: int) -> NameAnswer | None:
         ports = [
@@ -155,10 +156,6 @@ def _addresses(found: list[str], kind: int) -> NameAnswer:
     if kind not in (dns_messages.A, dns_messages.ANY):
         return NameAnswer()
     return NameAnswer(tuple(map(dns_messages.address, filter(_is_address, found))))
-
-
-def _is_ipv4(one: Object) -> bool:
-    return bool(one.get("addressType") == "IPv4")
 
 
 def _is_address(text: str) -> bool:

@@ -103,7 +103,8 @@ class ObjectWriter:
             managed = self.field_managers.entries_of_new(resource, obj, author, transaction.now_ns)
         self._admit(resource, obj, None)
         self._set_name(transaction, resource, obj["metadata"])
-        object_preparation.complete_new(resource, obj, uid=self._new_uid(), now_ns=transaction.now_ns)
+        uid = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+        object_preparation.complete_new(resource, obj, uid=uid, now_ns=transaction.now_ns)
         allocate = self.allocators.get(resource.key, allocate_nothing)
         with allocate(obj, None, is_dry=transaction.is_dry) as allocation:
             errors = object_preparation.validate_new(resource, obj)
@@ -244,9 +245,6 @@ class ObjectWriter:
             if transaction.find(resource.storage_key, namespace, metadata["name"]) is None:
                 return
         raise api_errors.no_unique_name(resource, metadata["name"])
-
-    def _new_uid(self) -> str:
-        return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
 
     def _check_preconditions(self, resource: Resource, stored: Entry, options: UpdateOptions) -> None:
         wanted = options.preconditions

@@ -95,9 +95,7 @@ class Entry:
         self.revision = revision
         self.uid = head.uid
         self.labels = _shared_labels(tuple(head.labels.items())) if head.labels else _NO_LABELS
-        self.owner_uids = (
-            _shared_uids(tuple(reference.uid for reference in head.ownerReferences)) if head.ownerReferences else ()
-        )
+        self.owner_uids = _shared_uids(tuple(ref.uid for ref in head.ownerReferences)) if head.ownerReferences else ()
         self.body = body
         self.fields: tuple[str, Mapping[str, str]] | None = None
         self.view: Object | None = None

@@ -321,9 +321,8 @@ class Store:
         try:
             return database_file.entry_of(row)
         except ValueError as error:
-            raise UsageError(
-                database_file.damaged(self._journal.path, database_file.body_damage(row, error))
-            ) from error
+            damage = database_file.body_damage(row, error)
+            raise UsageError(database_file.damaged(self._journal.path, damage)) from error
 
     def _load(self) -> None:
         versions: dict[int, Entry] = {}

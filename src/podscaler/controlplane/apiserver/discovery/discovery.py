@@ -62,9 +62,9 @@ class DiscoveryDocuments:
         """The groups, without the core group, in order of preference."""
         metric_groups = (group for group in self._metric_groups if not self._remotes.has_group(group))
         remote = self._remotes.groups
-        remote_documents = {*self._own_groups, *metric_groups, *remote} - {""}
+        groups = {*self._own_groups, *metric_groups, *remote} - {""}
         return sorted(
-            remote_documents,
+            groups,
             key=lambda group: (-remote.get(group, group_priorities.of_version(group, "").group), group),
         )
 
@@ -89,10 +89,10 @@ class DiscoveryDocuments:
         return sorted(priorities, key=lambda version: (-priorities[version], sort_key(version)))
 
     def _own_versions(self, group: str) -> list[str]:
-        remote_documents = self._routes.versions(group)
-        if any(review.group == group for review in self._reviews) and "v1" not in remote_documents:
-            remote_documents.append("v1")
-        return remote_documents
+        versions = self._routes.versions(group)
+        if any(review.group == group for review in self._reviews) and "v1" not in versions:
+            versions.append("v1")
+        return versions
 
     def is_own(self, group: str) -> bool:
         """Whether this server itself serves a version of the group."""
@@ -118,11 +118,7 @@ class DiscoveryDocuments:
 
     def resource_list(self, group: str, version: str) -> Document:
         """The document of `/apis/GROUP/VERSION` and `/api/v1`."""
-        resources = [
-            entry
-            for resource_entry in self._discovery_resources(group, version)
-            for entry in _plain_entries(resource_entry)
-        ]
+        resources = [entry for resource in self._resources(group, version) for entry in _plain_entries(resource)]
         return {
             "kind": "APIResourceList",
             **({"apiVersion": "v1"} if group else {}),
@@ -147,25 +143,19 @@ class DiscoveryDocuments:
     def _aggregated_version(self, group: str, version: str) -> Document:
         remote = self._remotes.find(group, version)
         if remote is None or self._aggregation is None:
-            resources = [
-                _aggregated_entry(resource_entry) for resource_entry in self._discovery_resources(group, version)
-            ]
+            resources = [_aggregated_entry(resource) for resource in self._resources(group, version)]
             return {"version": version, "resources": resources, "freshness": "Current"}
-        remote_documents = self._aggregation.documents.of(remote)
-        resources_member = {"resources": remote_documents.resources} if remote_documents.resources else {}
-        return {
-            "version": version,
-            **resources_member,
-            "freshness": "Current" if remote_documents.is_fresh else "Stale",
-        }
+        documents = self._aggregation.documents.of(remote)
+        resources_member = {"resources": documents.resources} if documents.resources else {}
+        return {"version": version, **resources_member, "freshness": "Current" if documents.is_fresh else "Stale"}
 
-    def _discovery_resources(self, group: str, version: str) -> Iterator[DiscoveryResource]:
-        remote_documents = [_from_route(served) for served in self._routes.resources(group, version)]
+    def _resources(self, group: str, version: str) -> Iterator[DiscoveryResource]:
+        resources = [_from_route(served) for served in self._routes.resources(group, version)]
         if version == "v1":
-            remote_documents += [_from_review(review) for review in self._reviews if review.group == group]
+            resources += [_from_review(review) for review in self._reviews if review.group == group]
         if self._metrics is not None and metric_apis.serves(self._metrics, group, version):
-            remote_documents += metric_apis.discovery_resources(self._metrics, group)
-        yield from sorted(remote_documents, key=lambda resource_entry: resource_entry.name)
+            resources += metric_apis.discovery_resources(self._metrics, group)
+        yield from sorted(resources, key=lambda resource: resource.name)
 
 
 def _from_route(served: ServedResource) -> DiscoveryResource:
@@ -194,51 +184,51 @@ def storage_version_hash(stored_as: str) -> str:
     return base64.b64encode(hashlib.sha256(stored_as.encode()).digest()[:8]).decode()
 
 
-def _plain_entries(resource_entry: DiscoveryResource) -> Iterator[Document]:
+def _plain_entries(resource: DiscoveryResource) -> Iterator[Document]:
     entry: Document = {
-        "name": resource_entry.name,
-        "singularName": resource_entry.singular,
-        "namespaced": resource_entry.namespaced,
-        "kind": resource_entry.kind,
-        "verbs": resource_entry.verbs,
+        "name": resource.name,
+        "singularName": resource.singular,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": resource.verbs,
     }
-    entry |= _aliases(resource_entry)
-    if resource_entry.stored_as:
-        entry["storageVersionHash"] = storage_version_hash(resource_entry.stored_as)
-    if resource_entry.kind:
+    entry |= _aliases(resource)
+    if resource.stored_as:
+        entry["storageVersionHash"] = storage_version_hash(resource.stored_as)
+    if resource.kind:
         yield entry
-    for part in resource_entry.subresources:
+    for part in resource.subresources:
         yield {
-            "name": f"{resource_entry.name}/{part.name}",
+            "name": f"{resource.name}/{part.name}",
             "singularName": "",
-            "namespaced": resource_entry.namespaced,
+            "namespaced": resource.namespaced,
             **({"group": part.group, "version": part.version} if part.group else {}),
             "kind": part.kind,
             "verbs": part.verbs,
         }
 
 
-def _aliases(resource_entry: DiscoveryResource) -> Document:
-    aliases = {"shortNames": resource_entry.short_names, "categories": resource_entry.categories}
+def _aliases(resource: DiscoveryResource) -> Document:
+    aliases = {"shortNames": resource.short_names, "categories": resource.categories}
     return {name: values for name, values in aliases.items() if values}
 
 
-def _aggregated_entry(resource_entry: DiscoveryResource) -> Document:
+def _aggregated_entry(resource: DiscoveryResource) -> Document:
     entry: Document = {
-        "resource": resource_entry.name,
-        "responseKind": {"group": "", "version": "", "kind": resource_entry.kind},
-        "scope": "Namespaced" if resource_entry.namespaced else "Cluster",
-        "singularResource": resource_entry.singular,
-        "verbs": resource_entry.verbs,
+        "resource": resource.name,
+        "responseKind": {"group": "", "version": "", "kind": resource.kind},
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": resource.singular,
+        "verbs": resource.verbs,
     }
-    entry |= _aliases(resource_entry)
-    if resource_entry.subresources:
+    entry |= _aliases(resource)
+    if resource.subresources:
         entry["subresources"] = [
             {
                 "subresource": part.name,
                 "responseKind": {"group": part.group, "version": part.version, "kind": part.kind},
                 "verbs": part.verbs,
             }
-            for part in resource_entry.subresources
+            for part in resource.subresources
         ]
     return entry

@@ -26,11 +26,7 @@ def serves(apis: MetricApis | None, group: str, version: str) -> bool:
 
 
 async def get(apis: MetricApis, request: web.BaseRequest, path: ResourcePath, query: Query) -> EncodedResponse:
-    """The response with the metric values of a path.
-
-    Raises:
-        StatusError: 400, 404, 405, 406.
-    """
+    """The response with the metric values of a path. Raises StatusError 400, 404, 405, 406."""
     if request.method != "GET" or path.is_deprecated_watch or query.flag("watch"):
         raise http_errors.method_not_allowed()
     if path.has_rest:

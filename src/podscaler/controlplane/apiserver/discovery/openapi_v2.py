@@ -23,7 +23,7 @@ PROTOBUF_TYPE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 """The media type in `Accept` headers; responses have `RESPONSE_TYPE`, as an `@` is not allowed in media types."""
 
 RESPONSE_TYPE = PROTOBUF_TYPE.replace("@", ".")
-PARAMETER_NAME = "fieldValidation"
+PARAMETER = "fieldValidation"
 GVK_EXTENSION = "x-kubernetes-group-version-kind"
 
 _PACKAGE = "openapi.v2"
@@ -103,22 +103,22 @@ def _patchable_kinds(routes: Routes) -> Iterable[tuple[str, ServedResource]]:
             yield f"{root}{scope}/{served.resource.plural}/{{name}}", served
 
 
-def _group_version_kind(served: ServedResource) -> dict[str, str]:
+def _gvk(served: ServedResource) -> dict[str, str]:
     return {"group": served.resource.group, "version": served.version.version, "kind": served.resource.kind}
 
 
 def _operation(served: ServedResource) -> dict[str, Any]:
     return {
-        "parameters": [{"in": "query", "name": PARAMETER_NAME, "type": "string"}],
+        "parameters": [{"in": "query", "name": PARAMETER, "type": "string"}],
         "responses": {},
-        GVK_EXTENSION: _group_version_kind(served),
+        GVK_EXTENSION: _gvk(served),
     }
 
 
 def _named_path(path: str, served: ServedResource) -> dict[str, Any]:
-    query = {"in": "query", "name": PARAMETER_NAME, "type": "string"}
+    query = {"in": "query", "name": PARAMETER, "type": "string"}
     parameter = {"parameter": {"non_body_parameter": {"query_parameter_sub_schema": query}}}
-    extension = {"name": GVK_EXTENSION, "value": {"yaml": json_text.encode(_group_version_kind(served)).decode()}}
+    extension = {"name": GVK_EXTENSION, "value": {"yaml": json_text.encode(_gvk(served)).decode()}}
     return {"name": path, "value": {"patch": {"parameters": [parameter], "vendor_extension": [extension]}}}
 
 

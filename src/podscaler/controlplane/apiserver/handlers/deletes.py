@@ -27,8 +27,7 @@ RETURNED_WHEN_DELETED = frozenset({"persistentvolumeclaims", "pods", "resourcequ
 async def delete(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
     """Delete an object, or set its deletionTimestamp if a grace period or finalizers keep it.
 
-    Raises:
-        StatusError: 400, 404, 406, 408, 409, 413, 415, 422.
+    Raises StatusError 400, 404, 406, 408, 409, 413, 415, 422.
     """
     path = request.path
     name_checks.check_path_name(path.name)
@@ -42,11 +41,7 @@ async def delete(server: ServerContext, request: ResourceRequest) -> EncodedResp
 
 
 async def delete_collection(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
-    """Delete the objects that match the selectors.
-
-    Raises:
-        StatusError: 400, 406, 408, 409, 413, 415, 422.
-    """
+    """Delete the objects that match the selectors. Raises StatusError 400, 406, 408, 409, 413, 415, 422."""
     options = await _options(server, request)
     selectors = query_options.list_options(request.query)
     if options.forces_unreadable:

@@ -32,8 +32,7 @@ class _Inapplicable(Exception):
 def apply_patch(document: Any, operations: Sequence[Operation]) -> Any:
     """A copy of `document` with the operations applied.
 
-    Raises:
-        StatusError: 413 for more than `OPERATIONS_MAX` operations, 422 where one cannot be applied.
+    Raises StatusError 413 for more than `OPERATIONS_MAX` operations, 422 where one cannot be applied.
     """
     if len(operations) > OPERATIONS_MAX:
         count = f"The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {len(operations)}"
@@ -76,8 +75,7 @@ def apply_merge_patch(target: Any, patch: Any) -> Any:
 def parse(document: Any) -> list[Operation]:
     """The operations of a JSON patch document; none for null.
 
-    Raises:
-        StatusError: 400 unless `document` is a list of objects.
+    Raises StatusError 400 unless `document` is a list of objects.
     """
     if document is None:
         return []

@@ -68,8 +68,7 @@ class Patch:
     def applied(self, obj: Object, message: str) -> Object:
         """A patched copy of `obj`; `message` is the schema's name of its type.
 
-        Raises:
-            StatusError: 400, 413, 422, 500.
+        Raises StatusError 400, 413, 422, 500.
         """
         match self.type:
             case "json":
@@ -83,9 +82,8 @@ class Patch:
     def value_in_errors(self, patched: Object, original: Object, message: str) -> str:
         """The value in error messages about the result: the result, or for strategic merge the rest of the patch."""
         if self.type == "strategic":
-            return strategic_lists.go_text(
-                strategic_merge.patch_in_errors(original, self.document, MessageSchema(message))
-            )
+            shown = strategic_merge.patch_in_errors(original, self.document, MessageSchema(message))
+            return strategic_lists.go_text(shown)
         return json_text.shown(patched)
 
 
@@ -110,8 +108,7 @@ class Patcher:
     def decoded(self, obj: Object) -> tuple[Object, BodyKind]:
         """`obj` (in the expected version) patched and decoded, and the kind and version that it has now.
 
-        Raises:
-            StatusError: 400, 413, 422, 500.
+        Raises StatusError 400, 413, 422, 500.
         """
         patched = self.patch.applied(obj, self.expected.message)
         if not isinstance(patched, dict):  # a JSON patch may put a list in the object's place
@@ -145,9 +142,8 @@ class Patcher:
         if found is not None and found.kind != self.expected.kind:
             raise self._invalid(patched, request_bodies.unknown_conversion(found, self.expected))
         if found is None:
-            raise self._invalid(
-                patched, f'no kind "{name}" is registered for version "{version}" {request_bodies.GO_SCHEME}'
-            )
+            text = f'no kind "{name}" is registered for version "{version}" {request_bodies.GO_SCHEME}'
+            raise self._invalid(patched, text)
         return found
 
     def _invalid(self, patched: Object, text: str, original: Object | None = None) -> StatusError:
@@ -165,11 +161,7 @@ def _type_error(patched: Any) -> str:
 
 
 async def patch(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
-    """Patch an object or its status.
-
-    Raises:
-        StatusError: 400, 403, 404, 406, 408, 409, 413, 415, 422, 500.
-    """
+    """Patch an object or its status. Raises StatusError 400, 403, 404, 406, 408, 409, 413, 415, 422, 500."""
     path = request.path
     name_checks.check_path_name(path.name)
     if media_type(request.content_type) == server_side_apply.APPLY_TYPE:
@@ -196,9 +188,8 @@ async def patch(server: ServerContext, request: ResourceRequest) -> EncodedRespo
 async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
     path, version = request.path, request.served.version
     managers, kind = server.objects.field_managers, request.served.resource
-    application = await server_side_apply.receive(
-        request, server_side_apply.object_target(server, request), server.clock.now_ns()
-    )
+    target = server_side_apply.object_target(server, request)
+    application = await server_side_apply.receive(request, target, server.clock.now_ns())
     before: Object = {}
 
     def change(stored: Object) -> Object:
@@ -222,8 +213,7 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResp
 def _check_new(server: ServerContext, request: ResourceRequest, obj: Object) -> None:
     """Check an apply that creates the object.
 
-    Raises:
-        StatusError: 403 for a user who may not create, 409 for a configuration with the uid of an existing object.
+    Raises StatusError 403 for a user who may not create, 409 for a configuration with the uid of an existing object.
     """
     request.check_may_create(server.authorizer)
     uid = obj["metadata"].get("uid", "")
@@ -240,11 +230,7 @@ def _version(request: ResourceRequest, kind: BodyKind) -> Version:
 
 
 async def receive(request: ResourceRequest) -> Patch:
-    """The request's body as a patch.
-
-    Raises:
-        StatusError: 400, 408, 413, 415.
-    """
+    """The request's body as a patch. Raises StatusError 400, 408, 413, 415."""
     patch_type = TYPE_BY_MEDIA_TYPE.get(media_type(request.content_type))
     if request.served.resource.is_custom and patch_type in (None, "strategic"):
         raise http_errors.unsupported_custom_patch()
@@ -254,11 +240,7 @@ async def receive(request: ResourceRequest) -> Patch:
 
 
 def parse(body: bytes, patch_type: PatchType) -> Patch:
-    """The patch of a body.
-
-    Raises:
-        StatusError: 400 for an invalid patch of that type.
-    """
+    """The patch of a body. Raises StatusError 400 for an invalid patch of that type."""
     try:
         value = json_text.parse(body)
     except DecodeError:

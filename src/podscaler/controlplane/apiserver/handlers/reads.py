@@ -19,11 +19,7 @@ from podscaler.controlplane.storage.listing import ListPage
 
 
 async def get(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
-    """The response with one stored object.
-
-    Raises:
-        StatusError: 400, 404, 406, 500, 504.
-    """
+    """The response with one stored object. Raises StatusError 400, 404, 406, 500, 504."""
     path = request.path
     name_checks.check_path_name(path.name)
     if request.query.flag("export"):
@@ -34,22 +30,14 @@ async def get(server: ServerContext, request: ResourceRequest) -> EncodedRespons
 
 
 async def list_all(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
-    """The response with the stored objects of a namespace, or of all.
-
-    Raises:
-        StatusError: 400, 406, 410, 422, 504.
-    """
+    """The response with the stored objects of a namespace, or of all. Raises StatusError 400, 406, 410, 422, 504."""
     options = query_options.list_options(request.query)
     page = server.objects.list(request.key, request.path.namespace, options=options)
     return await object_responses.page(server, request, page)
 
 
 async def get_computed(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
-    """The response with one computed object.
-
-    Raises:
-        StatusError: 404, 406, 503 without a provider.
-    """
+    """The response with one computed object. Raises StatusError 404, 406, 503 without a provider."""
     path = request.path
     found = _provider(server, request).get(path.namespace, path.name)
     if found is None:
@@ -60,13 +48,11 @@ async def get_computed(server: ServerContext, request: ResourceRequest) -> Encod
 async def list_computed(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
     """The response with the computed objects of a namespace (or of all) that match the selectors.
 
-    Raises:
-        StatusError: 400, 406, 503 without a provider.
+    Raises StatusError 400, 406, 503 without a provider.
     """
     namespace = request.path.namespace
-    selection = selection_predicate.selection(
-        request.served.resource, namespace, query_options.list_options(request.query)
-    )
+    options = query_options.list_options(request.query)
+    selection = selection_predicate.selection(request.served.resource, namespace, options)
     found = [_entry(request, obj) for obj in _provider(server, request).list(namespace)]
     selected = sorted((entry for entry in found if selection.matches(entry)), key=lambda entry: entry.key)
     return await object_responses.page(server, request, ListPage(selected, 0))

@@ -37,7 +37,7 @@ _LONG_RUNNING_VERBS = frozenset({"watch", "proxy"})
 _LONG_RUNNING_SUBRESOURCES = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 _UNESCAPED_IN_PATHS = "/$&+,:;=@-_.~"
 """The characters that Go does not escape in paths."""
-_STATUSES_WITHOUT_BODY = frozenset({204, 304})
+_BODILESS = frozenset({204, 304})
 
 _log = logging.getLogger(__name__)
 
@@ -76,8 +76,7 @@ class ProxiedRequest:
 async def forward(aggregation: Aggregation, remote: Remote, proxied: ProxiedRequest, streams: OpenStreams) -> Response:
     """The response of the other server; a plain-text error where it cannot be reached.
 
-    Raises:
-        StatusError: 408, 413 for the request body, 504 where the server exceeds `REQUEST_TIMEOUT_S`.
+    Raises StatusError 408, 413 for the request body, 504 where the server exceeds `REQUEST_TIMEOUT_S`.
     """
     if not remote.is_available:
         return _failure("service unavailable")
@@ -90,9 +89,8 @@ async def forward(aggregation: Aggregation, remote: Remote, proxied: ProxiedRequ
     except UnusableBundle as error:
         return _failure(str(error), 500)
     except (aiohttp.ClientError, OSError) as error:
-        return _failure(
-            f"error trying to reach service: {network_errors.go_message(error, *address, remote.server_name)}"
-        )
+        message = network_errors.go_message(error, *address, remote.server_name)
+        return _failure(f"error trying to reach service: {message}")
     try:
         if 300 <= received.status < 400 and "Location" in received.headers:
             text = "the backend attempted to redirect this request, which is not permitted"
@@ -127,9 +125,8 @@ async def _send(
 
 
 def _failure(text: str, status: int = 503) -> EncodedResponse:
-    return EncodedResponse(
-        f"{text}\n".encode(), status, responses.TEXT_TYPE, headers={"X-Content-Type-Options": "nosniff"}
-    )
+    headers = {"X-Content-Type-Options": "nosniff"}
+    return EncodedResponse(f"{text}\n".encode(), status, responses.TEXT_TYPE, headers)
 
 
 def _headers(proxied: ProxiedRequest, address: Address) -> CIMultiDict[str]:
@@ -149,11 +146,7 @@ async def _start_response(proxied: ProxiedRequest, received: aiohttp.ClientRespo
     headers = proxy_headers.response_headers(received.headers)
     headers.setdefault("Cache-Control", "no-cache, private")
     response = web.StreamResponse(status=received.status, reason=received.reason, headers=headers)
-    if (
-        "Content-Length" not in headers
-        and proxied.http.method != "HEAD"
-        and received.status not in _STATUSES_WITHOUT_BODY
-    ):
+    if "Content-Length" not in headers and proxied.http.method != "HEAD" and received.status not in _BODILESS:
         response.enable_chunked_encoding()
     await response.prepare(proxied.http)
     if proxied.is_long_running:

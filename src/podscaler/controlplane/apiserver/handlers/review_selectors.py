@@ -14,8 +14,8 @@ from podscaler.api.machinery.field import FieldError
 from podscaler.controlplane.storage import field_selectors
 
 _ATTRIBUTES_PATH = "spec.resourceAttributes"
-_OPERATORS_WITH_VALUES = ("In", "NotIn")
-_OPERATORS_WITHOUT_VALUES = ("Exists", "DoesNotExist")
+_WITH_VALUES = ("In", "NotIn")
+_WITHOUT_VALUES = ("Exists", "DoesNotExist")
 
 
 def selector_field_errors(attributes: Mapping[str, Any]) -> list[FieldError]:
@@ -34,9 +34,7 @@ def evaluation_error(attributes: Mapping[str, Any]) -> str:
     for part, parse in (("fieldSelector", field_selectors.parse), ("labelSelector", selectors.parse)):
         selector = attributes.get(part) or {}
         operators = [each.get("operator", "") for each in selector.get("requirements") or []]
-        unknown = [
-            operator for operator in operators if operator not in _OPERATORS_WITH_VALUES + _OPERATORS_WITHOUT_VALUES
-        ]
+        unknown = [operator for operator in operators if operator not in _WITH_VALUES + _WITHOUT_VALUES]
         if unknown or not _parses(parse, selector.get("rawSelector", "")):
             partially = "partially " if len(unknown) < len(operators) else ""
             texts.append(f"{_ATTRIBUTES_PATH}.{part} {partially}ignored due to parse error")
@@ -78,8 +76,8 @@ def _label_key_errors(key: str, path: str) -> list[FieldError]:
 
 def _value_errors(requirement: Mapping[str, Any], path: str) -> list[FieldError]:
     operator, values = requirement.get("operator", ""), requirement.get("values") or []
-    if operator in _OPERATORS_WITH_VALUES and not values:
+    if operator in _WITH_VALUES and not values:
         return [field.required(path, "must be specified when `operator` is 'In' or 'NotIn'")]
-    if operator in _OPERATORS_WITHOUT_VALUES and values:
+    if operator in _WITHOUT_VALUES and values:
         return [field.forbidden(path, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")]
     return []

@@ -7,7 +7,7 @@ Source: authentication.k8s.io/v1 and authorization.k8s.io/v1, kube-apiserver's v
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from podscaler.api.machinery import field
@@ -20,7 +20,7 @@ from podscaler.controlplane.apiserver.http import http_errors
 from podscaler.controlplane.auth.account_tokens import DEFAULT_AUDIENCES, TokenError
 from podscaler.controlplane.auth.authenticator import Authenticator
 from podscaler.controlplane.auth.authorizer import Attributes, Authorizer, join_errors
-from podscaler.controlplane.auth.policy_rules import EVERYTHING, PolicyRule
+from podscaler.controlplane.auth.policy_rules import EVERYTHING
 from podscaler.controlplane.registry.users import MASTERS, User
 
 _AUTHENTICATION_GROUP = "authentication.k8s.io"
@@ -119,15 +119,11 @@ def _evaluate_self_rules(review: Object, context: ReviewContext) -> Object:
         rules = list(EVERYTHING)
     review["spec"] = {}  # upstream returns it without the namespace
     status: Object = {
-        "resourceRules": [_resource_rule(rule) for rule in rules if rule.resources],
+        "resourceRules": [replace(rule, urls=()).to_object() for rule in rules if rule.resources],
         "nonResourceRules": [rule.to_object() for rule in rules if rule.urls],
         "incomplete": bool(errors),
     }
     return {**status, "evaluationError": join_errors(errors)} if errors else status
-
-
-def _resource_rule(rule: PolicyRule) -> Object:
-    return {name: value for name, value in rule.to_object().items() if name != "nonResourceURLs"}
 
 
 def _spec(review: Object) -> Mapping[str, Any]:

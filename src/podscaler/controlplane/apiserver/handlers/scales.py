@@ -28,22 +28,14 @@ _APPLY_TARGET = ApplyTarget(SCALE, scale_field_managers.SCALE_KIND, partial(rest
 
 
 async def get(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
-    """The response with the scale of an object.
-
-    Raises:
-        StatusError: 400, 404, 406.
-    """
+    """The response with the scale of an object. Raises StatusError 400, 404, 406."""
     path = request.path
     name_checks.check_path_name(path.name)
     return await _scale_response(server, request, server.objects.get_scale(request.key, path.namespace, path.name))
 
 
 async def replace(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
-    """Set the scale of an object.
-
-    Raises:
-        StatusError: 400, 404, 406, 408, 409, 413, 415, 422, 500.
-    """
+    """Set the scale of an object. Raises StatusError 400, 404, 406, 408, 409, 413, 415, 422, 500."""
     path = request.path
     name_checks.check_path_name(path.name)
     options = query_options.write_options(request.query, "UpdateOptions")
@@ -58,11 +50,7 @@ async def replace(server: ServerContext, request: ResourceRequest) -> EncodedRes
 
 
 async def patch(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
-    """Patch the scale of an object.
-
-    Raises:
-        StatusError: 400, 404, 406, 408, 409, 413, 415, 422, 500.
-    """
+    """Patch the scale of an object. Raises StatusError 400, 404, 406, 408, 409, 413, 415, 422, 500."""
     path = request.path
     name_checks.check_path_name(path.name)
     if media_type(request.content_type) == server_side_apply.APPLY_TYPE:

@@ -80,12 +80,11 @@ class ApplyRequest:
         """The merged object in the version of the path, decoded, with its managedFields.
 
         Args:
-            live: the stored object in that version; None if it is created.
+            stored: the stored object in that version; None if it is created.
             entries: its managedFields.
             warnings: gets the warnings about the configuration.
 
-        Raises:
-            StatusError: 400, 409, 500.
+        Raises StatusError 400, 409, 500.
         """
         self._check()
         config = self.configuration.obj
@@ -137,11 +136,7 @@ class ApplyRequest:
 
 
 async def receive(request: ResourceRequest, target: ApplyTarget, now_ns: int) -> ApplyRequest:
-    """Read an apply request.
-
-    Raises:
-        StatusError: 400, 408, 413, 422.
-    """
+    """Read an apply request. Raises StatusError 400, 408, 413, 422."""
     options = query_options.patch_options(request.query, applies=True)
     configuration = parse(await request_bodies.read(request.http))
     return ApplyRequest(configuration, target, request.author(options), options, now_ns)
@@ -155,11 +150,7 @@ def object_target(server: ServerContext, request: ResourceRequest) -> ApplyTarge
 
 
 def parse(body: bytes) -> Configuration:
-    """The configuration of a body.
-
-    Raises:
-        StatusError: 400 for a body that is no object.
-    """
+    """The configuration of a body. Raises StatusError 400 for a body that is no object."""
     config = _parse_json(body) if body[:1] == b"{" else None
     return _parse_yaml(body) if config is None else Configuration(config)
 

@@ -36,8 +36,7 @@ def check_is_list(value: Any) -> None:
 def check_types(original: Sequence[Any], changes: Sequence[Any]) -> None:
     """Check that the elements of two lists can be merged.
 
-    Raises:
-        StatusError: 422 for lists of lists, 500 for elements of different types, and for two empty lists.
+    Raises StatusError 422 for lists of lists, 500 for elements of different types, and for two empty lists.
     """
     types = [type(item) for item in (*original, *changes)]
     if not types:
@@ -59,13 +58,12 @@ def merge_scalars(original: Sequence[Any], changes: Sequence[Any]) -> list[Any]:
     return result
 
 
-def apply_element_directives(
+def apply_directives(
     original: Sequence[Any], changes: Sequence[Object], merge_key: str
 ) -> tuple[list[Any], list[Object]]:
     """The original elements after the directives of `changes` (`$patch: delete`, `replace`), and the other changes.
 
-    Raises:
-        StatusError: 500 for an element without the merge key or with an unknown directive.
+    Raises StatusError 500 for an element without the merge key or with an unknown directive.
     """
     kept = list(original)
     plain: list[Object] = []
@@ -105,11 +103,7 @@ def unknown_directive(directive: Any, patch: dict[str, Any]) -> StatusError:
 
 
 def check_order(changes: Sequence[Any], order: Sequence[Any], merge_key: str) -> None:
-    """Check that the elements of the patch are in the order directive, in the same order.
-
-    Raises:
-        StatusError: 500.
-    """
+    """Check that the elements of the patch are in the order directive, in the same order. Raises StatusError 500."""
     if not order:
         return
     identities = [_identity(item, merge_key) for item in order]
@@ -130,34 +124,30 @@ def _order_text(changes: Sequence[Any], order: Sequence[Any]) -> str:
     return "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n".format(*shown)
 
 
-def sort_by_orders(
-    values: Sequence[Any], order: Sequence[Any], server_order: Sequence[Any], merge_key: str
-) -> list[Any]:
+def sort_list(values: Sequence[Any], order: Sequence[Any], server_order: Sequence[Any], merge_key: str) -> list[Any]:
     """`values` sorted by the patch's order (`order`) and the stored list's (`server_order`), by the rule above."""
     patch_ranks = _ranks(order, merge_key)
     server_ranks = _ranks(server_order, merge_key)
-    in_patch = [item for item in values if _rank(item, patch_ranks, merge_key) is not None]
-    not_in_patch = [item for item in values if _rank(item, patch_ranks, merge_key) is None]
-    in_patch.sort(key=lambda item: _rank(item, patch_ranks, merge_key) or 0)
-    not_in_patch.sort(key=lambda item: _rank_or_last(item, server_ranks, merge_key))
-    return _interleave(not_in_patch, in_patch, server_ranks, merge_key)
+    named = [item for item in values if _rank(item, patch_ranks, merge_key) is not None]
+    unnamed = [item for item in values if _rank(item, patch_ranks, merge_key) is None]
+    named.sort(key=lambda item: _rank(item, patch_ranks, merge_key) or 0)
+    unnamed.sort(key=lambda item: _rank_or_last(item, server_ranks, merge_key))
+    return _interleave(unnamed, named, server_ranks, merge_key)
 
 
-def _interleave(
-    not_in_patch: list[Any], in_patch: list[Any], server_ranks: dict[Any, int], merge_key: str
-) -> list[Any]:
+def _interleave(unnamed: list[Any], named: list[Any], server_ranks: dict[Any, int], merge_key: str) -> list[Any]:
     result: list[Any] = []
     left, right = 0, 0
-    while left < len(not_in_patch) and right < len(in_patch):
-        left_rank = _rank(not_in_patch[left], server_ranks, merge_key)
-        right_rank = _rank(in_patch[right], server_ranks, merge_key)
+    while left < len(unnamed) and right < len(named):
+        left_rank = _rank(unnamed[left], server_ranks, merge_key)
+        right_rank = _rank(named[right], server_ranks, merge_key)
         if left_rank is not None and right_rank is not None and left_rank < right_rank:
-            result.append(not_in_patch[left])
+            result.append(unnamed[left])
             left += 1
         else:
-            result.append(in_patch[right])
+            result.append(named[right])
             right += 1
-    return result + not_in_patch[left:] + in_patch[right:]
+    return result + unnamed[left:] + named[right:]
 
 
 def _ranks(items: Sequence[Any], merge_key: str) -> dict[Any, int]:

@@ -71,8 +71,7 @@ def apply_strategic_merge(original: Object, patch: Object, schema: MessageSchema
         patch: JSON-ready object; left as it is.
         schema: the type of both.
 
-    Raises:
-        StatusError: 400 or 422 for invalid directives, 500 for errors that upstream reports as internal.
+    Raises StatusError 400 or 422 for invalid directives, 500 for errors that upstream reports as internal.
     """
     directive = patch.get(DIRECTIVE)
     if directive is not None:
@@ -137,7 +136,7 @@ def _ordered_list(
     else:
         values = list(original or []) if changes is None else _without_directives(changes)
     lists.check_types(original or [], changes or [])
-    return lists.sort_by_orders(values, order, original or [], merge_key)
+    return lists.sort_list(values, order, original or [], merge_key)
 
 
 def _merge_member(result: Object, key: str, value: Any, schema: MessageSchema) -> None:
@@ -163,7 +162,7 @@ def _merged_value(key: str, original: Any, value: Any, schema: MessageSchema) ->
         return apply_strategic_merge(original, value, schema.member(key))
     if isinstance(original, list) and isinstance(value, list) and schema.merges_list(key):
         changed = _merged_list(key, original, value, schema)
-        return lists.sort_by_orders(changed, value, original, schema.merge_key(key))
+        return lists.sort_list(changed, value, original, schema.merge_key(key))
     return value if isinstance(original, dict | list) and type(original) is type(value) else _without_directives(value)
 
 
@@ -179,7 +178,7 @@ def _merged_list(key: str, original: Sequence[Any], changes: Sequence[Any], sche
     merge_key = schema.merge_key(key)
     if not merge_key:  # in upstream only lists of strings have none
         raise StatusError("cannot merge lists without merge key for type string", code=500)
-    kept, additions = lists.apply_element_directives(original, changes, merge_key)
+    kept, additions = lists.apply_directives(original, changes, merge_key)
     for addition in additions:
         position = lists.find_element(kept, merge_key, addition[merge_key])
         if position is None:

@@ -37,8 +37,7 @@ CREATED_STATUS: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, 
 async def bind(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
     """Assign a pod (of the path, or with the name of the body) to the node that the body names.
 
-    Raises:
-        StatusError: 400, 404, 408, 409 (already assigned), 413, 415, 422, 500 for an invalid target.
+    Raises StatusError 400, 404, 408, 409 (already assigned), 413, 415, 422, 500 for an invalid target.
     """
     options = query_options.write_options(request.query, "CreateOptions")
     body = await request_bodies.read(request.http)
@@ -96,8 +95,7 @@ def _set_scheduled(pod: Object, now: str) -> None:
 async def evict(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
     """Delete the pod of the path, unless a PodDisruptionBudget forbids it.
 
-    Raises:
-        StatusError: 400, 403, 404, 408, 409, 413, 415, 422, 429, 500.
+    Raises StatusError 400, 403, 404, 408, 409, 413, 415, 422, 429, 500.
     """
     path = request.path
     options = query_options.write_options(request.query, "CreateOptions")
@@ -121,8 +119,7 @@ async def evict(server: ServerContext, request: ResourceRequest) -> EncodedRespo
 async def finalize(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
     """Replace the spec, with its finalizers, of a namespace.
 
-    Raises:
-        StatusError: 400, 404, 406, 408, 409, 413, 415, 422.
+    Raises StatusError 400, 404, 406, 408, 409, 413, 415, 422.
     """
     path = request.path
     options = query_options.write_options(request.query, "UpdateOptions")

@@ -29,8 +29,7 @@ _BOUND_KINDS = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 async def create(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
     """The response with a TokenRequest and its new token.
 
-    Raises:
-        StatusError: 400, 404 (the account or the bound object), 408, 409 (another uid), 413, 415, 422.
+    Raises StatusError 400, 404 (the account or the bound object), 408, 409 (another uid), 413, 415, 422.
     """
     tokens = server.parts.accounts
     if tokens is None:
@@ -82,8 +81,7 @@ def _invalid(errors: list[FieldError], name: str = "") -> StatusError:
 def _bound_objects(server: ServerContext, reference: Any, namespace: str, account: str) -> dict[str, Object]:
     """The object of `boundObjectRef` by `pod`, `secret` or `node`, with the node of a pod; empty for None.
 
-    Raises:
-        StatusError: 400 for another kind or a pod of another account, 404, 409 for another uid.
+    Raises StatusError 400 for another kind or a pod of another account, 404, 409 for another uid.
     """
     if reference is None:
         return {}

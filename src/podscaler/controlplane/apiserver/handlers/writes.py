@@ -19,11 +19,7 @@ _DUPLICATE_OWNERS_ADVICE = "API server dedups owner references in 1.20+, and may
 
 
 async def create(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
-    """Create an object.
-
-    Raises:
-        StatusError: 400, 403, 404, 406, 408, 409, 413, 415, 422, 500.
-    """
+    """Create an object. Raises StatusError 400, 403, 404, 406, 408, 409, 413, 415, 422, 500."""
     options = query_options.write_options(request.query, "CreateOptions")
     received = await request.receive(request.kind, server.kinds, options)
     name_checks.set_namespace(received.obj, request.path.namespace)
@@ -34,8 +30,7 @@ async def create(server: ServerContext, request: ResourceRequest) -> EncodedResp
 async def replace(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
     """Replace an object, or the status of one; objects of some kinds are created where they are missing.
 
-    Raises:
-        StatusError: 400, 403, 404, 406, 408, 409, 413, 415, 422, 500.
+    Raises StatusError 400, 403, 404, 406, 408, 409, 413, 415, 422, 500.
     """
     path = request.path
     name_checks.check_path_name(path.name)
@@ -69,8 +64,7 @@ async def _create(
 def to_storage(version: Version, obj: Object) -> Object:
     """A decoded object (changed in place), defaulted and converted to the storage version.
 
-    Raises:
-        StatusError: 400 for an object that cannot be converted.
+    Raises StatusError 400 for an object that cannot be converted.
     """
     version.default(obj)
     try:

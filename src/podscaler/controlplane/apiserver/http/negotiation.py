@@ -80,8 +80,7 @@ def resource_form(accept: str, *, can_stream: bool, has_protobuf: bool = True) -
         can_stream: whether the path can be watched (only for the text of the error).
         has_protobuf: whether objects of the resource have a protobuf form.
 
-    Raises:
-        StatusError: 406.
+    Raises StatusError 406.
     """
     return _negotiate(accept, can_stream=can_stream, shapes="objects", has_protobuf=has_protobuf)
 
@@ -95,8 +94,7 @@ def discovery_form(accept: str, *, aggregates: bool, is_routed: bool = True) -> 
         aggregates: whether the path has aggregated discovery.
         is_routed: whether upstream's router, which has an error text of its own, checks the header first.
 
-    Raises:
-        StatusError: 406.
+    Raises StatusError 406.
     """
     clauses = _parse_accept(accept)
     if clauses and not is_routed and not _served_clauses(clauses):
@@ -105,11 +103,7 @@ def discovery_form(accept: str, *, aggregates: bool, is_routed: bool = True) -> 
 
 
 def check_plain(accept: str) -> None:
-    """Check that the client accepts plain JSON, the only form that some paths have.
-
-    Raises:
-        StatusError: 406.
-    """
+    """Check that the client accepts plain JSON, the only form that some paths have. Raises StatusError 406."""
     clauses = _parse_accept(accept)
     if clauses and not any(clause.media_type in (JSON, "*/*") for clause in clauses):
         raise http_errors.none_acceptable(can_stream=False, only=JSON)

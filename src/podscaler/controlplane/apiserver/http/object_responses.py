@@ -28,8 +28,7 @@ Encoded = TypeVar("Encoded")
 async def one(server: ServerContext, request: ResourceRequest, entry: Entry, *, status: int = 200) -> EncodedResponse:
     """A response with one object.
 
-    Raises:
-        StatusError: 406 for a form that only lists have, 400 for an unknown option of Tables.
+    Raises StatusError 406 for a form that only lists have, 400 for an unknown option of Tables.
     """
     served, form = request.served, request.form
     response_encoder.check_single(served, form)
@@ -38,9 +37,8 @@ async def one(server: ServerContext, request: ResourceRequest, entry: Entry, *, 
     body = server.encoder.body(served, entry)
     if form.shape != "object":
         version = str(entry.revision) if entry.revision else ""
-        body = _table_or_partial(
-            request, body, version, served.resource.printer, lambda: table_row(server, request, entry)
-        )
+        printer = served.resource.printer
+        body = _table_or_partial(request, body, version, printer, lambda: table_row(server, request, entry))
     return await responses.from_json(body, form, status=status)
 
 

@@ -49,11 +49,7 @@ class OpenSessions:
         self._is_stopping = False
 
     def check_limit(self) -> None:
-        """Check that one more session may be opened.
-
-        Raises:
-            StatusError: 429 at the limit, or while the server stops.
-        """
+        """Check that one more session may be opened. Raises StatusError 429 at the limit, or while the server stops."""
         if self._is_stopping or len(self._open) >= self._limit:
             text = f"too many streams are open: this server has at most {self._limit}"
             raise StatusError(text, code=429, reason="TooManyRequests", details={"retryAfterSeconds": 1})

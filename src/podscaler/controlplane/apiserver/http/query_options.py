@@ -33,8 +33,7 @@ class Query:
     Args:
         text: the raw query; parameters that Go's parser skips (a `;` or a broken escape) are skipped here too.
 
-    Raises:
-        StatusError: 400 for more than `PARAMETERS_MAX` parameters.
+    Raises StatusError 400 for more than `PARAMETERS_MAX` parameters.
     """
 
     def __init__(self, text: str) -> None:
@@ -67,11 +66,7 @@ class Query:
         return values[0].lower() not in ("false", "0") if values else None
 
     def number(self, name: str) -> int | None:
-        """The first value as an int64, None if there is none.
-
-        Raises:
-            StatusError: 400 in the words of Go's parser.
-        """
+        """The first value as an int64, None if there is none. Raises StatusError 400 in the words of Go's parser."""
         values = self._values.get(name)
         return _int64(values[0]) if values else None
 
@@ -115,11 +110,7 @@ DEFAULT_WRITE_OPTIONS = WriteOptions()
 
 
 def list_options(query: Query) -> ListOptions:
-    """The options of a list or watch that select objects.
-
-    Raises:
-        StatusError: 400 for an invalid number.
-    """
+    """The options of a list or watch that select objects. Raises StatusError 400 for an invalid number."""
     query.number("timeoutSeconds")
     return ListOptions(
         label_selector=query.text("labelSelector"),
@@ -139,8 +130,7 @@ def write_options(query: Query, kind: Literal["CreateOptions", "UpdateOptions", 
         query: the request's parameters.
         kind: the kind of the options, for error messages.
 
-    Raises:
-        StatusError: 422 for invalid values.
+    Raises StatusError 422 for invalid values.
     """
     if query is EMPTY_QUERY:
         return DEFAULT_WRITE_OPTIONS
@@ -159,8 +149,7 @@ def write_options(query: Query, kind: Literal["CreateOptions", "UpdateOptions", 
 def patch_options(query: Query, *, applies: bool) -> WriteOptions:
     """The options of a patch; `applies` tells server-side apply, which needs a field manager, from other patches.
 
-    Raises:
-        StatusError: 422 for invalid values, also those that do not fit the type of patch.
+    Raises StatusError 422 for invalid values, also those that do not fit the type of patch.
     """
     options = write_options(query, "PatchOptions")
     if applies and not options.field_manager:
@@ -177,8 +166,7 @@ def delete_options(query: Query, body: Mapping[str, Any]) -> DeleteOptions:
         query: the request's parameters.
         body: a decoded meta/v1.DeleteOptions; empty if the request had no body.
 
-    Raises:
-        StatusError: 400 for an invalid number, 422 for invalid values.
+    Raises StatusError 400 for an invalid number, 422 for invalid values.
     """
     values = dict(body) if body else _delete_query(query)
     errors = _policy_errors(body) + _dry_run_errors(values.get("dryRun") or [])

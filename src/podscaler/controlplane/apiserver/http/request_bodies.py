@@ -88,8 +88,7 @@ class DecodedBody:
 async def read(request: web.BaseRequest) -> bytes:
     """The whole body.
 
-    Raises:
-        StatusError: 413 for a body over `BODY_MAX_BYTES`, 408 for one that takes over `READ_TIMEOUT_S`.
+    Raises StatusError 413 for a body over `BODY_MAX_BYTES`, 408 for one that takes over `READ_TIMEOUT_S`.
     """
     if (request.content_length or 0) > BODY_MAX_BYTES:
         raise http_errors.too_large(BODY_MAX_BYTES)
@@ -118,8 +117,7 @@ def decode(
 ) -> DecodedBody:
     """The object of a body that should be of the kind `expected`; its version may be another one (`check_version`).
 
-    Raises:
-        StatusError: 400 for a body that cannot be decoded or is of another kind, 415 for an unknown content type.
+    Raises StatusError 400 for a body that cannot be decoded or is of another kind, 415 for an unknown content type.
     """
     try:
         parsed = _parse(body, content_type, expected)
@@ -141,8 +139,7 @@ def decode(
 def decode_options(body: bytes, content_type: str, expected: BodyKind, kinds: Kinds) -> Object:
     """The options (DeleteOptions) in a body, which may have the apiVersion of any group and version that is served.
 
-    Raises:
-        StatusError: 400 with the decoder's message alone, 415 for an unknown content type.
+    Raises StatusError 400 with the decoder's message alone, 415 for an unknown content type.
     """
     try:
         parsed = _parse(body, content_type, expected)
@@ -230,8 +227,7 @@ def _parse_yaml(body: bytes) -> _ParsedBody:
 def _stated_kind(meta: TypeMeta, body: bytes, expected: BodyKind, kinds: Kinds) -> BodyKind:
     """The kind that a body states (by default the expected one); a custom object must state its kind.
 
-    Raises:
-        StatusError: 400 for an unknown kind; a wrong kind of a custom object is left to its validation.
+    Raises StatusError 400 for an unknown kind; a wrong kind of a custom object is left to its validation.
     """
     if expected.decode is not None:
         if not meta.kind:

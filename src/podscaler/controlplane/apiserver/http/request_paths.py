@@ -25,7 +25,7 @@ class ResourcePath:
 
     Attributes:
         resource: the plural.
-        watches: the path has the deprecated form `watch/...`.
+        is_deprecated_watch: whether the path has the deprecated form `watch/...`.
         has_rest: the path goes on after the subresource; no such path is served.
     """
 

@@ -157,8 +157,7 @@ class ResourceRequest:
     async def receive(self, expected: BodyKind, kinds: Kinds, options: WriteOptions) -> DecodedBody:
         """The body, which must be an object of the kind and version `expected`; its warnings are appended.
 
-        Raises:
-            StatusError: 400, 408, 413, 415.
+        Raises StatusError 400, 408, 413, 415.
         """
         body = await request_bodies.read(self.http)
         received = request_bodies.decode(body, self.content_type, expected, kinds, validation=options.field_validation)
@@ -169,8 +168,7 @@ class ResourceRequest:
     def check_may_create(self, authorizer: Authorizer) -> None:
         """Check that the user may also create the object of the path, for PUT and PATCH that create.
 
-        Raises:
-            StatusError: 403.
+        Raises StatusError 403.
         """
         path = self.path
         create = Attributes(

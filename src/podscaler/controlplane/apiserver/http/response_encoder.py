@@ -134,8 +134,7 @@ def partial_list(
 def check_single(served: ServedResource, form: Form, kind: str = "") -> None:
     """Check that one object can be sent in `form`; `kind` is the Go type where it is not the resource's own kind.
 
-    Raises:
-        StatusError: 406 for PartialObjectMetadataList.
+    Raises StatusError 406 for PartialObjectMetadataList.
     """
     if form.shape == "partial_list":
         go_type = f"*{kind or f'{_go_package(served)}.{served.resource.kind}'}"
@@ -163,8 +162,7 @@ def _go_package(served: ServedResource) -> str:
 def include_object(text: str) -> IncludeObject:
     """How much of its object a row of a Table holds, from the query parameter `includeObject` (default Metadata).
 
-    Raises:
-        StatusError: 400 for an unknown value.
+    Raises StatusError 400 for an unknown value.
     """
     match text:
         case "":
@@ -189,7 +187,7 @@ def row(printer: Printer, obj: Object, *, now_ns: int, object_json: bytes | None
         printer: makes the cells of the kind.
         obj: the object in its storage version.
         now_ns: the wall clock, for ages.
-        shown: the JSON that the row holds as its object, None for null.
+        object_json: the JSON that the row holds as its object, None for null.
     """
     return {"cells": printer.row(obj, now_ns), "object": None if object_json is None else msgspec.Raw(object_json)}
 

@@ -26,13 +26,7 @@ NO_METHODS: frozenset[str] = frozenset()
 CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 """The verbs of custom resources, in the order of kube-apiserver's discovery documents."""
 
-_VERBS_BY_METHOD = {
-    "GET": ("get",),
-    "PUT": ("update",),
-    "PATCH": ("patch",),
-    "POST": ("create",),
-    "DELETE": ("delete",),
-}
+_METHOD_VERBS = {"GET": ("get",), "PUT": ("update",), "PATCH": ("patch",), "POST": ("create",), "DELETE": ("delete",)}
 _COLLECTION_VERBS_BY_METHOD = {"GET": ("list", "watch"), "POST": ("create",), "DELETE": ("deletecollection",)}
 
 
@@ -56,7 +50,7 @@ class Subresource:
     @property
     def verbs(self) -> tuple[str, ...]:
         """The verbs of its methods, sorted."""
-        return tuple(sorted(verb for method in self.methods for verb in _VERBS_BY_METHOD[method]))
+        return tuple(sorted(verb for method in self.methods for verb in _METHOD_VERBS[method]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +85,7 @@ class ServedResource:
         """All verbs of the resource, sorted, as discovery lists them."""
         if self.resource.is_custom:
             return CUSTOM_VERBS
-        found = {verb for method in self.item for verb in _VERBS_BY_METHOD[method]}
+        found = {verb for method in self.item for verb in _METHOD_VERBS[method]}
         found |= {verb for method in self.collection for verb in _COLLECTION_VERBS_BY_METHOD[method]}
         return tuple(sorted(found if self.resource.stored else found - {"watch"}))
 
@@ -219,9 +213,8 @@ def _served_resource(resource: Resource, version: Version) -> ServedResource:
     if not resource.stored:
         return ServedResource(resource, version, READ_METHODS, READ_METHODS, {})
     collection = COLLECTION_METHODS - {"DELETE"} if resource.key == "namespaces" else COLLECTION_METHODS
-    return ServedResource(
-        resource, version, collection, OBJECT_METHODS, {part.name: part for part in _subresources(resource)}
-    )
+    subresources = {part.name: part for part in _subresources(resource)}
+    return ServedResource(resource, version, collection, OBJECT_METHODS, subresources)
 
 
 def _subresources(resource: Resource) -> Iterator[Subresource]:

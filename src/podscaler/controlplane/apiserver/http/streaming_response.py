@@ -69,8 +69,7 @@ class StreamingResponse:
     async def write(self, data: bytes) -> None:
         """Send `data`; returns when the write buffer has room for more. Does nothing for empty `data`.
 
-        Raises:
-            ConnectionResetError: the client has disconnected, or has not read for `WRITE_TIMEOUT_S`.
+        Raises ConnectionResetError if the client has disconnected, or has not read for `WRITE_TIMEOUT_S`.
         """
         if not data:
             return

@@ -36,8 +36,7 @@ def offered_protocols(request: web.BaseRequest) -> list[str]:
 def choose_protocol(request: web.BaseRequest, served: Collection[str]) -> str:
     """The first offered sub-protocol that is in `served`; a client that offers none is taken to offer the empty name.
 
-    Raises:
-        StatusError: 403 without a common sub-protocol.
+    Raises StatusError 403 without a common sub-protocol.
     """
     offered = offered_protocols(request) or [""]
     for name in offered:
@@ -51,8 +50,7 @@ def choose_protocol(request: web.BaseRequest, served: Collection[str]) -> str:
 async def open_socket(request: web.BaseRequest, protocol: str) -> web.WebSocketResponse:
     """Accept the handshake; `protocol` is the chosen sub-protocol, empty for none.
 
-    Raises:
-        StatusError: 400 for an invalid handshake, 405 for another method than GET.
+    Raises StatusError 400 for an invalid handshake, 405 for another method than GET.
     """
     if request.method != hdrs.METH_GET:
         raise StatusError("bad method", code=405, reason="MethodNotAllowed")

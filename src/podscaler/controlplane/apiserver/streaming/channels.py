@@ -59,8 +59,7 @@ class Framing:
     def decode(self, message: bytes | str) -> "ChannelMessage | None":
         """A decoded message, None for an empty or invalid one, which are ignored as by upstream.
 
-        Raises:
-            ChannelProtocolError: a half-close does not name a channel.
+        Raises ChannelProtocolError if a half-close does not name a channel.
         """
         raw = message.encode() if isinstance(message, str) else message
         if not raw:

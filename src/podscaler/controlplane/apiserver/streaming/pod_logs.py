@@ -34,8 +34,7 @@ MESSAGE_BYTES: Final = 32 * 1024
 async def get(server: ServerContext, request: ResourceRequest) -> EncodedResponse | web.StreamResponse:
     """The response with the log; 204 for a pod without a node.
 
-    Raises:
-        StatusError: 400, 403, 404, 405, 422, 429, 503, before the response starts.
+    Raises StatusError 400, 403, 404, 405, 422, 429, 503, before the response starts.
     """
     options = _options(request.query, request.path.name, server.clock.now_ns())
     pod = pod_targets.get_pod(server, request)
@@ -46,20 +45,18 @@ async def get(server: ServerContext, request: ResourceRequest) -> EncodedRespons
     if server.parts.logs is None:
         raise StatusError("logs are kept where pods run, and none run here", code=503, reason="ServiceUnavailable")
     chunks = server.parts.logs.stream(pod, options)
-    first_chunk = await anext(chunks, b"")  # before the head is sent, so that an error still becomes a status
+    first = await anext(chunks, b"")  # before the head is sent, so that an error still becomes a status
     if websockets.is_websocket(request.http):
-        return await _send_over_websocket(server, request, first_chunk, chunks)
+        return await _send_over_websocket(server, request, first, chunks)
     if options.follow:
-        return await _send_followed(request.http, first_chunk, chunks)
+        return await _send_followed(request.http, first, chunks)
     rest = [chunk async for chunk in chunks]
-    return EncodedResponse(b"".join((first_chunk, *rest)), 200, "text/plain")
+    return EncodedResponse(b"".join((first, *rest)), 200, "text/plain")
 
 
-async def _send_followed(
-    request: web.BaseRequest, first_chunk: bytes, chunks: AsyncIterator[bytes]
-) -> web.StreamResponse:
+async def _send_followed(request: web.BaseRequest, first: bytes, chunks: AsyncIterator[bytes]) -> web.StreamResponse:
     async with StreamingResponse(request, "text/plain") as stream:
-        await stream.write(first_chunk)
+        await stream.write(first)
         async for chunk in chunks:
             await stream.write(chunk)
     return stream.response
@@ -109,7 +106,7 @@ def _since_ns(since_s: int | None, since_time: str, now_ns: int) -> int | None:
 
 
 async def _send_over_websocket(
-    server: ServerContext, request: ResourceRequest, first_chunk: bytes, chunks: AsyncIterator[bytes]
+    server: ServerContext, request: ResourceRequest, first: bytes, chunks: AsyncIterator[bytes]
 ) -> web.StreamResponse:
     """Send the log as messages, then close. Raises StatusError 403, 405, 429 before the handshake."""
     protocol = websockets.choose_protocol(request.http, SOCKET_PROTOCOLS)
@@ -118,7 +115,7 @@ async def _send_over_websocket(
 
     async def send_log(activity: Activity) -> None:
         await _send(socket, protocol, b"")
-        await _send_pieces(socket, protocol, first_chunk)
+        await _send_pieces(socket, protocol, first)
         async for chunk in chunks:
             await _send_pieces(socket, protocol, chunk)
             activity.touch()

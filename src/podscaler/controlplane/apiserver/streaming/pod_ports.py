@@ -33,8 +33,7 @@ async def forward(server: ServerContext, request: ResourceRequest) -> EncodedRes
 
     Returns a plain-text error of the node where the ports are invalid or the pod does not run.
 
-    Raises:
-        StatusError: 400, 403, 404, 405, 429, 503, before the handshake.
+    Raises StatusError 400, 403, 404, 405, 429, 503, before the handshake.
     """
     pod = pod_targets.get_pod(server, request)
     pod_targets.check_has_node(server, pod)

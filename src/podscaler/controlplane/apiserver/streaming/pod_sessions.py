@@ -23,12 +23,6 @@ from podscaler.controlplane.apiserver.http.query_options import Query
 from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.apiserver.streaming import channels, pod_targets
-from podscaler.controlplane.apiserver.streaming.channels import (
-    ChannelMessage,
-    ChannelProtocolError,
-    ChannelSocket,
-    Framing,
-)
 from podscaler.controlplane.registry.pod_connections import (
     ContainerSessions,
     PodSession,
@@ -49,8 +43,7 @@ StartSession = Callable[[ContainerSessions], Awaitable[PodSession]]
 async def execute(server: ServerContext, request: ResourceRequest) -> EncodedResponse | web.StreamResponse:
     """Run the command of the query in a container; returns when the session has ended.
 
-    Raises:
-        StatusError: 400, 403, 404, 405, 429, 503, before the handshake.
+    Raises StatusError 400, 403, 404, 405, 429, 503, before the handshake.
     """
     command = tuple(request.query.texts("command"))
     options = _options(request.query)
@@ -69,8 +62,7 @@ async def execute(server: ServerContext, request: ResourceRequest) -> EncodedRes
 async def attach(server: ServerContext, request: ResourceRequest) -> EncodedResponse | web.StreamResponse:
     """Attach to the main process of a container; returns when the session has ended.
 
-    Raises:
-        StatusError: 400, 403, 404, 405, 429, 503, before the handshake.
+    Raises StatusError 400, 403, 404, 405, 429, 503, before the handshake.
     """
     options = _options(request.query)
 
@@ -133,7 +125,7 @@ async def _serve(
     server.sessions.check_limit()
     socket = await websockets.open_socket(request.http, framing.name)
     await server.sessions.run(
-        lambda activity: _Session(ChannelSocket(socket, framing, activity), requested).run(container)
+        lambda activity: _Session(channels.ChannelSocket(socket, framing, activity), requested).run(container)
     )
     return socket
 
@@ -141,7 +133,7 @@ async def _serve(
 class _Session:
     """One session over an open WebSocket."""
 
-    def __init__(self, socket: ChannelSocket, requested: _SessionRequest) -> None:
+    def __init__(self, socket: channels.ChannelSocket, requested: _SessionRequest) -> None:
         self._socket = socket
         self._requested = requested
 
@@ -208,10 +200,10 @@ class _Session:
         try:
             async for received in self._socket.received_messages():
                 await self._handle_message(received, session)
-        except ChannelProtocolError as error:
+        except channels.ChannelProtocolError as error:
             _log.info("a stream was closed: %s", error)
 
-    async def _handle_message(self, received: ChannelMessage, session: PodSession) -> None:
+    async def _handle_message(self, received: channels.ChannelMessage, session: PodSession) -> None:
         if received.channel == channels.STDIN and self._requested.options.stdin:
             if received.ends:
                 await session.end_input()
@@ -242,7 +234,7 @@ def _parse_terminal_size(data: bytes) -> tuple[int, int] | None:
 SUCCESS: Object = {"metadata": {}, "status": "Success"}
 
 
-def exit_status(code: int, command: Sequence[str], framing: Framing) -> Object:
+def exit_status(code: int, command: Sequence[str], framing: channels.Framing) -> Object:
     """The Status of a command that ended with exit code `code`."""
     if code == 0:
         return SUCCESS
@@ -259,13 +251,13 @@ def exit_status(code: int, command: Sequence[str], framing: Framing) -> Object:
     }
 
 
-def failed_status(action: str, why: str, framing: Framing) -> Object:
+def failed_status(action: str, why: str, framing: channels.Framing) -> Object:
     """The Status of a session that could not be started; `action` is `executing command in` or `attaching to`."""
     status = _internal(f"error {action} container: {why}")
     return _internal(status["message"]) if framing.half_closes else status
 
 
-def status_message(status: Object, framing: Framing) -> bytes:
+def status_message(status: Object, framing: channels.Framing) -> bytes:
     """The data of the error channel; empty for a success in the oldest protocols."""
     if framing.has_status:
         return json_text.encode(status)

@@ -137,8 +137,7 @@ class FrameReader:
     def feed(self, data: bytes) -> list[Frame]:
         """The frames that `data`, a piece of any size, completes; frames of unused types are left out.
 
-        Raises:
-            SPDYProtocolError: a frame has another version, is too short or too long.
+        Raises SPDYProtocolError if a frame has another version, is too short or too long.
         """
         self._unparsed += data
         frames: list[Frame] = []

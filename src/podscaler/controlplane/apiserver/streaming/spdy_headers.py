@@ -71,8 +71,7 @@ class HeaderReader:
     def read(self, block: bytes) -> dict[str, str]:
         """The headers of a compressed block: value by name in lower case.
 
-        Raises:
-            SPDYProtocolError: the block cannot be decoded, or is too long.
+        Raises SPDYProtocolError if the block cannot be decoded, or is too long.
         """
         try:
             plain = self._unpacker.decompress(block, HEADER_BLOCK_MAX_BYTES)

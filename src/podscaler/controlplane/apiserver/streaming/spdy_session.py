@@ -16,17 +16,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Final
 
 from podscaler.controlplane.apiserver.streaming import spdy_frames
-from podscaler.controlplane.apiserver.streaming.spdy_frames import (
-    Data,
-    Frame,
-    FrameReader,
-    GoAway,
-    HeadersFrame,
-    Ping,
-    Reset,
-    SynReply,
-    SynStream,
-)
 from podscaler.controlplane.apiserver.streaming.spdy_headers import HeaderReader, HeaderWriter
 
 UNREAD_MAX_BYTES: Final = 256 * 1024
@@ -80,26 +69,26 @@ class SPDYStream:
         for start in range(0, len(data), DATA_FRAME_MAX_BYTES):
             if self._was_reset.is_set():
                 raise StreamReset("the stream was reset")
-            await self._session.send(Data(self.stream_id, data[start : start + DATA_FRAME_MAX_BYTES]))
+            await self._session.send(spdy_frames.Data(self.stream_id, data[start : start + DATA_FRAME_MAX_BYTES]))
 
     async def end(self) -> None:
         """End the server's side of the stream; does nothing the second time."""
         if not self._server_ended and not self._was_reset.is_set():
             self._server_ended = True
-            await self._session.send(Data(self.stream_id, b"", is_last=True))
+            await self._session.send(spdy_frames.Data(self.stream_id, b"", is_last=True))
             self._remove_if_ended()
 
     async def reset(self, status: int = spdy_frames.CANCEL) -> None:
         """Reset the stream; does nothing the second time."""
         if not self._was_reset.is_set():
             self.mark_reset()
-            await self._session.send(Reset(self.stream_id, status))
+            await self._session.send(spdy_frames.Reset(self.stream_id, status))
 
     async def wait_reset(self) -> None:
         """Return when the stream has been reset."""
         await self._was_reset.wait()
 
-    async def receive(self, frame: Data) -> None:
+    async def receive(self, frame: spdy_frames.Data) -> None:
         """Append received data; returns when there is room for more (rule 1)."""
         if self._client_ended or self._was_reset.is_set():
             return
@@ -138,22 +127,18 @@ class SPDYSession:
     def __init__(self, send: Send, on_stream: Callable[[SPDYStream], None]) -> None:
         self._send_bytes = send
         self._on_stream = on_stream
-        self._reader = FrameReader()
+        self._reader = spdy_frames.FrameReader()
         self._headers = HeaderReader()
         self._replies = HeaderWriter()
         self._streams: dict[int, SPDYStream] = {}
         self._last_id = 0
 
     async def feed(self, data: bytes) -> None:
-        """Handle received bytes.
-
-        Raises:
-            SPDYProtocolError: the connection is to be closed.
-        """
+        """Handle received bytes. Raises SPDYProtocolError if the connection is to be closed."""
         for frame in self._reader.feed(data):
             await self._handle(frame)
 
-    async def send(self, frame: Frame) -> None:
+    async def send(self, frame: spdy_frames.Frame) -> None:
         """Send one frame. Called by the streams."""
         await self._send_bytes(spdy_frames.encode(frame))
 
@@ -166,38 +151,38 @@ class SPDYSession:
         for stream in list(self._streams.values()):
             stream.mark_reset()
 
-    async def _handle(self, frame: Frame) -> None:
+    async def _handle(self, frame: spdy_frames.Frame) -> None:
         match frame:
-            case SynStream():
+            case spdy_frames.SynStream():
                 await self._open_stream(frame)
-            case Data(stream_id=stream_id):
+            case spdy_frames.Data(stream_id=stream_id):
                 stream = self._streams.get(stream_id)
                 if stream is not None:
                     await stream.receive(frame)
-            case Reset(stream_id=stream_id):
+            case spdy_frames.Reset(stream_id=stream_id):
                 stream = self._streams.get(stream_id)
                 if stream is not None:
                     stream.mark_reset()
-            case HeadersFrame(block=block) | SynReply(block=block):
+            case spdy_frames.HeadersFrame(block=block) | spdy_frames.SynReply(block=block):
                 self._headers.read(block)  # later blocks are compressed with it
-            case Ping():
+            case spdy_frames.Ping():
                 await self.send(frame)
-            case GoAway():
+            case spdy_frames.GoAway():
                 return
 
-    async def _open_stream(self, frame: SynStream) -> None:
+    async def _open_stream(self, frame: spdy_frames.SynStream) -> None:
         headers = self._headers.read(frame.block)
         if frame.stream_id % 2 == 0 or frame.stream_id <= self._last_id:
-            await self.send(Reset(frame.stream_id, spdy_frames.PROTOCOL_ERROR))
+            await self.send(spdy_frames.Reset(frame.stream_id, spdy_frames.PROTOCOL_ERROR))
             return
         self._last_id = frame.stream_id
         if len(self._streams) >= STREAMS_MAX:
-            await self.send(Reset(frame.stream_id, spdy_frames.REFUSED_STREAM))
+            await self.send(spdy_frames.Reset(frame.stream_id, spdy_frames.REFUSED_STREAM))
             return
         stream = SPDYStream(frame.stream_id, headers, self)
         self._streams[frame.stream_id] = stream
         # Each reply is compressed with the earlier ones: they must be sent in the order in which they are encoded.
-        await self.send(SynReply(frame.stream_id, self._replies.write({})))
+        await self.send(spdy_frames.SynReply(frame.stream_id, self._replies.write({})))
         self._on_stream(stream)
         if frame.is_last:
-            await stream.receive(Data(frame.stream_id, b"", is_last=True))
+            await stream.receive(spdy_frames.Data(frame.stream_id, b"", is_last=True))

@@ -55,8 +55,7 @@ class OpenStreams:
     async def watch(self, server: ServerContext, request: ResourceRequest) -> web.StreamResponse:
         """Stream the events that the request selects; returns when the stream has ended.
 
-        Raises:
-            StatusError: 400, 406, 422, 500, before the response starts.
+        Raises StatusError 400, 406, 422, 500, before the response starts.
         """
         if request.form.encoding == "yaml":
             raise http_errors.none_acceptable(can_stream=True)
@@ -262,11 +261,9 @@ class _EventEncoder:
     def _encode_event(self, event_type: str, body: bytes) -> bytes:
         """An event with an object's JSON, in the encoding of the watch."""
         packed = protobuf_encoding.from_json(body) if self._request.form.encoding == "protobuf" else None
-        return (
-            _json_event(event_type, body)
-            if packed is None
-            else protobuf_encoding.encode_watch_event(event_type, packed)
-        )
+        if packed is None:
+            return _json_event(event_type, body)
+        return protobuf_encoding.encode_watch_event(event_type, packed)
 
     def _table_event(self, event: EntryEvent) -> bytes:
         row = object_responses.table_row(self._server, self._request, event.entry)
