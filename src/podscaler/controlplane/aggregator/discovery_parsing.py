@@ -15,6 +15,8 @@ Object = dict[str, Any]
 
 
 class _Resource(msgspec.Struct, rename="camel"):
+    """An item of an APIResourceList (meta/v1 APIResource)."""
+
     name: str
     singular_name: str = ""
     namespaced: bool = False
@@ -96,6 +98,7 @@ def _discovery_entry(resource: _Resource) -> Object:
 
 
 def _parent_without_kind(name: str, subresource: _Resource) -> Object:
+    """The entry of a resource that is not listed itself, but has a listed subresource."""
     empty = {"group": "", "version": "", "kind": ""}
     return {"resource": name, "responseKind": empty, "scope": _scope(subresource), "singularResource": "", "verbs": []}
 

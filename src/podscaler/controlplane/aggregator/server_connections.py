@@ -68,7 +68,7 @@ class APIServerConnections:
             method: the HTTP method.
             path: path and query, escaped; the path begins with one slash, so that no part of it names a host.
             headers: all headers except those of the connection.
-            body: the request's body, None without one.
+            body: the request's body, None if it has none.
 
         Raises:
             ValueError: the path does not begin with exactly one slash.

@@ -168,7 +168,7 @@ class ApiServer:
         return response
 
     async def _dispatch(self, context: RequestContext) -> tuple[web.StreamResponse, StatusError | None]:
-        """The response (a stream: when it has ended), and the API error that it reports, None without one."""
+        """The response (for a stream when it has ended), and the API error in it, None if it has none."""
         request, api_error = context.http, None
         try:
             outcome = await self._dispatcher.respond(context)

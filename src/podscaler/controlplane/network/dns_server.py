@@ -37,7 +37,7 @@ class ForwardQuery(Protocol):
     """`dns_forwarding.query_by_udp` or `dns_forwarding.query_by_tcp`."""
 
     async def __call__(self, message: bytes, resolvers: Sequence[str], *, port: int = PORT) -> bytes:
-        """The first response, empty without any."""
+        """The first response of a resolver, empty if none responds."""
         ...
 
 
@@ -149,14 +149,14 @@ class NameServer:
         """A CNAME record and the addresses of its target, as clients do not query for them."""
         records = [dns_messages.canonical(alias)]
         if question.type in (dns_messages.A, dns_messages.AAAA):
-            asked = dns_messages.question_for(alias, question.type, question.number)
+            asked = dns_messages.encode_query(alias, question.type, question.number)
             if self._zone.contains(alias):
                 own = self._zone.find(alias, question.type) or NameAnswer()
                 records += [replace(record, owner=alias) for record in own.records]
             else:
                 answer = await forward(asked, self._forward_to, port=self._forward_port)
                 records += [ResourceRecord(question.type, data, alias) for data in _record_data(answer, question.type)]
-        return dns_messages.answer(question, records, ttl_s=TTL_S)
+        return dns_messages.encode_response(question, records, ttl_s=TTL_S)
 
     async def _serve_stream(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer the queries of a TCP connection, one after the other."""
@@ -197,11 +197,11 @@ class _Datagrams(asyncio.DatagramProtocol):
 
 def _zone_answer(question: Question, own: NameAnswer) -> bytes:
     status = dns_messages.NO_SUCH_NAME if own is _NO_SUCH_NAME else dns_messages.NO_ERROR
-    return dns_messages.answer(question, own.records, ttl_s=TTL_S, status=status)
+    return dns_messages.encode_response(question, own.records, ttl_s=TTL_S, status=status)
 
 
 def _failure(question: Question) -> bytes:
-    return dns_messages.answer(question, (), ttl_s=0, status=dns_messages.SERVER_FAILURE)
+    return dns_messages.encode_response(question, (), ttl_s=0, status=dns_messages.SERVER_FAILURE)
 
 
 def _record_data(answer: bytes, kind: int) -> list[bytes]:
@@ -215,4 +215,4 @@ def _send(transport: asyncio.DatagramTransport, answer: bytes, client: Address) 
     """Send a response, truncated if it is too long for clients without EDNS."""
     if not transport.is_closing():
         is_long = len(answer) > dns_messages.UDP_MAX_BYTES
-        transport.sendto(dns_messages.truncated(answer) if is_long else answer, client)
+        transport.sendto(dns_messages.truncate(answer) if is_long else answer, client)

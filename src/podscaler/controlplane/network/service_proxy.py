@@ -256,7 +256,7 @@ def _close_conflicting(listeners: dict[Address, PortListener], wanted: Container
 
 
 def _listen_addresses(service: Object) -> dict[Address, str]:
-    """The addresses to listen on for a Service, with the names of the ports; empty without a clusterIP."""
+    """The name of the port by each address to listen on for a Service; empty if it has no clusterIP."""
     spec = service["spec"]
     host = spec.get("clusterIP") or "None"
     if host == "None" or spec.get("type") == "ExternalName":

@@ -275,5 +275,5 @@ def _changed(stored: Entry, change: Change) -> Object:
 
 
 def _is_version(text: str) -> bool:
-    """Whether a resourceVersion is set: upstream's store treats zero and invalid numbers as unset."""
+    """Whether a resourceVersion is set: kube-apiserver's store treats zero and invalid numbers as unset."""
     return text.isascii() and text.isdigit() and int(text) != 0

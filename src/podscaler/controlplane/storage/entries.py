@@ -133,7 +133,7 @@ def key_of(namespace: str, name: str) -> str:
 def from_object(resource: str, obj: Object, revision: int) -> Entry:
     """The entry of `obj` (storage version) at `revision`; 0 for a version that is never stored (a dry run).
 
-    `obj` is changed in place: it gets that resourceVersion (none for 0) and upstream's order of metadata.
+    `obj` is changed in place: it gets that resourceVersion (none for 0) and kube-apiserver's order of metadata.
     """
     metadata = obj["metadata"]
     metadata.pop("resourceVersion", None)

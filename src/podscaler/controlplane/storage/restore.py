@@ -35,7 +35,7 @@ def restore(path: Path, directory: Path, *, is_forced: bool = False) -> tuple[Ba
         is_forced: whether an existing cluster is moved aside.
 
     Returns:
-        the content of the backup, and the folder of the files that were moved aside, None without any.
+        the content of the backup, and the folder of the files that were moved aside, None if there were none.
 
     Raises:
         UsageError: the file is damaged or not a backup; the directory is in use, holds a cluster (without `is_forced`),

@@ -261,7 +261,7 @@ def _check_options(options: ListOptions) -> None:
     if options.send_initial_events is not None and match != "NotOlderThan":
         errors.append(field.forbidden(where, f"sendInitialEvents requires setting {where} to NotOlderThan"))
     if not match and options.continue_token and options.resource_version in ("", "0"):
-        # upstream validates the list of initial events separately, and reports this error twice
+        # kube-apiserver validates the list of initial events separately, and reports this error twice
         errors.append(field.forbidden(where, f"{where} is forbidden when continue is provided"))
     if match:
         if options.send_initial_events is None:

@@ -69,7 +69,7 @@ For example `"path": (2, "NamedPathItem*")` is `repeated NamedPathItem path = 2`
 """
 
 Schemas = Mapping[str, dict[str, Any]]
-"""Schemas by name: those of OpenAPI v3 for the documents, definitions of 2.0 within."""
+"""Schemas by name: of OpenAPI v3 as arguments of the public functions, of OpenAPI 2.0 in the private ones."""
 
 
 def json_document(routes: Routes, schemas: Schemas) -> bytes:
@@ -88,9 +88,9 @@ def protobuf_document(routes: Routes, schemas: Schemas) -> bytes:
         "paths": {"path": [_named_path(path, served) for path, served in _patchable_kinds(routes)]},
         "definitions": _named_schemas(openapi_definitions.definitions(schemas)),
     }
-    made: Any = _message_class("Document")()
-    _fill_message(made, document)
-    data: bytes = made.SerializeToString()
+    message: Any = _message_class("Document")()
+    _fill_message(message, document)
+    data: bytes = message.SerializeToString()
     return data
 
 
@@ -108,11 +108,9 @@ def _gvk(served: ServedResource) -> dict[str, str]:
 
 
 def _operation(served: ServedResource) -> dict[str, Any]:
-    return {
-        "parameters": [{"in": "query", "name": PARAMETER, "type": "string"}],
-        "responses": {},
-        GVK_EXTENSION: _gvk(served),
-    }
+    """The PATCH operation of a kind, in JSON; `_named_path` has the protobuf form."""
+    parameter = {"in": "query", "name": PARAMETER, "type": "string"}
+    return {"parameters": [parameter], "responses": {}, GVK_EXTENSION: _gvk(served)}
 
 
 def _named_path(path: str, served: ServedResource) -> dict[str, Any]:
@@ -155,6 +153,7 @@ def _to_any(value: Any) -> dict[str, str]:
 
 
 def _fill_message(message: Any, values: Mapping[str, Any]) -> None:
+    """Set the fields of a protobuf message from nested dicts and lists."""
     for name, value in values.items():
         if isinstance(value, dict):
             part = getattr(message, name)
@@ -171,6 +170,7 @@ def _fill_message(message: Any, values: Mapping[str, Any]) -> None:
 
 @cache
 def _message_class(name: str) -> "type[Message]":
+    """The class of a message of `_MESSAGES`."""
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
     file = descriptor_pb2.FileDescriptorProto(name="podscaler/openapi_v2.proto", package=_PACKAGE, syntax="proto3")

@@ -21,7 +21,7 @@ from podscaler.controlplane.storage.options import DeleteOptions
 
 DELETE_OPTIONS = BodyKind("v1", "DeleteOptions", "meta/v1.DeleteOptions")
 RETURNED_WHEN_DELETED = frozenset({"persistentvolumeclaims", "pods", "resourcequotas", "serviceaccounts", "services"})
-"""Kinds whose DELETE responds with the deleted object instead of a Status, as upstream's."""
+"""Kinds whose DELETE responds with the deleted object instead of a Status, as kube-apiserver's."""
 
 
 async def delete(server: ServerContext, request: ResourceRequest) -> EncodedResponse:

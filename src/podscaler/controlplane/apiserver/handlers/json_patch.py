@@ -184,7 +184,7 @@ def is_equal(left: Any, right: Any) -> bool:
 def _parse_pointer(operation: Operation, member: str) -> list[str]:
     """The tokens of the JSON pointer in `member`; the whole document ("") is no valid target here.
 
-    As upstream, text before the first slash is skipped: `data/x` is `/x`.
+    As kube-apiserver, text before the first slash is skipped: `data/x` is `/x`.
     """
     text = operation.get(member)
     if not isinstance(text, str) or "/" not in text:

@@ -132,7 +132,7 @@ class Patcher:
         if self.expected.decode is not None:
             api_version, kind = (str(patched.get(key) or "") for key in ("apiVersion", "kind"))
             return replace(self.expected, api_version=api_version, kind=kind)
-        if self.patch.type == "strategic":  # upstream decodes it as the object's type, whatever kind it has
+        if self.patch.type == "strategic":  # kube-apiserver decodes it as the object's type, whatever kind it has
             return self.expected
         name = patched.get("kind") or self.expected.kind
         version = patched.get("apiVersion") or self.expected.api_version

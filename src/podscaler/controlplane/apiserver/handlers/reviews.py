@@ -117,7 +117,7 @@ def _evaluate_self_rules(review: Object, context: ReviewContext) -> Object:
     rules, errors = context.authorizer.policy.rules(context.user, namespace)
     if MASTERS in context.user.groups and not rules:
         rules = list(EVERYTHING)
-    review["spec"] = {}  # upstream returns it without the namespace
+    review["spec"] = {}  # kube-apiserver returns it without the namespace
     status: Object = {
         "resourceRules": [replace(rule, urls=()).to_object() for rule in rules if rule.resources],
         "nonResourceRules": [rule.to_object() for rule in rules if rule.urls],
@@ -168,7 +168,7 @@ def _attribute_errors(spec: Mapping[str, Any]) -> list[FieldError]:
 
 
 def _go_path(non_resource_attributes: Mapping[str, Any]) -> Object:
-    """`nonResourceAttributes` as upstream's messages show them, with the field names of its Go type."""
+    """`nonResourceAttributes` as kube-apiserver's messages show them, with the field names of its Go type."""
     return {"Path": non_resource_attributes.get("path", ""), "Verb": non_resource_attributes.get("verb", "")}
 
 
@@ -190,7 +190,7 @@ def _metadata_errors(review: Object, *, allows_namespace: bool = False) -> list[
 
 
 def _raise_invalid(errors: list[FieldError]) -> None:
-    """Raise StatusError 422 if there are errors; as upstream, without the kind."""
+    """Raise StatusError 422 if there are errors; as kube-apiserver, without the kind."""
     if errors:
         raise field.refusal(group=_AUTHORIZATION_GROUP, kind="", name="", errors=errors)
 

@@ -97,7 +97,7 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResp
 
 
 def _check_custom(live: Object, new: Object) -> None:
-    """Check that apply does not change the Scale of a custom resource. Raises StatusError 500 as upstream."""
+    """Check that apply does not change the Scale of a custom resource. Raises StatusError 500 as kube-apiserver."""
     metadata = {name: value for name, value in new["metadata"].items() if name != "managedFields"}
     if canonical.canonical({**new, "metadata": metadata}, SCALE.message) != live:
         raise api_errors.unnamed_failure(

@@ -172,7 +172,7 @@ def _parse_yaml(body: bytes) -> Configuration:
         document = yaml_text.parse(body)
     except DecodeError as error:
         text = f"error encoding patch: {error}"
-        if body.lstrip().startswith(b"{"):  # upstream takes it for JSON, and fails in a later step
+        if body.lstrip().startswith(b"{"):  # kube-apiserver takes it for JSON, and fails in a later step
             text = f"error decoding patch: error converting YAML to JSON: {error}"
         raise http_errors.bad_request(text) from None
     if document.value is not None and not isinstance(document.value, dict):

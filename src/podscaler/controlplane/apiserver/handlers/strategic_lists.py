@@ -28,7 +28,7 @@ _GO_TYPES: dict[type, str] = {
 
 
 def check_is_list(value: Any) -> None:
-    """Check that a value with an order directive is a list. Raises StatusError 500 otherwise, as upstream."""
+    """Check that a value with an order directive is a list. Raises StatusError 500 otherwise, as kube-apiserver."""
     if not isinstance(value, list):
         raise StatusError(f"expected a []interface {{}}, but received a {_GO_TYPES[type(value)]}", code=500)
 
@@ -90,7 +90,7 @@ def _key_of(change: Object, merge_key: str) -> Any:
 
 
 def find_element(items: Sequence[Any], merge_key: str, value: Any) -> int | None:
-    """The index of the element whose merge key has that value, None without one."""
+    """The index of the element whose merge key has that value, None if there is none."""
     for position, item in enumerate(items):
         if isinstance(item, dict) and merge_key in item and item[merge_key] == value:
             return position

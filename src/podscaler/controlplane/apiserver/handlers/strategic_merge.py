@@ -71,7 +71,7 @@ def apply_strategic_merge(original: Object, patch: Object, schema: MessageSchema
         patch: JSON-ready object; left as it is.
         schema: the type of both.
 
-    Raises StatusError 400 or 422 for invalid directives, 500 for errors that upstream reports as internal.
+    Raises StatusError 400 or 422 for invalid directives, 500 for errors that kube-apiserver reports as internal.
     """
     directive = patch.get(DIRECTIVE)
     if directive is not None:
@@ -176,7 +176,7 @@ def _merged_list(key: str, original: Sequence[Any], changes: Sequence[Any], sche
     if not any(isinstance(item, dict) for item in (*original, *changes)):
         return lists.merge_scalars(original, changes)
     merge_key = schema.merge_key(key)
-    if not merge_key:  # in upstream only lists of strings have none
+    if not merge_key:  # in kube-apiserver only lists of strings have none
         raise StatusError("cannot merge lists without merge key for type string", code=500)
     kept, additions = lists.apply_directives(original, changes, merge_key)
     for addition in additions:
@@ -212,7 +212,8 @@ def _bad_request(text: str) -> StatusError:
 def patch_in_errors(original: Object, patch: Object, schema: MessageSchema) -> Object:
     """The part of `patch` that error messages about the result show; both arguments are left as they are.
 
-    Upstream's merge removes directives and ordered lists from the patch while it applies it, and reports the rest.
+    kube-apiserver's merge removes directives and ordered lists from the patch while it applies it, and reports the
+    rest.
 
     Source: measured with kube-apiserver's `The request is invalid: patch: Invalid value: "map[...]"`.
     """

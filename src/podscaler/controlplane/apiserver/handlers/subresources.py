@@ -71,7 +71,7 @@ async def bind(server: ServerContext, request: ResourceRequest) -> EncodedRespon
 
 
 def _check_target(target: Object) -> None:
-    """Check the target of a Binding. Raises StatusError 500, as upstream, unless it is a node."""
+    """Check the target of a Binding. Raises StatusError 500, as kube-apiserver, unless it is a node."""
     kind, name = target.get("kind", ""), target.get("name", "")
     errors = []
     if kind not in ("", "Node"):

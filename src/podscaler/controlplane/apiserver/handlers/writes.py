@@ -85,11 +85,11 @@ def remove_duplicate_owners(obj: Object, warnings: list[str], *, is_patched: boo
     """Remove duplicate owner references from `obj`, in place, and append a warning with their uids.
 
     Args:
-        obj: the object as it was sent, or (`is_patched`) as a patch made it; upstream's warnings differ.
+        obj: the object as it was sent, or (`is_patched`) as a patch made it; kube-apiserver's warnings differ.
         warnings: gets the warning, once; a patch may be applied several times.
         is_patched: see above.
 
-    Source: upstream's handlers of create, update and patch.
+    Source: kube-apiserver's handlers of create, update and patch.
     """
     metadata = obj.get("metadata") or {}
     kept: list[Object] = []

@@ -92,7 +92,7 @@ def discovery_form(accept: str, *, aggregates: bool, is_routed: bool = True) -> 
     Args:
         accept: the `Accept` header, empty if there is none.
         aggregates: whether the path has aggregated discovery.
-        is_routed: whether upstream's router, which has an error text of its own, checks the header first.
+        is_routed: whether kube-apiserver's router, which has an error text of its own, checks the header first.
 
     Raises StatusError 406.
     """
@@ -122,7 +122,7 @@ def error_form(accept: str) -> Form:
 
 
 def takes_gzip(headers: Mapping[str, str]) -> bool:
-    """Whether `Accept-Encoding` has gzip, without parameters: upstream does not parse qualities."""
+    """Whether `Accept-Encoding` has gzip, without parameters: kube-apiserver does not parse qualities."""
     return any(token.strip() == "gzip" for token in headers.get("Accept-Encoding", "").split(","))
 
 

@@ -18,7 +18,7 @@ STOP_TIMEOUT_S: Final = 5.0
 
 
 class Activity:
-    """The time of the last transfer of a session."""
+    """The time of the last transfer of a session, to which the session reports each transfer by `touch`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -40,7 +40,7 @@ class ResourcePath:
 
 
 def split(raw_path: str) -> tuple[str, str]:
-    """The decoded path and the raw query of a request target; escaped slashes count as slashes, as upstream's do."""
+    """Decoded path and raw query of a request target; escaped slashes count as slashes (as in kube-apiserver)."""
     path, _, query = raw_path.partition("?")
     return (unquote(path) if "%" in path else path), query
 
@@ -70,7 +70,7 @@ def group_version(path: str) -> tuple[str, str] | None:
 
 
 def is_watch_without_resource(path: str) -> bool:
-    """Whether a decoded path ends at `/watch`, without a resource: upstream's RequestInfo fails for it."""
+    """Whether a decoded path ends at `/watch`, without a resource: kube-apiserver's RequestInfo fails for it."""
     return path.startswith("/api") and path.rstrip("/").endswith("/watch") and path.strip("/").count("/") in (2, 3)
 
 

@@ -96,7 +96,7 @@ class ServerContext:
         return aggregation.remotes.find(group, version) if aggregation is not None else None
 
     def metrics_of(self, group: str) -> MetricApis | None:
-        """The provider of the metrics APIs, None without one or where another API server serves the group."""
+        """The provider of the metrics APIs; None if there is none, or if another API server serves the group."""
         aggregation = self.parts.aggregation
         return None if aggregation is not None and aggregation.remotes.has_group(group) else self.parts.metrics
 

@@ -66,8 +66,8 @@ class ResponseEncoder:
 def list_body(served: ServedResource, bodies: Sequence[bytes], page: ListPage) -> bytes:
     """A List of objects (their JSON) in the version served.
 
-    As upstream's, items of built-in kinds have neither kind nor apiVersion; items of custom resources keep both, and
-    their lists have an empty `continue`.
+    As kube-apiserver's, items of built-in kinds have neither kind nor apiVersion; items of custom resources keep both,
+    and their lists have an empty `continue`.
     """
     kind, metadata = f"{served.resource.kind}List", list_metadata(page)
     if served.resource.is_custom:
@@ -122,7 +122,7 @@ def _without_annotations(metadata: Object, hidden: frozenset[str]) -> Object:
 def partial_list(
     bodies: Sequence[bytes], page: ListPage, meta_version: str, hidden: frozenset[str] = frozenset()
 ) -> bytes:
-    """The PartialObjectMetadataList of objects' JSON; without objects its `items` are null, as upstream's."""
+    """The PartialObjectMetadataList of objects' JSON; without objects its `items` are null, as kube-apiserver's."""
     kind, api_version = "PartialObjectMetadataList", f"meta.k8s.io/{meta_version}"
     if not bodies:
         return json_text.encode(

@@ -21,11 +21,12 @@ from podscaler.controlplane.apiserver.http import responses
 
 WRITE_TIMEOUT_S = 30.0
 DIRECT_WRITE_MAX_BYTES = 16 * 1024
+"""Smaller chunks are written to the transport directly."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamStart:
-    """A callback for the moment in which the head of a stream has been sent."""
+    """A callback for the moment in which the head of a stream has been sent, for the audit log."""
 
     notify: Callable[[], Awaitable[None]]
 
@@ -39,6 +40,11 @@ class StreamingResponse:
     """The response to `request` as a context manager: entering sends the head, leaving ends the body.
 
     An error inside the context closes the connection and is logged (unless the client has gone); it does not escape.
+
+    Args:
+        request: the request.
+        content_type: of the response.
+        warnings: texts of `Warning` headers.
     """
 
     def __init__(self, request: web.BaseRequest, content_type: str, warnings: Iterable[str] = ()) -> None:

@@ -57,7 +57,7 @@ class Framing:
         return bytes((channel,)) + data
 
     def decode(self, message: bytes | str) -> "ChannelMessage | None":
-        """A decoded message, None for an empty or invalid one, which are ignored as by upstream.
+        """A decoded message, None for an empty or invalid one, which are ignored as by kube-apiserver.
 
         Raises ChannelProtocolError if a half-close does not name a channel.
         """

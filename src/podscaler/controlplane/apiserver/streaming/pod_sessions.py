@@ -4,7 +4,7 @@
 kube-apiserver's order: pod, container and host as a Status, then streams and the running container as plain texts.
 
 Source: core/v1 PodExecOptions and PodAttachOptions; the remote command servers of the kubelet and of container
-runtimes; in `v5` failures are wrapped a second time, as upstream translates it from `v4`.
+runtimes; in `v5` failures are wrapped a second time, as kube-apiserver translates it from `v4`.
 Differs: no SPDY; a command is killed when its client disconnects.
 """
 

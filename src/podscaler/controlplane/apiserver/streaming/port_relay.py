@@ -16,7 +16,7 @@ Send = Callable[[bytes], Awaitable[None]]
 async def relay(
     connections: PodConnections, pod: Object, port: int, client_data: AsyncIterator[bytes], send: Send
 ) -> str:
-    """Connect and relay until the pod closes its side; returns the kubelet's error message, empty without an error.
+    """Connect and relay until the pod closes its side; returns the kubelet's error message, empty if none.
 
     Args:
         connections: connects to pods.

@@ -210,7 +210,7 @@ class _EventEncoder:
         self._server = server
         self._request = request
         self._sends_bookmarks = bool(request.query.flag("allowWatchBookmarks"))
-        # as upstream, also without the parameter sendInitialEvents
+        # as kube-apiserver, also without the parameter sendInitialEvents
         self._marks_initial = self._sends_bookmarks and options.send_initial_events is not False
         self._cache_key = f"{request.served.api_version} {request.form}"
         self._columns: list[Object] | None = response_encoder.columns(request.served.resource.printer)
@@ -218,7 +218,7 @@ class _EventEncoder:
     def pieces(self, batch: EventBatch) -> list[bytes]:
         """The encoded events of a batch, joined into pieces of about `WRITE_MAX_BYTES`."""
         if self._request.form.shape == "partial_list":
-            return []  # no event is a list: as upstream, none is sent
+            return []  # no event is a list: as kube-apiserver, none is sent
         frames = [self._encode_change(event) for event in batch.events]
         if len(frames) == 1 and not batch.initial_done:
             return frames
