@@ -122,6 +122,7 @@ class Availability(Reconciler[str]):
         return None if None in failures else failures[-1]
 
     async def _check_endpoint(self, remote: Remote, address: Address) -> str | None:
+        """The message why an endpoint does not respond, None if it does."""
         url = f"https://{address[0]}:{address[1]}{remote.path}"
         headers = proxy_headers.user_headers(proxy_headers.AGGREGATOR_USER)
         try:

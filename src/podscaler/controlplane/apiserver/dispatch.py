@@ -69,6 +69,7 @@ COLLECTION_HANDLERS: dict[str, Handler] = {
     "POST": writes.create,
     "DELETE": deletes.delete_collection,
 }
+"""The handler by HTTP method: for paths of objects, and for paths of collections."""
 SUBRESOURCE_HANDLERS: dict[str, dict[str, Handler]] = {
     "status": OBJECT_HANDLERS,
     "scale": {"GET": scales.get, "PUT": scales.replace, "PATCH": scales.patch},

@@ -42,6 +42,7 @@ _DELETION_LEEWAY_S = 60
 """A token stays valid this long after the deletionTimestamp of an object that it is bound to."""
 _CACHED_TOKENS = 4096
 _RESOURCES_BY_CLAIM = {"pod": "pods", "secret": "secrets", "node": "nodes"}
+"""The `Resource.key` of the objects in the claim `kubernetes.io`, by the name of the member."""
 _EXTRA_PREFIX = "authentication.kubernetes.io"
 _DECODE_OPTIONS: Options = {"verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": False}
 """The JWT library checks the signature only: times and audiences are checked here, by the control plane's clock."""

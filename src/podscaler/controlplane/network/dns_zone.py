@@ -80,6 +80,7 @@ class Zone:
         return None
 
     def _find_service(self, service: Object, rest: list[str], kind: int) -> NameAnswer | None:
+        """The answer for a Service (no `rest`), an endpoint or a port; `rest` are the labels before the Service."""
         spec = service["spec"]
         if spec.get("type") == "ExternalName":
             return NameAnswer(alias=spec.get("externalName", "")) if not rest else None

@@ -274,6 +274,7 @@ def _ports_not_tcp(service: Object) -> list[str]:
 
 
 def _target_port(endpoint_slice: Object, port_name: str) -> int | None:
+    """The number of the endpoints' TCP port of that name, None if the slice has none."""
     for port in endpoint_slice.get("ports") or []:
         if (port.get("name") or "") == port_name and port.get("protocol", "TCP") == "TCP":
             return int(port["port"])
@@ -281,6 +282,7 @@ def _target_port(endpoint_slice: Object, port_name: str) -> int | None:
 
 
 def _affinity_s(service: Object) -> int | None:
+    """The timeout of the session affinity, None if the Service has none."""
     spec = service["spec"]
     if spec.get("sessionAffinity") != "ClientIP":
         return None

@@ -60,6 +60,7 @@ def restore(path: Path, directory: Path, *, is_forced: bool = False) -> tuple[Ba
 
 
 def _replace(source: sqlite3.Connection, files: dict[str, bytes], directory: Path, *, is_forced: bool) -> Path | None:
+    """Move the present cluster aside and put the copy in its place; returns the folder of the former, if any."""
     existing = [name for name in (*data_directory.DATABASE_FILES, *files) if (directory / name).exists()]
     marker = _marker(directory)
     if (existing or marker) and not is_forced:

@@ -49,6 +49,8 @@ class Data:
 
 @dataclass(frozen=True, slots=True)
 class _HeaderFrame:
+    """A frame with a compressed header block; with `is_last` its sender sends no data."""
+
     stream_id: int
     block: bytes
     is_last: bool = False
@@ -158,6 +160,7 @@ class FrameReader:
 
 
 def _parse_frame(first: int, flags: int, content: bytes) -> Frame | None:
+    """The frame with the first word `first`, None for a type that is not used. Raises SPDYProtocolError."""
     is_last = bool(flags & FLAG_FIN)
     if not first & _CONTROL_BIT:
         return Data(first, content, is_last)

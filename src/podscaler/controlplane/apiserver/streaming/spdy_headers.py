@@ -117,6 +117,7 @@ def _parse_headers(plain: bytes) -> dict[str, str]:
 
 
 def _parse_text(plain: bytes, offset: int) -> tuple[str, int]:
+    """The text at `offset`, behind its length, and the offset after it."""
     (length,) = struct.unpack_from(">I", plain, offset)
     end = offset + 4 + length
     if end > len(plain):
