@@ -1,7 +1,8 @@
 """Runs all controllers of the control plane (kube-controller-manager and kube-proxy of a cluster).
 
 `podscaler up` creates one `Controllers` and runs it. Controllers are independent: an error in one is logged, recorded
-as an Event if a user can act on it, and retried.
+as an Event if a user can act on it, and retried. A new controller: add its name to `ALL_CONTROLLERS` and its factory to
+`Controllers._factories`.
 """
 
 import asyncio
@@ -41,7 +42,7 @@ from podscaler.controlplane.network.service_proxy import ServiceProxy
 from podscaler.controlplane.registry.known_kinds import KnownKinds
 from podscaler.controlplane.registry.registry import Registry
 
-ALL = frozenset(
+ALL_CONTROLLERS = frozenset(
     {
         "apiservice-registration",
         "cluster-authentication-trust",
@@ -67,7 +68,7 @@ ALL = frozenset(
         "statefulset-controller",
     }
 )
-WORKLOADS = frozenset(
+WORKLOAD_CONTROLLERS = frozenset(
     {
         "daemonset-controller",
         "deployment-controller",
@@ -79,7 +80,7 @@ WORKLOADS = frozenset(
     }
 )
 """The controllers that `--without-workload-controllers` disables, for another controller manager."""
-API_SERVER = frozenset(
+API_SERVER_CONTROLLERS = frozenset(
     {
         "apiservice-registration",
         "cluster-authentication-trust",
@@ -89,20 +90,21 @@ API_SERVER = frozenset(
         "service-address-controller",
     }
 )
-"""The controllers of `--api-only`: those of upstream's API server itself, and the aggregation of ClusterRoles."""
-_WORKERS = {
+"""The controllers of `--api-only`: those of kube-apiserver itself, and the aggregation of ClusterRoles."""
+_WORKERS_BY_CONTROLLER = {
     "clusterrole-aggregation-controller": 1,
     "event-expiry": 1,
     "generic-garbage-collector": 20,
     "persistentvolumeclaim-protection-controller": 1,
     "pod-garbage-collector": 1,
 }
-_USUAL_WORKERS = 5
+_DEFAULT_WORKERS = 5
+"""How many keys a controller syncs at a time, unless `_WORKERS_BY_CONTROLLER` has another number."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What the controllers need from `up`.
+    """The properties of this cluster that controllers need.
 
     Attributes:
         resources: the served kinds: `catalog.RESOURCES`, or `KnownKinds`, which includes custom kinds.
@@ -124,16 +126,18 @@ class ClusterFacts:
 
 
 class Controllers:
-    """See the module.
+    """All controllers of one control plane.
 
     Args:
         registry: the objects; the system namespaces exist (`namespace_defaults.make_system_namespaces`).
         clock: time and delays.
-        facts: about this `up`.
-        enabled: the names of the controllers to run, from `ALL`.
+        facts: the properties of this cluster.
+        enabled: the names of the controllers to run, from `ALL_CONTROLLERS`.
     """
 
-    def __init__(self, registry: Registry, clock: Clock, facts: ClusterFacts, *, enabled: Iterable[str] = ALL) -> None:
+    def __init__(
+        self, registry: Registry, clock: Clock, facts: ClusterFacts, *, enabled: Iterable[str] = ALL_CONTROLLERS
+    ) -> None:
         self._registry = registry
         self._clock = clock
         self._facts = facts
@@ -144,13 +148,14 @@ class Controllers:
         """Run the enabled controllers until cancelled; then reset the connections through Services."""
         try:
             async with asyncio.TaskGroup() as group:
-                for name, make in self._makers().items():
+                for name, create in self._factories().items():
                     if name in self._enabled:
-                        group.create_task(self._keep_running(name, make), name=name)
+                        group.create_task(self._keep_running(name, create), name=name)
         finally:
             self._proxy.close()
 
-    def _makers(self) -> dict[str, Callable[[], Reconciler[Any]]]:
+    def _factories(self) -> dict[str, Callable[[], Reconciler[Any]]]:
+        """The functions that create controllers, by name."""
         registry, clock, facts = self._registry, self._clock, self._facts
         return {
             "apiservice-registration": self._apiservices,
@@ -173,33 +178,33 @@ class Controllers:
             "event-expiry": lambda: EventExpiry(registry, clock),
             "persistentvolumeclaim-protection-controller": lambda: ClaimProtection(registry),
             "pod-garbage-collector": lambda: FinishedPods(registry),
-            **self._optional_makers(),
+            **self._optional_factories(),
         }
 
-    def _optional_makers(self) -> dict[str, Callable[[], Reconciler[Any]]]:
+    def _optional_factories(self) -> dict[str, Callable[[], Reconciler[Any]]]:
         """The controllers that need parts which not every `up` has."""
-        facts, made = self._facts, dict[str, Callable[[], Reconciler[Any]]]()
+        facts, factories = self._facts, dict[str, Callable[[], Reconciler[Any]]]()
         if facts.issue_for_secret is not None:
-            make = partial(TokenSecrets, issue=facts.issue_for_secret, ca_certificate=facts.ca_certificate)
-            made[TokenSecrets.name] = partial(make, self._registry)
+            create = partial(TokenSecrets, issue=facts.issue_for_secret, ca_certificate=facts.ca_certificate)
+            factories[TokenSecrets.name] = partial(create, self._registry)
         if facts.front_authority is not None:
             client, front = facts.ca_certificate, facts.front_authority
-            made[ExtensionAuthentication.name] = partial(
+            factories[ExtensionAuthentication.name] = partial(
                 ExtensionAuthentication, self._registry, client_authority=client, front_authority=front
             )
-        return made
+        return factories
 
     def _apiservices(self) -> ApiServices:
         facts = self._facts
         has_definitions = any(resource.key == apiservices.DEFINITIONS for resource in facts.resources)
         return ApiServices(self._registry, facts.group_versions, has_definitions=has_definitions)
 
-    async def _keep_running(self, name: str, make: Callable[[], Reconciler[Any]]) -> None:
+    async def _keep_running(self, name: str, create: Callable[[], Reconciler[Any]]) -> None:
         """Run a controller, and restart it if it fails as a whole (a defect); allocations and listeners are kept."""
-        workers = _WORKERS.get(name, _USUAL_WORKERS)
+        workers = _WORKERS_BY_CONTROLLER.get(name, _DEFAULT_WORKERS)
 
         async def run() -> None:
-            await ControlLoop(make(), self._registry, self._clock, workers=workers).run()
+            await ControlLoop(create(), self._registry, self._clock, workers=workers).run()
 
         kinds = self._facts.resources
         if isinstance(kinds, KnownKinds) and name == GarbageCollector.name:

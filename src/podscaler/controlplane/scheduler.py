@@ -1,10 +1,11 @@
-"""The scheduler: binds pods to the only node.
+"""Schedules pods: binds them to the only node of the cluster (the place of kube-scheduler).
 
-`node_agent` calls it for every pod without a node, and again when the node changes. Pods of another scheduler or with
-scheduling gates are skipped. A pod that does not match the node (nodeSelector, or the node is cordoned) gets the reason
-in its condition PodScheduled.
+`kubelet.node_agent` calls it for every pod without a node, and again when the node changes. Pods of another scheduler
+or with scheduling gates are skipped. A pod that does not match the node (nodeSelector, or the node is cordoned) gets
+the reason in its condition PodScheduled.
 
-Differs: resource requests are not checked: pods share the machine as processes do.
+Source: kube-scheduler's events and messages. Differs: there is one node, and resource requests are not checked, as pods
+share the machine as processes do.
 """
 
 from collections.abc import Mapping
@@ -15,17 +16,17 @@ from podscaler.base.errors import StatusError
 from podscaler.controlplane.registry.events import EventRecorder
 from podscaler.controlplane.registry.registry import Object, Registry
 
-SCHEDULER: Final = "default-scheduler"
+SCHEDULER_NAME: Final = "default-scheduler"
 
 
 class Binder:
     """Binds pods to one node.
 
     Args:
-        registry: pods and the node.
-        clock: for transitions of conditions.
+        registry: the pods and the node.
+        clock: the times of condition transitions.
         events: the recorder of the component `default-scheduler`.
-        node_name: the node.
+        node_name: the name of the node.
     """
 
     def __init__(self, registry: Registry, clock: Clock, events: EventRecorder, node_name: str) -> None:
@@ -35,7 +36,10 @@ class Binder:
         self._node_name = node_name
 
     async def bind(self, pod: Object) -> None:
-        """Bind `pod`, or write to its status why not. Raises StatusError, except for a pod that is gone or bound."""
+        """Bind `pod`, or write the reason why it cannot be bound to its status.
+
+        Raises StatusError, but not 404 and 409: the pod is gone or bound then.
+        """
         if is_skipped(pod):
             return
         node = self._registry.find("nodes", "", self._node_name) or {}
@@ -50,11 +54,11 @@ class Binder:
         meta = pod["metadata"]
         bound = False
 
-        def change(found: Object) -> None:
+        def change(stored_pod: Object) -> None:
             nonlocal bound
-            if found["metadata"]["uid"] == meta["uid"] and not found["spec"].get("nodeName"):
-                found["spec"]["nodeName"] = self._node_name
-                _set_scheduled(found, "True", self._clock.now_ns())
+            if stored_pod["metadata"]["uid"] == meta["uid"] and not stored_pod["spec"].get("nodeName"):
+                stored_pod["spec"]["nodeName"] = self._node_name
+                _set_scheduled(stored_pod, "True", self._clock.now_ns())
                 bound = True
 
         await self._registry.mutate("pods", meta["namespace"], meta["name"], change, subresource="binding")
@@ -65,9 +69,9 @@ class Binder:
     async def _mark_unschedulable(self, pod: Object, mismatch: str) -> None:
         meta = pod["metadata"]
 
-        def change(found: Object) -> None:
-            if found["metadata"]["uid"] == meta["uid"]:
-                _set_scheduled(found, "False", self._clock.now_ns(), "Unschedulable", mismatch)
+        def change(stored_pod: Object) -> None:
+            if stored_pod["metadata"]["uid"] == meta["uid"]:
+                _set_scheduled(stored_pod, "False", self._clock.now_ns(), "Unschedulable", mismatch)
 
         await self._registry.mutate("pods", meta["namespace"], meta["name"], change, subresource="status")
         self._events.event(pod, "Warning", "FailedScheduling", mismatch)
@@ -80,12 +84,12 @@ def is_skipped(pod: Mapping[str, Any]) -> bool:
         spec.get("nodeName")
         or pod["metadata"].get("deletionTimestamp")
         or spec.get("schedulingGates")
-        or spec.get("schedulerName", SCHEDULER) != SCHEDULER
+        or spec.get("schedulerName", SCHEDULER_NAME) != SCHEDULER_NAME
     )
 
 
 def node_mismatch(pod: Mapping[str, Any], node: Mapping[str, Any]) -> str:
-    """Upstream's message why the pod cannot run on the node, empty if it can."""
+    """kube-scheduler's message why the pod cannot run on the node, empty if it can."""
     if (node.get("spec") or {}).get("unschedulable"):
         return "0/1 nodes are available: 1 node(s) were unschedulable."
     labels = (node.get("metadata") or {}).get("labels") or {}
@@ -97,8 +101,8 @@ def node_mismatch(pod: Mapping[str, Any], node: Mapping[str, Any]) -> str:
 
 def _set_scheduled(pod: Object, status: str, now_ns: int, reason: str = "", message: str = "") -> None:
     conditions = pod.setdefault("status", {}).setdefault("conditions", [])
-    former = next((entry for entry in conditions if entry["type"] == "PodScheduled"), None)
-    if former is not None and (former["status"], former.get("message", "")) == (status, message):
+    previous = next((entry for entry in conditions if entry["type"] == "PodScheduled"), None)
+    if previous is not None and (previous["status"], previous.get("message", "")) == (status, message):
         return
     entry = {"type": "PodScheduled", "status": status, "lastProbeTime": None, "lastTransitionTime": rfc3339(now_ns)}
     entry |= {key: value for key, value in (("reason", reason), ("message", message)) if value}

@@ -197,7 +197,7 @@ async def test_watches_come_as_they_are_sent(world: World) -> None:
 
 async def test_a_server_that_takes_too_long(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is not meant to last ends, as everywhere."""
-    monkeypatch.setattr("podscaler.controlplane.apiserver.handlers.proxy.REQUEST_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("podscaler.controlplane.apiserver.handlers.remote_proxy.REQUEST_TIMEOUT_S", 0.05)
     waited = asyncio.Event()
 
     async def hang(request: web.BaseRequest) -> web.StreamResponse:

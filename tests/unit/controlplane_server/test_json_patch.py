@@ -35,7 +35,7 @@ from podscaler.controlplane.apiserver.handlers import json_patch
 )
 def test_operation_applies(document: Any, operation: dict[str, Any], expected: Any) -> None:
     """An operation that fits changes the document as RFC 6902 says."""
-    assert json_patch.applied(document, [operation]) == expected
+    assert json_patch.apply_patch(document, [operation]) == expected
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_operation_applies(document: Any, operation: dict[str, Any], expected: A
 def test_operation_does_not_apply(document: Any, operation: dict[str, Any]) -> None:
     """An operation that does not fit is the one 422 that upstream gives for all of them."""
     with pytest.raises(StatusError) as raised:
-        json_patch.applied(document, [operation])
+        json_patch.apply_patch(document, [operation])
     assert raised.value.to_status() == {
         "kind": "Status",
         "apiVersion": "v1",
@@ -83,21 +83,21 @@ def test_all_or_nothing() -> None:
     """A patch whose last operation fails leaves the document as it was."""
     document = {"a": 1}
     with pytest.raises(StatusError):
-        json_patch.applied(document, [{"op": "remove", "path": "/a"}, {"op": "remove", "path": "/a"}])
+        json_patch.apply_patch(document, [{"op": "remove", "path": "/a"}, {"op": "remove", "path": "/a"}])
     assert document == {"a": 1}
 
 
 def test_values_are_not_shared() -> None:
     """What an operation adds is a copy: changing it later changes neither patch nor source."""
     operations = [{"op": "add", "path": "/a", "value": []}, {"op": "add", "path": "/a/-", "value": 1}]
-    assert json_patch.applied({}, operations) == {"a": [1]}
+    assert json_patch.apply_patch({}, operations) == {"a": [1]}
     assert operations[0]["value"] == []
 
 
 def test_too_many_operations() -> None:
     """More than 10,000 operations are refused before any is applied."""
     with pytest.raises(StatusError, match="The allowed maximum operations in a JSON patch is 10000, got 10001"):
-        json_patch.applied({}, [{"op": "add", "path": "/a", "value": 1}] * 10_001)
+        json_patch.apply_patch({}, [{"op": "add", "path": "/a", "value": 1}] * 10_001)
 
 
 def test_copies_cannot_fill_the_memory() -> None:
@@ -106,7 +106,7 @@ def test_copies_cannot_fill_the_memory() -> None:
         {"op": "copy", "from": "/a", "path": "/a/-"},
     ] * 64
     with pytest.raises(StatusError) as raised:
-        json_patch.applied({"a": ["x" * 1000]}, doubling)
+        json_patch.apply_patch({"a": ["x" * 1000]}, doubling)
     assert raised.value.code == 422
 
 
@@ -134,7 +134,7 @@ def test_unknown_fields_are_named_by_position() -> None:
 def test_the_whole_document_can_be_replaced(whole: Any) -> None:
     """What is put in its place is not the patch's own, and later operations change it."""
     operations = [{"op": "replace", "path": "", "value": whole}]
-    assert json_patch.applied({"a": 1}, operations) == whole
+    assert json_patch.apply_patch({"a": 1}, operations) == whole
     more = {"op": "add", "path": "/c" if isinstance(whole, dict) else "/-", "value": 2}
-    json_patch.applied({"a": 1}, [*operations, more])
+    json_patch.apply_patch({"a": 1}, [*operations, more])
     assert operations[0]["value"] == ({"b": 1} if isinstance(whole, dict) else [1])

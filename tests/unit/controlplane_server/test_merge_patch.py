@@ -26,13 +26,13 @@ from podscaler.controlplane.apiserver.handlers import json_patch
 )
 def test_merge(target: Any, patch: Any, expected: Any) -> None:
     """The result is what RFC 7386 says, for each of its appendix's examples."""
-    assert json_patch.merged(target, patch) == expected
+    assert json_patch.apply_merge_patch(target, patch) == expected
 
 
 def test_merge_leaves_its_arguments_alone() -> None:
     """Neither the target nor the patch is changed."""
     target, patch = {"a": {"b": 1}}, {"a": {"b": None, "c": 2}}
-    json_patch.merged(target, patch)
+    json_patch.apply_merge_patch(target, patch)
     assert (target, patch) == ({"a": {"b": 1}}, {"a": {"b": None, "c": 2}})
 
 
@@ -44,6 +44,6 @@ def test_merged_objects_are_in_the_order_of_names() -> None:
         "metadata": {"name": "x", "labels": {}},
         "spec": {"b": 1},
     }
-    merged = json_patch.merged(target, {"spec": {"a": 2}})
+    merged = json_patch.apply_merge_patch(target, {"spec": {"a": 2}})
     assert list(merged) == ["apiVersion", "kind", "metadata", "spec"]
     assert (list(merged["metadata"]), list(merged["spec"])) == (["name", "labels"], ["a", "b"])

@@ -52,7 +52,7 @@ LABELS, FIELDS = f"{P}.labelSelector", f"{P}.fieldSelector"
 )
 def test_faults(attributes: dict[str, Any], expected: list[str]) -> None:
     """A selector has one of two forms, and requirements that can be understood."""
-    assert [str(each) for each in review_selectors.errors(attributes)] == expected
+    assert [str(each) for each in review_selectors.selector_field_errors(attributes)] == expected
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from podscaler.api.kinds.core import metrics
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.apiserver import non_resource_handlers
 from podscaler.controlplane.apiserver.discovery import openapi_v2
-from podscaler.controlplane.apiserver.http import negotiation, queries, response_encoder, responses
-from podscaler.controlplane.apiserver.http.queries import Query
+from podscaler.controlplane.apiserver.http import negotiation, query_options, response_encoder, responses
+from podscaler.controlplane.apiserver.http.query_options import Query
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.apiserver.http.routes import Routes
-from podscaler.controlplane.apiserver.streaming import streams
+from podscaler.controlplane.apiserver.streaming import watch_streams
 from podscaler.controlplane.storage import entries
 from podscaler.controlplane.storage.listing import ListPage
 
@@ -42,14 +42,14 @@ def test_yaml(value: Any, text: str) -> None:
 
 async def test_of_json_as_yaml() -> None:
     """Prepared JSON can still be asked for as YAML."""
-    answer = await responses.of_json(b'{"a":1}', negotiation.Form("yaml"))
+    answer = await responses.from_json(b'{"a":1}', negotiation.Form("yaml"))
     assert answer == EncodedResponse(b"a: 1\n", 200, "application/yaml")
 
 
 async def test_an_error_keeps_headers() -> None:
     """An API error is its Status, with the headers that it asks for."""
     error = StatusError("later", code=503, reason="ServiceUnavailable", headers={"Retry-After": "1"})
-    answer = await responses.of_error(error, negotiation.PLAIN)
+    answer = await responses.from_error(error, negotiation.PLAIN_JSON)
     assert (answer.status, answer.headers) == (503, {"Retry-After": "1"})
 
 
@@ -97,11 +97,11 @@ def test_include_object() -> None:
 
 def test_zero_objects() -> None:
     """A bookmark has the fields that Go writes for an empty object of the kind."""
-    assert streams.zero_fields("autoscaling/v2.HorizontalPodAutoscaler") == {
+    assert watch_streams.zero_fields("autoscaling/v2.HorizontalPodAutoscaler") == {
         "spec": {"scaleTargetRef": {"kind": "", "name": ""}, "maxReplicas": 0},
         "status": {"desiredReplicas": 0, "currentMetrics": None},
     }
-    assert streams.zero_fields("example.com/v1.Unknown") == {}
+    assert watch_streams.zero_fields("example.com/v1.Unknown") == {}
 
 
 def test_entries_of_computed_objects_have_no_version() -> None:
@@ -128,17 +128,20 @@ def test_health(path: str, query: str, status: int, text: str) -> None:
 def test_ill_health() -> None:
     """A failing check is a 500 that says why; an unknown check is not there."""
     checks = {"store": lambda: "disk full"}
-    answer = non_resource_handlers.check_health("/readyz", queries.EMPTY, checks)
+    answer = non_resource_handlers.check_health("/readyz", query_options.EMPTY_QUERY, checks)
     assert answer == EncodedResponse(
         b"[+]ping ok\n[-]store failed: disk full\nreadyz check failed\n", 500, "text/plain; charset=utf-8"
     )
-    assert non_resource_handlers.check_health("/readyz/nope", queries.EMPTY, checks) == responses.NOT_FOUND_PAGE
+    assert (
+        non_resource_handlers.check_health("/readyz/nope", query_options.EMPTY_QUERY, checks)
+        == responses.NOT_FOUND_PAGE
+    )
 
 
 def test_openapi_v2_says_which_kinds_validate_fields() -> None:
     """The old document, in protobuf as in JSON, has a PATCH with `fieldValidation` for each stored kind and version."""
     routes = Routes([hpa.RESOURCE, metrics.NODE_METRICS])
-    document: Any = openapi_v2._class("Document").FromString(openapi_v2.protobuf_document(routes, {}))
+    document: Any = openapi_v2._message_class("Document").FromString(openapi_v2.protobuf_document(routes, {}))
     found = {}
     for path in document.paths.path:
         [parameter] = path.value.patch.parameters
@@ -170,7 +173,7 @@ def test_openapi_v2_has_the_schemas_as_definitions() -> None:
             },
         },
     }
-    document: Any = openapi_v2._class("Document").FromString(openapi_v2.protobuf_document(Routes([]), schemas))
+    document: Any = openapi_v2._message_class("Document").FromString(openapi_v2.protobuf_document(Routes([]), schemas))
     [definition] = document.definitions.additional_properties
     found = {each.name: each.value for each in definition.value.properties.additional_properties}
     assert (definition.name, list(definition.value.required)) == ("a.B", ["kind"])

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.apiserver.http import bodies
-from podscaler.controlplane.apiserver.http.bodies import BodyKind
+from podscaler.controlplane.apiserver.http import request_bodies
+from podscaler.controlplane.apiserver.http.request_bodies import BodyKind
 
 HPA = "HorizontalPodAutoscaler"
 V2 = BodyKind("autoscaling/v2", HPA, f"autoscaling/v2.{HPA}")
@@ -16,9 +16,9 @@ KINDS = {(kind.api_version, kind.kind): kind for kind in (V1, V2, DEPLOYMENT)}
 UNRECOGNIZED = f"the object provided is unrecognized (must be of type {HPA}): "
 
 
-def decode(body: str, content_type: str = "application/json", **arguments: Any) -> bodies.DecodedBody:
+def decode(body: str, content_type: str = "application/json", **arguments: Any) -> request_bodies.DecodedBody:
     """Decode a body that should be an autoscaling/v2 HorizontalPodAutoscaler."""
-    return bodies.decode(body.encode(), content_type, V2, KINDS, **arguments)
+    return request_bodies.decode(body.encode(), content_type, V2, KINDS, **arguments)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_another_version_is_decoded_as_itself_then_refused() -> None:
     received = decode(body)
     assert (received.kind, received.warnings) == (V1, ())
     with pytest.raises(StatusError) as raised:
-        bodies.check_version(received, V2)
+        request_bodies.check_version(received, V2)
     assert raised.value.message == (
         "the API version in the data (autoscaling/v1) does not match the expected API version (autoscaling/v2)"
     )

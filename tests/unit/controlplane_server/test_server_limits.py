@@ -8,9 +8,9 @@ import pytest
 from server_under_test import CONFIG_MAPS, Running, running_server
 
 from podscaler.base.http_server import LINE_MAX_BYTES
-from podscaler.controlplane.apiserver.http import bodies
+from podscaler.controlplane.apiserver.http import request_bodies
 
-LIMIT_BYTES = bodies.LIMIT_BYTES
+BODY_MAX_BYTES = request_bodies.BODY_MAX_BYTES
 
 
 @pytest.fixture
@@ -33,8 +33,8 @@ async def test_too_long_a_line(server: Running, is_path: bool) -> None:
 @pytest.mark.parametrize(
     ("size_bytes", "status"),
     [
-        pytest.param(LIMIT_BYTES, 400, id="as large as may be: read, and no JSON"),
-        pytest.param(LIMIT_BYTES + 1, 413, id="one byte more"),
+        pytest.param(BODY_MAX_BYTES, 400, id="as large as may be: read, and no JSON"),
+        pytest.param(BODY_MAX_BYTES + 1, 413, id="one byte more"),
     ],
 )
 @pytest.mark.parametrize("is_chunked", [False, True])
@@ -48,7 +48,7 @@ async def test_bodies(server: Running, size_bytes: int, status: int, is_chunked:
     reply = await server.request("POST", CONFIG_MAPS, data=data, headers={"Content-Type": "application/json"})
     assert reply.status == status
     if status == 413:
-        assert reply.body["message"] == f"Request entity too large: limit is {LIMIT_BYTES}"
+        assert reply.body["message"] == f"Request entity too large: limit is {BODY_MAX_BYTES}"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.apiserver.http import negotiation
-from podscaler.controlplane.apiserver.http.negotiation import PLAIN, Form
+from podscaler.controlplane.apiserver.http.negotiation import PLAIN_JSON, Form
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
@@ -15,9 +15,9 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
 @pytest.mark.parametrize(
     ("accept", "form"),
     [
-        pytest.param("", PLAIN, id="no header"),
-        pytest.param("*/*", PLAIN, id="anything"),
-        pytest.param("application/json", PLAIN, id="JSON"),
+        pytest.param("", PLAIN_JSON, id="no header"),
+        pytest.param("*/*", PLAIN_JSON, id="anything"),
+        pytest.param("application/json", PLAIN_JSON, id="JSON"),
         pytest.param("application/yaml", Form("yaml"), id="YAML"),
         pytest.param(f"{PROTOBUF},application/json", Form("protobuf"), id="protobuf or JSON"),
         pytest.param(f"{PROTOBUF};stream=watch,application/json", Form("protobuf"), id="a stream of protobuf"),
@@ -25,10 +25,10 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
         pytest.param(
             f"{PROTOBUF};as=PartialObjectMetadata;g=meta.k8s.io;v=v1", Form("protobuf", "partial"), id="bare metadata"
         ),
-        pytest.param("application/xml, application/json;q=0.5", PLAIN, id="another type first"),
+        pytest.param("application/xml, application/json;q=0.5", PLAIN_JSON, id="another type first"),
         pytest.param("application/json;q=0.2,application/yaml;q=0.7", Form("yaml"), id="by quality"),
-        pytest.param("application/yaml;q=0,application/json", PLAIN, id="quality zero is an API error"),
-        pytest.param("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", PLAIN, id="a browser"),
+        pytest.param("application/yaml;q=0,application/json", PLAIN_JSON, id="quality zero is an API error"),
+        pytest.param("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", PLAIN_JSON, id="a browser"),
         pytest.param(KUBECTL, Form("json", "table", "v1"), id="kubectl get"),
         pytest.param("application/json;as=Table;v=v1beta1;g=meta.k8s.io", Form("json", "table", "v1beta1"), id="old"),
         pytest.param(
@@ -39,9 +39,11 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
             Form("json", "partial_list"),
             id="metadata of a list",
         ),
-        pytest.param("application/json;as=Table;v=v9;g=meta.k8s.io,application/json", PLAIN, id="an unknown version"),
-        pytest.param("application/json;stream=watch", PLAIN, id="a stream of JSON"),
-        pytest.param("application/json; charset=utf-8; q=x", PLAIN, id="a quality that is no number"),
+        pytest.param(
+            "application/json;as=Table;v=v9;g=meta.k8s.io,application/json", PLAIN_JSON, id="an unknown version"
+        ),
+        pytest.param("application/json;stream=watch", PLAIN_JSON, id="a stream of JSON"),
+        pytest.param("application/json; charset=utf-8; q=x", PLAIN_JSON, id="a quality that is no number"),
     ],
 )
 def test_resource_form(accept: str, form: Form) -> None:
@@ -93,7 +95,7 @@ def test_errors(accept: str, can_stream: bool, text: str) -> None:
 @pytest.mark.parametrize(
     ("accept", "form"),
     [
-        pytest.param(f"{PROTOBUF},application/json", PLAIN, id="JSON instead"),
+        pytest.param(f"{PROTOBUF},application/json", PLAIN_JSON, id="JSON instead"),
         pytest.param(
             f"{PROTOBUF};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
             Form("protobuf", "partial_list"),
@@ -117,10 +119,10 @@ def test_kinds_without_protobuf_refuse_it() -> None:
     ("accept", "aggregates", "form"),
     [
         pytest.param(AGGREGATED, True, Form("json", "discovery"), id="aggregated"),
-        pytest.param(f"{AGGREGATED},application/json", False, PLAIN, id="aggregated where there is no such form"),
-        pytest.param(AGGREGATED.replace("v2", "v2beta1") + ",application/json", True, PLAIN, id="an older form"),
+        pytest.param(f"{AGGREGATED},application/json", False, PLAIN_JSON, id="aggregated where there is no such form"),
+        pytest.param(AGGREGATED.replace("v2", "v2beta1") + ",application/json", True, PLAIN_JSON, id="an older form"),
         pytest.param(f"{AGGREGATED};profile=nopeer,application/json", True, Form("json", "discovery"), id="profile"),
-        pytest.param("application/json", True, PLAIN, id="plain"),
+        pytest.param("application/json", True, PLAIN_JSON, id="plain"),
     ],
 )
 def test_discovery_form(accept: str, aggregates: bool, form: Form) -> None:
@@ -141,15 +143,15 @@ def test_who_takes_no_form_of_discovery_is_refused(is_routed: bool, message: str
     with pytest.raises(StatusError) as raised:
         negotiation.discovery_form("text/html", aggregates=False, is_routed=is_routed)
     assert (raised.value.code, str(raised.value)) == (406, message + types)
-    assert negotiation.discovery_form("", aggregates=False, is_routed=is_routed) == PLAIN
+    assert negotiation.discovery_form("", aggregates=False, is_routed=is_routed) == PLAIN_JSON
 
 
 @pytest.mark.parametrize(
     ("accept", "form"),
     [
         pytest.param("application/yaml", Form("yaml"), id="YAML"),
-        pytest.param("image/png", PLAIN, id="nothing of ours"),
-        pytest.param("application/json,application/yaml", PLAIN, id="JSON first"),
+        pytest.param("image/png", PLAIN_JSON, id="nothing of ours"),
+        pytest.param("application/json,application/yaml", PLAIN_JSON, id="JSON first"),
         pytest.param(f"{PROTOBUF},application/json", Form("protobuf"), id="protobuf first"),
     ],
 )

@@ -8,7 +8,7 @@ from podscaler.base.errors import StatusError
 from podscaler.controlplane.apiserver.handlers import patching, strategic_merge
 from podscaler.controlplane.apiserver.handlers.patching import Patch, Patcher
 from podscaler.controlplane.apiserver.handlers.strategic_merge import MessageSchema
-from podscaler.controlplane.apiserver.http.bodies import BodyKind
+from podscaler.controlplane.apiserver.http.request_bodies import BodyKind
 
 DEPLOYMENT = BodyKind("apps/v1", "Deployment", "apps/v1.Deployment")
 KINDS = {(DEPLOYMENT.api_version, DEPLOYMENT.kind): DEPLOYMENT}
@@ -123,7 +123,7 @@ def test_problems(body: str, patch_type: patching.PatchType, problems: tuple[str
 )
 def test_deployment_schema(original: Any, patch: Any, expected: Any) -> None:
     """Strategic merges of a Deployment follow the keys that its type declares."""
-    assert strategic_merge.merged(original, patch, MessageSchema(DEPLOYMENT.message)) == expected
+    assert strategic_merge.apply_strategic_merge(original, patch, MessageSchema(DEPLOYMENT.message)) == expected
 
 
 def decoded(patch: Any, validation: Any = "Warn", warnings: list[str] | None = None) -> Any:

@@ -3,8 +3,8 @@
 import pytest
 
 from podscaler.api.kinds import catalog
-from podscaler.controlplane.apiserver.http import paths
-from podscaler.controlplane.apiserver.http.paths import ResourcePath
+from podscaler.controlplane.apiserver.http import request_paths
+from podscaler.controlplane.apiserver.http.request_paths import ResourcePath
 from podscaler.controlplane.apiserver.http.routes import Routes
 
 ROUTES = Routes(catalog.RESOURCES)
@@ -44,11 +44,13 @@ ROUTES = Routes(catalog.RESOURCES)
         ),
         pytest.param("/api/v1/nodes/x", ResourcePath("", "v1", "", "nodes", "x"), id="cluster-scoped object"),
         pytest.param(
-            "/api/v1/watch/namespaces/n/pods", ResourcePath("", "v1", "n", "pods", watches=True), id="old watch"
+            "/api/v1/watch/namespaces/n/pods",
+            ResourcePath("", "v1", "n", "pods", is_deprecated_watch=True),
+            id="old watch",
         ),
         pytest.param(
             "/api/v1/watch/namespaces/n/pods/p",
-            ResourcePath("", "v1", "n", "pods", "p", watches=True),
+            ResourcePath("", "v1", "n", "pods", "p", is_deprecated_watch=True),
             id="old watch of an object",
         ),
         pytest.param("/api/v1/watch", ResourcePath("", "v1", "", "watch"), id="a resource called watch"),
@@ -62,7 +64,7 @@ ROUTES = Routes(catalog.RESOURCES)
 )
 def test_parse(path: str, expected: ResourcePath | None) -> None:
     """A path names what the API conventions say, or no resource at all."""
-    assert paths.parse(path) == expected
+    assert request_paths.parse(path) == expected
 
 
 @pytest.mark.parametrize(
@@ -74,7 +76,7 @@ def test_parse(path: str, expected: ResourcePath | None) -> None:
 )
 def test_split(raw: str, expected: tuple[str, str]) -> None:
     """A request target is a decoded path and a raw query."""
-    assert paths.split(raw) == expected
+    assert request_paths.split(raw) == expected
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,7 @@ def test_split(raw: str, expected: tuple[str, str]) -> None:
 )
 def test_methods(path: str, methods: set[str]) -> None:
     """Each path has the methods that its record and form imply, or does not exist."""
-    target = paths.parse(path)
+    target = request_paths.parse(path)
     assert target is not None
     served = ROUTES.find(target)
     assert served is not None
@@ -112,12 +114,12 @@ def test_methods(path: str, methods: set[str]) -> None:
 def test_what_is_not_served() -> None:
     """Unknown groups, versions and plurals lead nowhere."""
     unknown = ("/apis/nope/v1/pods", "/apis/apps/v9/deployments", "/api/v1/nopes")
-    assert [ROUTES.find(target) for path in unknown if (target := paths.parse(path))] == [None, None, None]
+    assert [ROUTES.find(target) for path in unknown if (target := request_paths.parse(path))] == [None, None, None]
 
 
 def test_verbs() -> None:
     """Discovery's verbs follow from the methods."""
-    target = paths.parse("/api/v1/namespaces")
+    target = request_paths.parse("/api/v1/namespaces")
     assert target is not None
     served = ROUTES.find(target)
     assert served is not None

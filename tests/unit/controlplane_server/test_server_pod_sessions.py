@@ -12,7 +12,7 @@ import pytest
 from server_under_test import ADMIN_TOKEN, Running, running_server
 
 from patience import WITHIN_S
-from podscaler.controlplane.apiserver.http.open_sessions import IDLE_S
+from podscaler.controlplane.apiserver.http.open_sessions import IDLE_TIMEOUT_S
 from podscaler.controlplane.apiserver.http.resource_request import ServerParts
 from podscaler.controlplane.apiserver.streaming import spdy_frames
 from podscaler.controlplane.apiserver.streaming.spdy_frames import Data, FrameReader, SynReply, SynStream
@@ -232,7 +232,7 @@ async def test_idle_session_ends(server: Running, node: Node) -> None:
     """After four hours without a byte a session is closed."""
     socket = await open_socket(server, "one/exec?command=cat&stdin=1&stdout=1", "v4.channel.k8s.io")
     await socket.receive()
-    await server.clock.advance(IDLE_S + 1)
+    await server.clock.advance(IDLE_TIMEOUT_S + 1)
     async with asyncio.timeout(WITHIN_S):
         await node.sessions[0].closed.wait()
         await messages(socket)

@@ -12,7 +12,7 @@ from server_under_test import Running, running_server
 from podscaler.api.protobuf import protobuf, protobuf_types
 from podscaler.api.schema import schema
 from podscaler.api.text import json_text
-from podscaler.controlplane.apiserver.http import protobuf_forms
+from podscaler.controlplane.apiserver.http import protobuf_encoding
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 ACCEPT = {"Accept": PROTOBUF}
@@ -135,7 +135,7 @@ def test_messages_are_kept_within_bounds() -> None:
     """The memo forgets what was wanted longest ago, and never holds more than it may."""
     bodies = [json_text.encode({"metadata": {"name": f"n{number}"}}) for number in range(10)]
     one = len(bodies[0]) + len(protobuf.encode_raw(json.loads(bodies[0]), "core/v1.ConfigMap"))
-    memo = protobuf_forms.MessageCache(max_bytes=3 * one)
+    memo = protobuf_encoding.MessageCache(max_bytes=3 * one)
     first = memo.raw(bodies[0], "core/v1.ConfigMap")
     assert memo.raw(bodies[0], "core/v1.ConfigMap") is first
     for body in bodies[1:]:

@@ -3,8 +3,8 @@
 import pytest
 
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.apiserver.http import queries
-from podscaler.controlplane.apiserver.http.queries import Query, WriteOptions
+from podscaler.controlplane.apiserver.http import query_options
+from podscaler.controlplane.apiserver.http.query_options import Query, WriteOptions
 from podscaler.controlplane.storage.options import DeleteOptions, ListOptions, Preconditions
 
 
@@ -29,7 +29,7 @@ from podscaler.controlplane.storage.options import DeleteOptions, ListOptions, P
 )
 def test_list_options(text: str, expected: ListOptions) -> None:
     """List options come from the query as sent."""
-    assert queries.list_options(Query(text)) == expected
+    assert query_options.list_options(Query(text)) == expected
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_list_options(text: str, expected: ListOptions) -> None:
 def test_bad_numbers(text: str, message: str) -> None:
     """A number that is none is a 400 in the words of Go's parser."""
     with pytest.raises(StatusError) as raised:
-        queries.list_options(Query(text))
+        query_options.list_options(Query(text))
     assert (raised.value.code, raised.value.message) == (400, message)
 
 
@@ -71,7 +71,7 @@ def test_int64_bounds() -> None:
 )
 def test_write_options(text: str, expected: WriteOptions) -> None:
     """Options of writes; unknown fields are warned of unless the client says otherwise."""
-    assert queries.write_options(Query(text), "PatchOptions") == expected
+    assert query_options.write_options(Query(text), "PatchOptions") == expected
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_write_options(text: str, expected: WriteOptions) -> None:
 def test_bad_write_options(text: str, message: str) -> None:
     """Values that do not exist are a 422 that names the options."""
     with pytest.raises(StatusError) as raised:
-        queries.write_options(Query(text), "CreateOptions")
+        query_options.write_options(Query(text), "CreateOptions")
     assert (raised.value.code, raised.value.message) == (
         422,
         f'CreateOptions.meta.k8s.io "" is invalid: {message}',
@@ -122,7 +122,7 @@ def test_bad_write_options(text: str, message: str) -> None:
 )
 def test_delete_options(text: str, body: dict[str, object], expected: DeleteOptions) -> None:
     """Delete options come from the body, else from the query."""
-    assert queries.delete_options(Query(text), body) == expected
+    assert query_options.delete_options(Query(text), body) == expected
 
 
 def test_too_many_parameters() -> None:

@@ -16,7 +16,7 @@ from server_under_test import CONFIG_MAPS, VIEWER_TOKEN, Running, config_map, ru
 from patience import WITHIN_S
 from podscaler.base.errors import UsageError
 from podscaler.controlplane.apiserver.app import ApiServer
-from podscaler.controlplane.apiserver.http import bodies
+from podscaler.controlplane.apiserver.http import request_bodies
 from podscaler.controlplane.auth.authenticator import Authenticator
 from podscaler.controlplane.credentials import certificates
 from podscaler.controlplane.registry.objects import Objects
@@ -103,7 +103,7 @@ async def test_too_large_without_a_length(server: Running) -> None:
 
 async def test_body_that_does_not_come(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that stops in the middle of its body does not hold a handler for ever."""
-    monkeypatch.setattr(bodies, "READ_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(request_bodies, "READ_TIMEOUT_S", 0.05)
     reader, writer = await asyncio.open_connection("127.0.0.1", int(server.url.rpartition(":")[2]))
     writer.write(
         f"POST {CONFIG_MAPS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer admin-token\r\n"

@@ -46,4 +46,4 @@ _POD = {"spec": {"containers": [{"name": "a", "ports": [{"containerPort": 80}]}]
 )
 def test_rest(patch: Any, expected: Any) -> None:
     """Lists that are ordered, kept keys and nulls of new values are gone; everything else is as it was sent."""
-    assert strategic_merge.rest(_POD, patch, MessageSchema("core/v1.Pod")) == expected
+    assert strategic_merge.patch_in_errors(_POD, patch, MessageSchema("core/v1.Pod")) == expected

@@ -13,7 +13,7 @@ from server_under_test import CONFIG_MAPS, VIEWER_TOKEN, Running, config_map, ru
 from patience import WITHIN_S
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.apiserver.http import streaming_response
-from podscaler.controlplane.apiserver.streaming import streams
+from podscaler.controlplane.apiserver.streaming import watch_streams
 
 TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
 PARTIAL = {"Accept": "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"}
@@ -123,7 +123,7 @@ async def test_bookmarks_tell_progress(
     server: Running, monkeypatch: pytest.MonkeyPatch, headers: dict[str, str]
 ) -> None:
     """A watcher that sees nothing still learns how far it is, if it wants to."""
-    monkeypatch.setattr(streams, "BOOKMARK_PERIOD_S", 0.02)
+    monkeypatch.setattr(watch_streams, "BOOKMARK_PERIOD_S", 0.02)
     since = f"&resourceVersion={server.objects.revision}&allowWatchBookmarks=true"
     async with watch(server, since, headers=headers) as answer:
         await server.create("/api/v1/namespaces", {"metadata": {"name": "other"}})
@@ -214,14 +214,14 @@ async def test_stopping_ends_watches_in_good_order(server: Running) -> None:
 async def test_many_watchers(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hundreds of watchers all get an event, which is encoded once."""
     encoded = 0
-    original = streams._EventEncoder._encode
+    original = watch_streams._EventEncoder._encode
 
-    def counted(frames: streams._EventEncoder, notice: Any) -> bytes:
+    def counted(frames: watch_streams._EventEncoder, notice: Any) -> bytes:
         nonlocal encoded
         encoded += 1
         return original(frames, notice)
 
-    monkeypatch.setattr(streams._EventEncoder, "_encode", counted)
+    monkeypatch.setattr(watch_streams._EventEncoder, "_encode", counted)
     answers = [await watch(server) for _ in range(200)]
     await until(lambda: waiting(server) == 200)
     await server.create(CONFIG_MAPS, config_map("a"))

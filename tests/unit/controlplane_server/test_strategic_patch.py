@@ -130,7 +130,7 @@ SCHEMA = FakeSchema(keys={"containers": "name", "env": "name", "owners": "uid"},
 def test_merge(original: Object, patch: Object, expected: Object) -> None:
     """The patched object is what the API server makes of it."""
     before = (repr(original), repr(patch))
-    assert strategic_merge.merged(original, patch, SCHEMA) == expected
+    assert strategic_merge.apply_strategic_merge(original, patch, SCHEMA) == expected
     assert (repr(original), repr(patch)) == before
 
 
@@ -196,5 +196,7 @@ def test_merge(original: Object, patch: Object, expected: Object) -> None:
 def test_errors(patch: Object, code: int, text: str) -> None:
     """A patch that makes no sense is an error with upstream's text."""
     with pytest.raises(StatusError) as raised:
-        strategic_merge.merged({"containers": [{"name": "a"}], "s": ["a"], "nulls": None, "none": []}, patch, SCHEMA)
+        strategic_merge.apply_strategic_merge(
+            {"containers": [{"name": "a"}], "s": ["a"], "nulls": None, "none": []}, patch, SCHEMA
+        )
     assert (raised.value.code, raised.value.message) == (code, text)

@@ -5,7 +5,7 @@ import pytest
 from podscaler.controlplane.network import dns_messages
 from podscaler.controlplane.network.dns_messages import Malformed, Question, ResourceRecord
 
-ASKED = dns_messages.question_for("Php.default.svc", dns_messages.A, 7)
+ASKED = dns_messages.encode_query("Php.default.svc", dns_messages.A, 7)
 
 
 def test_question() -> None:
@@ -35,7 +35,7 @@ def test_what_is_no_question(message: bytes) -> None:
 def test_answer() -> None:
     """An answer repeats number and question, says that it is one, and carries the records."""
     question = dns_messages.read_question(ASKED)
-    answer = dns_messages.answer(question, [dns_messages.address("127.2.224.1")], ttl_s=5)
+    answer = dns_messages.encode_response(question, [dns_messages.address("127.2.224.1")], ttl_s=5)
     assert answer.hex(" ", 4) == (
         dns_messages.HEAD.pack(7, 0x8580, 1, 1, 0, 0)
         + question.raw
@@ -50,7 +50,7 @@ def test_records_of_an_answer() -> None:
         dns_messages.canonical("other.example"),
         ResourceRecord(dns_messages.A, b"\x01\x02\x03\x04", "other.example"),
     ]
-    answer = dns_messages.answer(question, records, ttl_s=5)
+    answer = dns_messages.encode_response(question, records, ttl_s=5)
     assert dns_messages.read_records(answer, dns_messages.A) == [b"\x01\x02\x03\x04"]
     with pytest.raises(Malformed):
         dns_messages.read_records(answer[:40], dns_messages.A)
@@ -59,5 +59,7 @@ def test_records_of_an_answer() -> None:
 def test_answer_that_is_too_long() -> None:
     """What does not fit is told by its head alone, with the mark that makes clients ask over TCP."""
     question = dns_messages.read_question(ASKED)
-    short = dns_messages.truncated(dns_messages.answer(question, [dns_messages.address("127.0.0.1")] * 40, ttl_s=5))
+    short = dns_messages.truncate(
+        dns_messages.encode_response(question, [dns_messages.address("127.0.0.1")] * 40, ttl_s=5)
+    )
     assert short == dns_messages.HEAD.pack(7, 0x8780, 1, 0, 0, 0) + question.raw

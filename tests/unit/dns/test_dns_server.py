@@ -26,7 +26,9 @@ class Resolver(asyncio.DatagramProtocol):
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
         """A question."""
-        answer = dns_messages.answer(dns_messages.read_question(data), [dns_messages.address("1.2.3.4")], ttl_s=60)
+        answer = dns_messages.encode_response(
+            dns_messages.read_question(data), [dns_messages.address("1.2.3.4")], ttl_s=60
+        )
         self._transport.sendto(answer, addr)
 
 
@@ -68,13 +70,13 @@ def addresses(answer: bytes) -> tuple[int, list[str]]:
 )
 async def test_answers(port: int, name: str, expected: tuple[int, list[str]]) -> None:
     """The cluster's names are answered, others by the machine's resolvers."""
-    asked = dns_messages.question_for(name, A, 5)
+    asked = dns_messages.encode_query(name, A, 5)
     assert addresses(await dns_forwarding.query_by_udp(asked, ("127.0.0.1",), port=port)) == expected
 
 
 async def test_answers_over_a_stream(port: int) -> None:
     """The same over TCP."""
-    asked = dns_messages.question_for(SERVICE, A, 5)
+    asked = dns_messages.encode_query(SERVICE, A, 5)
     answer = await dns_forwarding.query_by_tcp(asked, ("127.0.0.1",), port=port)
     assert addresses(answer) == (dns_messages.NO_ERROR, ["127.7.224.1"])
 
@@ -84,7 +86,7 @@ async def test_resolver_that_is_not_there(zone: Zone) -> None:
     host, nowhere = own_place()
     sockets = dns_server.open_sockets("127.0.0.1", 0)
     running = asyncio.ensure_future(NameServer(zone, sockets, forward_to=(host,), forward_port=nowhere).run())
-    asked = dns_messages.question_for("example.org", A, 5)
+    asked = dns_messages.encode_query("example.org", A, 5)
     answer = await dns_forwarding.query_by_udp(asked, ("127.0.0.1",), port=sockets.datagrams.getsockname()[1])
     assert addresses(answer) == (dns_messages.SERVER_FAILURE, [])
     running.cancel()

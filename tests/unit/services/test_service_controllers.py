@@ -420,7 +420,7 @@ async def test_all_controllers_together(world):
 async def test_controllers_can_be_left_out(world):
     """`--without-workload-controllers` leaves Deployments to somebody else."""
     facts = controller_manager.ClusterFacts(catalog.RESOURCES, addresses(world), "CA", ("127.0.0.1", 9))
-    enabled = controller_manager.ALL - controller_manager.WORKLOADS
+    enabled = controller_manager.ALL_CONTROLLERS - controller_manager.WORKLOAD_CONTROLLERS
     task = asyncio.create_task(
         controller_manager.Controllers(world.registry, world.clock, facts, enabled=enabled).run()
     )

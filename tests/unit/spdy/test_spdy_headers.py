@@ -6,8 +6,8 @@ import pytest
 
 from podscaler.controlplane.apiserver.streaming.spdy_frames import SPDYProtocolError
 from podscaler.controlplane.apiserver.streaming.spdy_headers import (
-    BLOCK_MAX_BYTES,
     DICTIONARY,
+    HEADER_BLOCK_MAX_BYTES,
     HeaderReader,
     HeaderWriter,
 )
@@ -37,7 +37,7 @@ def test_blocks_build_on_each_other() -> None:
         pytest.param(b"\0\0", id="no count"),
         pytest.param(b"\0\0\0\x01\0\0\0\x09ab", id="a name longer than the block"),
         pytest.param(b"\0\0\0\0x", id="more than the headers"),
-        pytest.param(bytes(BLOCK_MAX_BYTES + 1), id="a block that swells"),
+        pytest.param(bytes(HEADER_BLOCK_MAX_BYTES + 1), id="a block that swells"),
     ],
 )
 def test_unreadable_blocks(plain: bytes) -> None:

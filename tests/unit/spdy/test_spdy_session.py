@@ -13,7 +13,7 @@ from podscaler.controlplane.apiserver.streaming.spdy_frames import (
     SynStream,
 )
 from podscaler.controlplane.apiserver.streaming.spdy_headers import HeaderWriter
-from podscaler.controlplane.apiserver.streaming.spdy_session import PENDING_MAX_BYTES, SPDYSession, SPDYStream
+from podscaler.controlplane.apiserver.streaming.spdy_session import UNREAD_MAX_BYTES, SPDYSession, SPDYStream
 
 
 class Client:
@@ -62,7 +62,7 @@ async def test_reader_that_is_slow() -> None:
     """A stream that nobody reads makes the connection wait, and goes on once it is read."""
     client = Client()
     stream = await client.begin(1)
-    feeding = asyncio.ensure_future(client.send(Data(1, bytes(PENDING_MAX_BYTES))))
+    feeding = asyncio.ensure_future(client.send(Data(1, bytes(UNREAD_MAX_BYTES))))
     await asyncio.sleep(0)
     assert not feeding.done()
     chunks = stream.received()
@@ -77,7 +77,7 @@ async def test_reset_wakes_everyone() -> None:
     """A reset ends reading, fails writing, and lets a connection that waited for the stream go on."""
     client = Client()
     stream = await client.begin(1)
-    feeding = asyncio.ensure_future(client.send(Data(1, bytes(PENDING_MAX_BYTES))))
+    feeding = asyncio.ensure_future(client.send(Data(1, bytes(UNREAD_MAX_BYTES))))
     await asyncio.sleep(0)
     await client.send(Reset(1, spdy_frames.CANCEL))
     await feeding

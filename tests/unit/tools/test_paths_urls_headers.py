@@ -62,9 +62,9 @@ CHECKED = {
     "kubelet/programs/wget.py:main": "the container's own command line, in its own process",
     "kubelet/volumes/service_variables.py:_of_service": "addresses and ports, for environments",
     "apiserver/http/responses.py:add_warnings": "warning_values: no line breaks, quoted",
-    "apiserver/handlers/proxy.py:_headers": "read by aiohttp, so without line breaks; an escaped target",
+    "apiserver/handlers/remote_proxy.py:_headers": "read by aiohttp, so without line breaks; an escaped target",
     "apiserver/non_resource_handlers.py:_issuer_discovery": "the request's own Host, in a document for its sender",
-    "apiserver/http/responses.py:of_error": "numbers and constants of errors",
+    "apiserver/http/responses.py:from_error": "numbers and constants of errors",
     "apiserver/discovery/openapi_v3.py:_document_response": "a checksum",
     "apiserver/non_resource_handlers.py:_with_etag": "a checksum",
 }

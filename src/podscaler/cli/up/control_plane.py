@@ -118,11 +118,11 @@ class UpSettings:
     def controllers(self) -> frozenset[str]:
         """The controllers of ours that run."""
         if self.api_only:
-            return controller_manager.API_SERVER
+            return controller_manager.API_SERVER_CONTROLLERS
         return (
-            controller_manager.ALL
+            controller_manager.ALL_CONTROLLERS
             if self.workload_controllers
-            else controller_manager.ALL - controller_manager.WORKLOADS
+            else controller_manager.ALL_CONTROLLERS - controller_manager.WORKLOAD_CONTROLLERS
         )
 
 

@@ -37,8 +37,7 @@ def admit_pods(objects: Objects, random: Random) -> None:
 def add_account(pod: Object, objects: Objects, random: Random) -> None:
     """Set the account's name and add the token volume in a new pod, in place.
 
-    Raises:
-        StatusError: 403 if the account does not exist.
+    Raises StatusError 403 if the account does not exist.
     """
     spec, namespace = pod.setdefault("spec", {}), pod["metadata"].get("namespace", "")
     name = spec.get("serviceAccountName") or spec.get("serviceAccount") or _DEFAULT_ACCOUNT

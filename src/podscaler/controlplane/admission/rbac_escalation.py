@@ -62,7 +62,9 @@ def _check_binding(objects: Objects, authorizer: Authorizer, kind: str, new: Obj
         return
     rules = authorizer.policy.rules_of_role(role)
     if rules is None:
-        raise api_errors.not_found(objects.resource(kind), role[1])  # as upstream: the binding's kind, the role's name
+        raise api_errors.not_found(
+            objects.resource(kind), role[1]
+        )  # as kube-apiserver: the binding's kind, the role's name
     why = _describe_excess(authorizer, user, namespace, rules)
     if why:
         raise api_errors.forbidden(objects.resource(kind), new["metadata"].get("name", ""), why)

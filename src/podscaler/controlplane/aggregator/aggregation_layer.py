@@ -51,8 +51,7 @@ class Aggregation:
     def address_of(self, remote: Remote) -> Address:
         """The address for the next request to a server: one of its endpoints, round robin.
 
-        Raises:
-            Unreachable: the server has no address.
+        Raises Unreachable if the server has no address.
         """
         found = service_resolver.resolve(self._registry, remote.namespace, remote.service, remote.port)
         self._requests += 1

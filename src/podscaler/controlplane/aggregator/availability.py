@@ -117,12 +117,12 @@ class Availability(Reconciler[str]):
             found = service_resolver.resolve(self._registry, remote.namespace, remote.service, remote.port)
         except Unreachable as error:
             return str(error)
-        failures = await asyncio.gather(
-            *(self._check_endpoint(remote, address) for address in found[:CHECKED_ENDPOINTS_MAX])
-        )
+        checked = found[:CHECKED_ENDPOINTS_MAX]
+        failures = await asyncio.gather(*(self._check_endpoint(remote, address) for address in checked))
         return None if None in failures else failures[-1]
 
     async def _check_endpoint(self, remote: Remote, address: Address) -> str | None:
+        """The message why an endpoint does not respond, None if it does."""
         url = f"https://{address[0]}:{address[1]}{remote.path}"
         headers = proxy_headers.user_headers(proxy_headers.AGGREGATOR_USER)
         try:

@@ -15,6 +15,8 @@ Object = dict[str, Any]
 
 
 class _Resource(msgspec.Struct, rename="camel"):
+    """An item of an APIResourceList (meta/v1 APIResource)."""
+
     name: str
     singular_name: str = ""
     namespaced: bool = False
@@ -58,9 +60,9 @@ def find_in_discovery(body: bytes, group: str, version: str) -> list[Object] | N
     document = msgspec.json.decode(body, type=_Discovery)
     if document.kind != "APIGroupDiscoveryList":
         return None
-    groups = (listed for listed in document.items or () if listed.metadata.name == group)
-    versions = (listed for entries in groups for listed in entries.versions or () if listed.version == version)
-    return next((listed.resources or [] for listed in versions), [])
+    groups = (item for item in document.items or () if item.metadata.name == group)
+    versions = (entry for item in groups for entry in item.versions or () if entry.version == version)
+    return next((entry.resources or [] for entry in versions), [])
 
 
 def from_resource_list(body: bytes) -> list[Object]:
@@ -75,7 +77,8 @@ def from_resource_list(body: bytes) -> list[Object]:
         name, slash, subresource = listed.name.partition("/")
         if slash:
             parent = entries.setdefault(name, _parent_without_kind(name, listed))
-            parent.setdefault("subresources", []).append(_subresource_entry(subresource, listed))
+            entry = {"subresource": subresource, "responseKind": _kind(listed), "verbs": listed.verbs or []}
+            parent.setdefault("subresources", []).append(entry)
     return list(entries.values())
 
 
@@ -95,12 +98,9 @@ def _discovery_entry(resource: _Resource) -> Object:
 
 
 def _parent_without_kind(name: str, subresource: _Resource) -> Object:
+    """The entry of a resource that is not listed itself, but has a listed subresource."""
     empty = {"group": "", "version": "", "kind": ""}
     return {"resource": name, "responseKind": empty, "scope": _scope(subresource), "singularResource": "", "verbs": []}
-
-
-def _subresource_entry(name: str, resource: _Resource) -> Object:
-    return {"subresource": name, "responseKind": _kind(resource), "verbs": resource.verbs or []}
 
 
 def _kind(resource: _Resource) -> Object:

@@ -13,6 +13,7 @@ import ssl
 import aiohttp
 
 _IP_BY_NAME = {"localhost": "127.0.0.1"}
+"""Names that Go resolves before it reports an error."""
 _TLS_PREFIX = "tls: failed to verify certificate: x509: "
 _EXPIRED_CODES = frozenset({9, 10})
 _UNKNOWN_AUTHORITY_CODES = frozenset({2, 18, 19, 20, 21})

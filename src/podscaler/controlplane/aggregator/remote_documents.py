@@ -44,7 +44,7 @@ class RemoteDiscovery:
     Attributes:
         resources: the resources, in the form of aggregated discovery (APIResourceDiscovery).
         is_fresh: whether the last request for it succeeded.
-        openapi_url: the path, with hash, of its OpenAPI document; empty without one.
+        openapi_url: the path, with hash, of its OpenAPI document; empty if it has none.
     """
 
     resources: Sequence[Object] = field(default=())

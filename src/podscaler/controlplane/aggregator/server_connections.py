@@ -68,7 +68,7 @@ class APIServerConnections:
             method: the HTTP method.
             path: path and query, escaped; the path begins with one slash, so that no part of it names a host.
             headers: all headers except those of the connection.
-            body: the request's body, None without one.
+            body: the request's body, None if it has none.
 
         Raises:
             ValueError: the path does not begin with exactly one slash.
@@ -100,13 +100,12 @@ class APIServerConnections:
         await self.keep_only(())
 
     async def _session(self, remote: Remote) -> aiohttp.ClientSession:
-        session = self._sessions.get(_verification_of(remote))
+        key = _verification_of(remote)
+        session = self._sessions.get(key)
         if session is None:
             context = await asyncio.to_thread(_ssl_context, self._identity, remote)
-            session = self._sessions.get(_verification_of(remote)) or _session(
-                context
-            )  # a concurrent request may have created it
-            self._sessions[_verification_of(remote)] = session
+            session = self._sessions.get(key) or _session(context)  # a concurrent request may have created it
+            self._sessions[key] = session
         return session
 
 

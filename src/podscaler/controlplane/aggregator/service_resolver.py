@@ -30,8 +30,7 @@ class Unreachable(PodscalerError):
 def resolve(registry: Registry, namespace: str, name: str, port: int) -> Sequence[Address]:
     """The addresses for port `port` of a Service, at least one.
 
-    Raises:
-        Unreachable: the Service, the port or a ready endpoint is missing.
+    Raises Unreachable if the Service, the port or a ready endpoint is missing.
     """
     service = registry.find(SERVICES, namespace, name)
     if service is None:

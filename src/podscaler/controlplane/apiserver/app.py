@@ -1,7 +1,8 @@
-"""The API server: wires its parts, listens on one HTTPS port, and turns every request into one response.
+"""Starts and stops the API server: wires its parts, listens on one HTTPS port, responds to every request.
 
-Called by the wiring of `up`. `dispatch` carries out a request; API errors and unexpected exceptions become responses
-here, as do metrics and audit events.
+`podscaler up` creates an `ApiServer`. A request goes from `ApiServer._respond` (metrics, audit event) to
+`dispatch.Dispatcher.respond` (authentication, routing, handler); API errors and unexpected exceptions become responses
+here. To add a part of the control plane that the server exposes: add a field to `ServerParts`.
 """
 
 import asyncio
@@ -29,15 +30,15 @@ from podscaler.controlplane.apiserver.handlers import scales, subresources
 from podscaler.controlplane.apiserver.handlers.reviews import REVIEWS
 from podscaler.controlplane.apiserver.handlers.token_requests import TOKEN_REQUEST
 from podscaler.controlplane.apiserver.http import http_errors, negotiation, responses, streaming_response
-from podscaler.controlplane.apiserver.http.bodies import BodyKind, Kinds
 from podscaler.controlplane.apiserver.http.open_sessions import OpenSessions
+from podscaler.controlplane.apiserver.http.request_bodies import BodyKind, Kinds
 from podscaler.controlplane.apiserver.http.resource_request import NO_PARTS, ServerContext, ServerParts, kind_of
 from podscaler.controlplane.apiserver.http.response_encoder import ResponseEncoder
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.apiserver.http.routes import Routes
 from podscaler.controlplane.apiserver.non_resource_handlers import NonResourceHandlers
 from podscaler.controlplane.apiserver.request_metrics import APIServerMetrics
-from podscaler.controlplane.apiserver.streaming.streams import Streams
+from podscaler.controlplane.apiserver.streaming.watch_streams import OpenStreams
 from podscaler.controlplane.auth import policy_index
 from podscaler.controlplane.auth.authenticator import Authenticator
 from podscaler.controlplane.auth.authorizer import Authorizer
@@ -45,19 +46,20 @@ from podscaler.controlplane.controllers.cluster.custom_resources import CustomKi
 from podscaler.controlplane.registry.objects import Objects
 
 GZIP_MIN_BYTES = 128 * 1024
+"""Larger responses are compressed if the client accepts gzip."""
 STOP_TIMEOUT_S = 5.0
-BACKLOG = 1024
+ACCEPT_BACKLOG = 1024
 PORT_MAX = 65_535
 
 _log = logging.getLogger(__name__)
 
 
 class ApiServer:
-    """See the module.
+    """The API server of one control plane.
 
     Args:
         objects: the stored objects.
-        resources: the records of all served kinds; those that are stored must be kinds of `objects`.
+        resources: all served kinds; those that are stored must be kinds of `objects`.
         authenticator: maps bearer tokens to users.
         tls: TLS settings; None serves plain HTTP, for tests.
         clock: for ages in Tables and times in options.
@@ -82,9 +84,9 @@ class ApiServer:
         self._discovery = DiscoveryDocuments(routes, REVIEWS, parts.metrics, parts.aggregation)
         self._sessions = OpenSessions(clock)
         self._metrics = APIServerMetrics(routes.serves, objects.counts)
-        self._streams = Streams()
+        self._streams = OpenStreams()
         self._dispatcher = Dispatcher(
-            ServerContext(objects, clock, _kinds(routes), parts, ResponseEncoder(), self._sessions, authorizer),
+            ServerContext(objects, clock, _body_kinds(routes), parts, ResponseEncoder(), self._sessions, authorizer),
             routes,
             non_resource=NonResourceHandlers(
                 routes,
@@ -119,15 +121,14 @@ class ApiServer:
     async def start(self, host: str, port: int) -> int:
         """Listen on `host` and `port` (0: a free port); returns the port.
 
-        Raises:
-            UsageError: the port is invalid or in use, or the host has no such address.
+        Raises UsageError if the port is invalid or in use, or the host has no such address.
         """
         if self._has_custom_kinds:
             self._custom_kinds.load()
-        listener = _listener(host, port)
+        listener = _listen(host, port)
         self._runner = web.ServerRunner(http_server.Server(self._respond), shutdown_timeout=STOP_TIMEOUT_S)
         await self._runner.setup()
-        await http_server.Site(self._runner, listener, self._tls, backlog=BACKLOG).start()
+        await http_server.Site(self._runner, listener, self._tls, backlog=ACCEPT_BACKLOG).start()
         if self._has_custom_kinds:
             work = supervision.keep_running(CustomKinds.name, self._custom_kinds.run, self._clock)
             self._background = asyncio.create_task(work, name=CustomKinds.name)
@@ -156,19 +157,19 @@ class ApiServer:
 
     async def _respond_audited(self, context: RequestContext) -> web.StreamResponse:
         if self._audit_log is None:
-            return (await self._carry_out(context))[0]
+            return (await self._dispatch(context))[0]
         audit = Audit(self._audit_log, context, self._clock)
         context.http[streaming_response.STREAM_START] = streaming_response.StreamStart(audit.response_started)
         try:
-            response, error = await self._carry_out(context)
+            response, error = await self._dispatch(context)
         except asyncio.CancelledError:
             await audit.cancelled()
             raise
         await audit.response_complete(response.status, error)
         return response
 
-    async def _carry_out(self, context: RequestContext) -> tuple[web.StreamResponse, StatusError | None]:
-        """The response (a stream: when it has ended), and the API error that it reports, None without one."""
+    async def _dispatch(self, context: RequestContext) -> tuple[web.StreamResponse, StatusError | None]:
+        """The response (for a stream when it has ended), and the API error in it, None if it has none."""
         request, api_error = context.http, None
         try:
             outcome = await self._dispatcher.respond(context)
@@ -181,19 +182,19 @@ class ApiServer:
             text = "This request caused the API server to fail. Look in its log for details."
             api_error = http_errors.internal(text)
         if api_error is not None:
-            outcome = await responses.of_error(api_error, negotiation.error_form(request.headers.get("Accept", "")))
-        return await _finish(context, outcome) if isinstance(outcome, EncodedResponse) else outcome, api_error
+            outcome = await responses.from_error(api_error, negotiation.error_form(request.headers.get("Accept", "")))
+        return await _to_http_response(context, outcome) if isinstance(outcome, EncodedResponse) else outcome, api_error
 
 
-async def _finish(context: RequestContext, encoded: EncodedResponse) -> web.Response:
-    """The HTTP response: indented where a person reads it, compressed where it is large, with the warnings."""
+async def _to_http_response(context: RequestContext, encoded: EncodedResponse) -> web.Response:
+    """The HTTP response: indented for browsers and curl, compressed if it is large, with the `Warning` headers."""
     headers = {"Content-Type": encoded.content_type, "Cache-Control": "no-cache, private", **encoded.headers}
     body = encoded.body
     is_compressed = "Content-Encoding" in headers
     if body and not is_compressed and encoded.content_type == "application/json" and _wants_indented(context):
         body = responses.indented(body)
     if not is_compressed and len(body) > GZIP_MIN_BYTES and negotiation.takes_gzip(context.http.headers):
-        body = await asyncio.to_thread(_gzipped, body)
+        body = await asyncio.to_thread(_compress, body)
         headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
     response = web.Response(body=body, status=encoded.status, headers=headers)
     responses.add_warnings(response, context.warnings)
@@ -208,23 +209,23 @@ def _wants_indented(context: RequestContext) -> bool:
     return context.http.headers.get("User-Agent", "").startswith(("curl", "Wget", "Mozilla/5.0"))
 
 
-def _gzipped(body: bytes) -> bytes:
+def _compress(body: bytes) -> bytes:
     packer = zlib.compressobj(1, wbits=31)
     return packer.compress(body) + packer.flush()
 
 
-def _kinds(routes: Routes) -> Kinds:
+def _body_kinds(routes: Routes) -> Kinds:
     """Every kind that a request body may have."""
     kinds: list[BodyKind] = [kind_of(served) for served in routes.all_resources()]
     kinds += [scales.SCALE, *scales.OLD_SCALES, subresources.BINDING, subresources.EVICTION, TOKEN_REQUEST]
     return {(kind.api_version, kind.kind): kind for kind in kinds}
 
 
-def _listener(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int) -> socket.socket:
     if not 0 <= port <= PORT_MAX:
         raise UsageError(f"{port} is no port: it must be between 0 and {PORT_MAX}")
     try:
-        return socket.create_server((host, port), backlog=BACKLOG)
+        return socket.create_server((host, port), backlog=ACCEPT_BACKLOG)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise UsageError(f"port {port} of {host} is in use: stop what uses it or choose another") from error

@@ -1,6 +1,6 @@
-"""Audit events of requests: user, verb, object, times and response status; never bodies or tokens.
+"""Builds the audit events of a request: user, verb, object, times and response status; never bodies or tokens.
 
-Called by `app` around every request, where there is an audit log.
+`app` creates an `Audit` for every request, if there is an audit log; `auth.audit_log` writes the events.
 
 Source: audit.k8s.io/v1 Event at the level Metadata. Differs: the stages are ResponseStarted (streams only) and
 ResponseComplete, and there is no audit policy: every request is logged.
@@ -20,7 +20,13 @@ _AUTHENTICATION_FAILED = "Authentication failed"
 
 
 class Audit:
-    """Logs the audit events of one request; `context` is read at each event, as dispatch fills it in."""
+    """Logs the audit events of one request.
+
+    Args:
+        log: the audit log.
+        context: what is known about the request; read at each event, as `dispatch` fills it in.
+        clock: the times of the events.
+    """
 
     def __init__(self, log: AuditLog, context: RequestContext, clock: Clock) -> None:
         self._log = log
@@ -95,7 +101,7 @@ def _status(code: int, error: StatusError | None) -> Object:
 
 
 def _annotations(context: RequestContext, status: Object) -> Object:
-    """The decision of the authorizer; empty where the request failed before authorization."""
+    """The decision of the authorizer; empty if the request failed before authorization."""
     if context.reason is not None:
         decision, reason = "allow", context.reason
     elif context.effective_user is not None and status["code"] == 403:

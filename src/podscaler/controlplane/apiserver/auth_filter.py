@@ -1,7 +1,7 @@
 """Authenticates and authorizes requests: client certificates, bearer tokens, impersonation, RBAC.
 
-Called by `dispatch` for every request. As upstream, a client certificate takes precedence over a token. Requests
-without credentials get 401, except for the `open_paths`.
+`dispatch` calls, for every request, `authenticate`, `effective_user` and `authorize`. A client certificate takes
+precedence over a token. Requests without credentials get 401, except for the `open_paths`.
 
 Source: X.509 client certificates (Kubernetes documentation, Authenticating); the API server's WebSocket authenticator.
 """
@@ -27,10 +27,12 @@ _BEARER_PROTOCOL: Final = "base64url.bearer.authorization.k8s.io."
 
 @dataclass(frozen=True, slots=True)
 class AuthFilter:
-    """See the module.
+    """Decides who sent a request and whether the user may make it.
 
     Attributes:
-        open_paths: requests to these without credentials are those of system:anonymous.
+        authenticator: maps bearer tokens to users.
+        authorizer: decides by RBAC.
+        open_paths: paths of which requests without credentials are accepted, as those of the user system:anonymous.
     """
 
     authenticator: Authenticator
@@ -38,11 +40,7 @@ class AuthFilter:
     open_paths: frozenset[str] = frozenset()
 
     def authenticate(self, request: web.BaseRequest, path: str) -> User:
-        """The user who sent a request.
-
-        Raises:
-            StatusError: 401.
-        """
+        """The user who sent a request. Raises StatusError 401."""
         certificate = request.transport.get_extra_info("peercert") if request.transport is not None else None
         user = user_of_certificate(certificate)
         authorization = request.headers.get("Authorization") or _websocket_authorization(request)
@@ -56,8 +54,7 @@ class AuthFilter:
     def effective_user(self, user: User, request: web.BaseRequest, attributes: Attributes) -> User:
         """The user with whose rights the request is carried out: `user`, or the one that it impersonates.
 
-        Raises:
-            StatusError: 400 for impersonation without a user name, 403.
+        Raises StatusError 400 for impersonation without a user name, 403.
         """
         other = impersonation.requested_user(request.headers)
         return user if other is None else impersonation.impersonate(other, user, attributes, self.authorizer)
@@ -65,8 +62,7 @@ class AuthFilter:
     def authorize(self, user: User, attributes: Attributes) -> str:
         """Authorize the request and make `user` the acting one of this task; returns the authorizer's reason.
 
-        Raises:
-            StatusError: 403.
+        Raises StatusError 403.
         """
         decision = self.authorizer.authorize(user, attributes)
         if attributes.verb == "get" and f"{attributes.resource}/{attributes.subresource}" in _CONNECT_SUBRESOURCES:

@@ -1,9 +1,11 @@
 """Finds and calls the handler of a request, after authentication, authorization and content negotiation.
 
-Called by `app` for every request. The order of errors is upstream's: timeout (400), authentication (401), authorization
-(403), path (404), method (405), form (406); then those of the handlers.
+`app` calls it for every request: GET /apis/apps/v1/namespaces/default/deployments/web goes to `reads.get`. Requests are
+checked in this order, so that clients see the same first error as of kube-apiserver: timeout (400), authentication
+(401), authorization (403), path (404), method (405), form (406); then the checks of the handler. A handler for a new
+subresource: add it to `SUBRESOURCE_HANDLERS`, and its methods to `routes`.
 
-Source: upstream's request deadline for `?timeout=`; the API server of custom resources for `_check_custom`
+Source: kube-apiserver's request deadline for `?timeout=`; the API server of custom resources for `_check_custom`
 (tests/conformance/golden/scale.jsonl).
 """
 
@@ -22,25 +24,33 @@ from podscaler.controlplane.apiserver.discovery import metric_apis
 from podscaler.controlplane.apiserver.handlers import (
     deletes,
     patching,
-    proxy,
     reads,
+    remote_proxy,
     scales,
     subresources,
     token_requests,
     writes,
 )
-from podscaler.controlplane.apiserver.handlers.proxy import ProxiedRequest
+from podscaler.controlplane.apiserver.handlers.remote_proxy import ProxiedRequest
 from podscaler.controlplane.apiserver.handlers.reviews import REVIEWS, Review, ReviewContext
-from podscaler.controlplane.apiserver.http import bodies, http_errors, names, negotiation, paths, queries, responses
-from podscaler.controlplane.apiserver.http.bodies import BodyKind
-from podscaler.controlplane.apiserver.http.paths import ResourcePath
-from podscaler.controlplane.apiserver.http.queries import EMPTY, Query
+from podscaler.controlplane.apiserver.http import (
+    http_errors,
+    name_checks,
+    negotiation,
+    query_options,
+    request_bodies,
+    request_paths,
+    responses,
+)
+from podscaler.controlplane.apiserver.http.query_options import EMPTY_QUERY, Query
+from podscaler.controlplane.apiserver.http.request_bodies import BodyKind
+from podscaler.controlplane.apiserver.http.request_paths import ResourcePath
 from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
-from podscaler.controlplane.apiserver.http.routes import Routes, Served
+from podscaler.controlplane.apiserver.http.routes import Routes, ServedResource
 from podscaler.controlplane.apiserver.non_resource_handlers import NonResourceHandlers
 from podscaler.controlplane.apiserver.streaming import pod_logs, pod_ports, pod_sessions
-from podscaler.controlplane.apiserver.streaming.streams import Streams
+from podscaler.controlplane.apiserver.streaming.watch_streams import OpenStreams
 from podscaler.controlplane.auth.authorizer import Attributes
 from podscaler.controlplane.registry.users import User
 from podscaler.controlplane.storage import field_selectors
@@ -48,15 +58,20 @@ from podscaler.controlplane.storage import field_selectors
 Response = EncodedResponse | web.StreamResponse
 Handler = Callable[[ServerContext, ResourceRequest], Awaitable[Response]]
 
-OBJECT: dict[str, Handler] = {
+OBJECT_HANDLERS: dict[str, Handler] = {
     "GET": reads.get,
     "PUT": writes.replace,
     "PATCH": patching.patch,
     "DELETE": deletes.delete,
 }
-COLLECTION: dict[str, Handler] = {"GET": reads.list_all, "POST": writes.create, "DELETE": deletes.delete_collection}
-SUBRESOURCES: dict[str, dict[str, Handler]] = {
-    "status": OBJECT,
+COLLECTION_HANDLERS: dict[str, Handler] = {
+    "GET": reads.list_all,
+    "POST": writes.create,
+    "DELETE": deletes.delete_collection,
+}
+"""The handler by HTTP method: for paths of objects, and for paths of collections."""
+SUBRESOURCE_HANDLERS: dict[str, dict[str, Handler]] = {
+    "status": OBJECT_HANDLERS,
     "scale": {"GET": scales.get, "PUT": scales.replace, "PATCH": scales.patch},
     "log": {"GET": pod_logs.get},
     "exec": dict.fromkeys(("GET", "POST"), pod_sessions.execute),
@@ -68,13 +83,13 @@ SUBRESOURCES: dict[str, dict[str, Handler]] = {
     "finalize": {"PUT": subresources.finalize},
 }
 
-STREAMED = frozenset({"log", "exec", "attach", "portforward"})
+STREAMED_SUBRESOURCES = frozenset({"log", "exec", "attach", "portforward"})
 """Subresources that respond with a stream, without content negotiation."""
 
 TIMEOUT_PARAMETER = "timeout"
-_LONG_RUNNING = ("attach", "exec", "log", "portforward", "proxy")
-_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
-_CUSTOM_VERBS = {**_VERBS, "DELETE": "delete", "GET": "get"}
+_LONG_RUNNING_SUFFIXES = ("attach", "exec", "log", "portforward", "proxy")
+_VERB_BY_METHOD = {"POST": "create", "PUT": "update", "PATCH": "patch"}
+_CUSTOM_VERB_BY_METHOD = {**_VERB_BY_METHOD, "DELETE": "delete", "GET": "get"}
 _REVIEWS = {(review.group, "v1", review.plural): review for review in REVIEWS}
 
 
@@ -83,7 +98,9 @@ class RequestContext:
     """One HTTP request and what is known about it so far; `Dispatcher.respond` fills it in.
 
     Attributes:
+        http: the request as aiohttp parsed it.
         warnings: texts for `Warning` headers of the response, also of an error.
+        query: the query parameters.
         user, effective_user: who sent the request, and with whose rights it is carried out (impersonation).
         attributes, version: what is to be authorized, and in which API version; None and empty until it is parsed.
         reason: the authorizer's reason, None until the request is authorized.
@@ -91,7 +108,7 @@ class RequestContext:
 
     http: web.BaseRequest
     warnings: list[str] = field(default_factory=list)
-    query: Query = EMPTY
+    query: Query = EMPTY_QUERY
     user: User | None = None
     attributes: Attributes | None = None
     version: str = ""
@@ -100,7 +117,15 @@ class RequestContext:
 
 
 class Dispatcher:
-    """See the module."""
+    """Routes requests to handlers.
+
+    Args:
+        server: passed to every handler.
+        routes: the served resources.
+        non_resource: handles paths that are no resources (discovery, health).
+        streams: runs watches.
+        auth_filter: authenticates and authorizes.
+    """
 
     def __init__(
         self,
@@ -108,7 +133,7 @@ class Dispatcher:
         routes: Routes,
         *,
         non_resource: NonResourceHandlers,
-        streams: Streams,
+        streams: OpenStreams,
         auth_filter: AuthFilter,
     ) -> None:
         self._server = server
@@ -124,12 +149,12 @@ class Dispatcher:
             StatusError: every API error.
         """
         check_timeout(context.http.raw_path)
-        path, query = paths.split(context.http.raw_path)
+        path, query = request_paths.split(context.http.raw_path)
         context.user = user = self._auth_filter.authenticate(context.http, path)
-        context.query = Query(query) if query else EMPTY
-        if paths.is_watch_without_resource(path):
+        context.query = Query(query) if query else EMPTY_QUERY
+        if request_paths.is_watch_without_resource(path):
             return responses.watch_without_resource(path)
-        target = paths.parse(path)
+        target = request_paths.parse(path)
         if target is None:
             attributes = Attributes(context.http.method.lower(), path=path)
         else:
@@ -140,7 +165,7 @@ class Dispatcher:
         context.reason = self._auth_filter.authorize(user, attributes)
         if path.startswith("//"):
             return responses.NOT_FOUND_PAGE
-        root = paths.group_version(path) if target is None else (target.group, target.version)
+        root = request_paths.group_version(path) if target is None else (target.group, target.version)
         if root is not None and (remote := self._server.remote_of(*root)) is not None:
             return await self._proxy(ProxiedRequest(context.http, path, query, user, attributes), remote)
         if target is None:
@@ -149,7 +174,7 @@ class Dispatcher:
 
     async def _proxy(self, proxied: ProxiedRequest, remote: Remote) -> Response:
         assert self._server.parts.aggregation is not None
-        return await proxy.forward(self._server.parts.aggregation, remote, proxied, self._streams)
+        return await remote_proxy.forward(self._server.parts.aggregation, remote, proxied, self._streams)
 
     async def _to_resource(self, context: RequestContext, target: ResourcePath, user: User) -> Response:
         served, method = self._routes.find(target), context.http.method
@@ -202,31 +227,30 @@ class Dispatcher:
             raise http_errors.method_not_allowed()
         form = negotiation.resource_form(request.headers.get("Accept", ""), can_stream=False)
         expected = BodyKind(f"{review.group}/v1", review.kind, review.message)
-        validation = queries.write_options(context.query, "CreateOptions").field_validation
-        body = await bodies.read(request)
+        validation = query_options.write_options(context.query, "CreateOptions").field_validation
+        body = await request_bodies.read(request)
         content_type = request.headers.get("Content-Type", "")
-        received = bodies.decode(body, content_type, expected, {}, validation=validation)
+        received = request_bodies.decode(body, content_type, expected, {}, validation=validation)
         context.warnings.extend(received.warnings)
         obj, auth = received.obj, self._auth_filter
         obj.setdefault("metadata", {})
-        names.set_namespace(obj, target.namespace)
-        about = ReviewContext(user, auth.authenticator, auth.authorizer, self._server.clock.now_ns())
-        status = review.evaluate(obj, about)
-        return await responses.of({**obj, "status": status}, form, status=201)
+        name_checks.set_namespace(obj, target.namespace)
+        review_context = ReviewContext(user, auth.authenticator, auth.authorizer, self._server.clock.now_ns())
+        status = review.evaluate(obj, review_context)
+        return await responses.encode_object({**obj, "status": status}, form, status=201)
 
 
 def check_timeout(raw_path: str) -> None:
     """Check that the parameter `timeout` of a request that is not long-running is a duration; it has no other effect.
 
-    Raises:
-        StatusError: 400.
+    Raises StatusError 400.
     """
     if f"{TIMEOUT_PARAMETER}=" not in raw_path:
         return
     path, _, query = raw_path.partition("?")
     parameters = parse_qs(query)
     timeout = parameters.get(TIMEOUT_PARAMETER, [""])[0]
-    if not timeout or path.endswith(_LONG_RUNNING) or parameters.get("watch", [""])[0] in ("1", "true"):
+    if not timeout or path.endswith(_LONG_RUNNING_SUFFIXES) or parameters.get("watch", [""])[0] in ("1", "true"):
         return
     try:
         duration.parse(timeout)
@@ -234,11 +258,10 @@ def check_timeout(raw_path: str) -> None:
         raise http_errors.bad_request(f"invalid timeout specified in the request URL - {error}") from None
 
 
-def _check_custom(served: Served, path: ResourcePath, method: str) -> None:
+def _check_custom(served: ServedResource, path: ResourcePath, method: str) -> None:
     """Check a path of custom resources, whose errors differ from those of built-in ones.
 
-    Raises:
-        StatusError: 400 for a write without a name, 404 for a missing subresource, 405.
+    Raises StatusError 400 for a write without a name, 404 for a missing subresource, 405.
     """
     resource = served.resource
     if path.subresource and path.subresource not in served.subresources:
@@ -247,12 +270,12 @@ def _check_custom(served: Served, path: ResourcePath, method: str) -> None:
         raise http_errors.bad_request("name must be provided")
     methods = served.methods(path)
     if methods and method not in methods and not served.is_over_all_namespaces(path):
-        raise http_errors.verb_not_supported(_CUSTOM_VERBS.get(method, ""), resource.group, resource.plural)
+        raise http_errors.verb_not_supported(_CUSTOM_VERB_BY_METHOD.get(method, ""), resource.group, resource.plural)
 
 
-def _resource_request(context: RequestContext, target: ResourcePath, served: Served) -> ResourceRequest:
+def _resource_request(context: RequestContext, target: ResourcePath, served: ServedResource) -> ResourceRequest:
     can_stream = context.http.method == "GET" and not target.name
-    accept = "" if target.subresource in STREAMED else context.http.headers.get("Accept", "")
+    accept = "" if target.subresource in STREAMED_SUBRESOURCES else context.http.headers.get("Accept", "")
     form = negotiation.resource_form(accept, can_stream=can_stream, has_protobuf=served.has_protobuf)
     return ResourceRequest(context.http, target, context.query, served, form, context.warnings)
 
@@ -262,14 +285,14 @@ def _handler(request: ResourceRequest) -> Handler:
     if not request.served.resource.stored:
         return reads.get_computed if path.name else reads.list_computed
     if path.subresource:
-        return SUBRESOURCES[path.subresource][method]
-    return OBJECT[method] if path.name else COLLECTION[method]
+        return SUBRESOURCE_HANDLERS[path.subresource][method]
+    return OBJECT_HANDLERS[method] if path.name else COLLECTION_HANDLERS[method]
 
 
 def _is_watch(target: ResourcePath, method: str, query: Query) -> bool:
     if method != "GET":
         return False
-    return target.watches or (not target.name and query is not EMPTY and bool(query.flag("watch")))
+    return target.is_deprecated_watch or (not target.name and query is not EMPTY_QUERY and bool(query.flag("watch")))
 
 
 def _attributes(method: str, target: ResourcePath, query: Query) -> Attributes:
@@ -280,12 +303,12 @@ def _attributes(method: str, target: ResourcePath, query: Query) -> Attributes:
         resource=target.resource,
         subresource=target.subresource,
         namespace=target.namespace or (target.name if target.resource == "namespaces" else ""),
-        name=target.name or (_selected_name(query) if verb in ("list", "watch") and query is not EMPTY else ""),
+        name=target.name or (_selected_name(query) if verb in ("list", "watch") and query is not EMPTY_QUERY else ""),
     )
 
 
 def _selected_name(query: Query) -> str:
-    """The name that the field selector of a list requires, empty where it requires none."""
+    """The name that the field selector of a list requires, empty if it requires none."""
     try:
         terms = field_selectors.parse(query.text("fieldSelector"))
     except field_selectors.FieldSelectorError:
@@ -303,4 +326,4 @@ def _verb(method: str, target: ResourcePath, query: Query) -> str:
         return "delete" if target.name else "deletecollection"
     if method == "HEAD":
         return "get"
-    return _VERBS.get(method, "")
+    return _VERB_BY_METHOD.get(method, "")

@@ -1,10 +1,10 @@
-"""Handlers of non-resource URLs: discovery, version, health, metrics, OpenAPI, the issuer of service account tokens.
+"""Handles requests to non-resource URLs: discovery, version, health, metrics, OpenAPI, OpenID configuration.
 
-`POST /podscaler/compact` is our own: it drops the history as etcd's compaction does, for tests of clients.
+`dispatch` calls it for paths that name no resource, such as /apis, /healthz and /openapi/v3. `POST /podscaler/compact`
+exists in podscaler only: it drops the change log as etcd's compaction does, for tests of clients. Discovery documents
+are encoded at the first request and cached until the served resources change.
 
-Called by `dispatch`. Discovery documents are encoded at the first request and cached until the served resources change.
-
-Source: OpenID Connect Discovery 1.0 as upstream's service account issuer discovery serves it; upstream's health checks.
+Source: OpenID Connect Discovery 1.0 as kube-apiserver's service account issuer discovery serves it; its health checks.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from podscaler.controlplane.apiserver.discovery import openapi_v2
 from podscaler.controlplane.apiserver.discovery.discovery import DiscoveryDocuments
 from podscaler.controlplane.apiserver.discovery.openapi_v3 import OpenApiV3
 from podscaler.controlplane.apiserver.http import http_errors, negotiation, responses
-from podscaler.controlplane.apiserver.http.queries import Query
+from podscaler.controlplane.apiserver.http.query_options import Query
 from podscaler.controlplane.apiserver.http.resource_request import ServerParts
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.apiserver.http.routes import Routes
@@ -30,7 +30,7 @@ from podscaler.controlplane.auth.account_tokens import ISSUER, AccountTokens
 from podscaler.controlplane.credentials.signing_key import ALGORITHM
 
 _AGGREGATION_GROUP = "apiregistration.k8s.io"
-"""The group that upstream's aggregator serves itself, with error texts of its own."""
+"""The group that kube-aggregator serves itself, with error texts of its own."""
 
 ISSUER_CONFIGURATION_PATH = "/.well-known/openid-configuration"
 ISSUER_KEYS_PATH = "/openid/v1/jwks"
@@ -51,19 +51,21 @@ VERSION: Object = {
 
 @dataclass(frozen=True, slots=True)
 class _Document:
+    """An encoded document (JSON) with its ETag."""
+
     body: bytes
     etag: str
 
 
 class NonResourceHandlers:
-    """See the module.
+    """The handlers of one API server.
 
     Args:
         routes: the served resources.
         discovery: the discovery documents.
-        openapi: the OpenAPI documents.
+        openapi: the OpenAPI v3 documents.
         parts: health checks, the issuer of service account tokens, and documents below `/podscaler`.
-        compact: drops the history of all objects; returns the compacted revision.
+        compact: drops the change log; returns the compacted revision.
         metrics: the metrics of /metrics.
     """
 
@@ -88,11 +90,7 @@ class NonResourceHandlers:
         self._generation = discovery.generation
 
     async def respond(self, request: web.BaseRequest, path: str, query: Query) -> EncodedResponse:
-        """The response for a decoded path; a plain-text 404 for an unknown one.
-
-        Raises:
-            StatusError: 404, 405, 406.
-        """
+        """The response for a decoded path; a plain-text 404 for an unknown one. Raises StatusError 404, 405, 406."""
         parts = path.strip("/").split("/")
         match parts[0]:
             case "":
@@ -108,7 +106,7 @@ class NonResourceHandlers:
             case ".well-known" | "openid" if self._parts.accounts is not None:
                 return _issuer_discovery(request, self._parts.accounts, path)
             case "podscaler" if len(parts) == 2:
-                return await self._own(request, parts[1])
+                return await self._podscaler_document(request, parts[1])
             case "metrics" if not parts[1:]:
                 self._metrics.prepare()
                 return EncodedResponse(await asyncio.to_thread(self._metrics.text), 200, request_metrics.CONTENT_TYPE)
@@ -117,32 +115,32 @@ class NonResourceHandlers:
             case _:
                 return responses.NOT_FOUND_PAGE
 
-    async def _own(self, request: web.BaseRequest, name: str) -> EncodedResponse:
+    async def _podscaler_document(self, request: web.BaseRequest, name: str) -> EncodedResponse:
         """The response for `/podscaler/NAME`."""
         if name == "compact":
             if request.method != "POST":
                 raise http_errors.method_not_allowed()
-            return await responses.of({"resourceVersion": str(await self._compact())})
+            return await responses.encode_object({"resourceVersion": str(await self._compact())})
         if name not in self._parts.documents:
             return responses.NOT_FOUND_PAGE
         _check_get(request)
-        return await responses.of(self._parts.documents[name]())
+        return await responses.encode_object(self._parts.documents[name]())
 
     async def _version(self, request: web.BaseRequest, parts: list[str]) -> EncodedResponse:
         if parts[1:]:
             raise http_errors.no_such_path()
         _check_get(request)
         negotiation.check_plain(_accept(request))
-        return await _with_etag(request, self._document(("version",), lambda: VERSION), negotiation.PLAIN)
+        return await _with_etag(request, self._document(("version",), lambda: VERSION), negotiation.PLAIN_JSON)
 
     async def _discover(self, request: web.BaseRequest, parts: list[str]) -> EncodedResponse:
         found = self._discovery
         match parts:
             case ["api"]:
                 _check_get(request)
-                return await self._aggregable(request, "api", found.core_versions)
+                return await self._api_root(request, "api", found.core_versions)
             case ["apis"]:
-                return await self._aggregable(request, "apis", found.group_list)
+                return await self._api_root(request, "apis", found.group_list)
             case ["api", version]:
                 return await self._resource_list(request, "", version)
             case ["apis", group]:
@@ -169,7 +167,7 @@ class NonResourceHandlers:
             request, ("resources", group, version), lambda: self._discovery.resource_list(group, version)
         )
 
-    async def _aggregable(self, request: web.BaseRequest, name: str, plain: Callable[[], Object]) -> EncodedResponse:
+    async def _api_root(self, request: web.BaseRequest, name: str, plain: Callable[[], Object]) -> EncodedResponse:
         form = negotiation.discovery_form(_accept(request), aggregates=True, is_routed=name == "api")
         if form.shape != "discovery":
             return await self._json(request, (name,), plain, is_routed=name == "api")
@@ -177,30 +175,30 @@ class NonResourceHandlers:
         return await _with_etag(request, document, form)
 
     async def _json(
-        self, request: web.BaseRequest, key: tuple[str, ...], make: Callable[[], Object], *, is_routed: bool = True
+        self, request: web.BaseRequest, key: tuple[str, ...], build: Callable[[], Object], *, is_routed: bool = True
     ) -> EncodedResponse:
         form = negotiation.discovery_form(_accept(request), aggregates=False, is_routed=is_routed)
-        return await _with_etag(request, self._document(key, make), form)
+        return await _with_etag(request, self._document(key, build), form)
 
     async def _openapi_v2(self, request: web.BaseRequest) -> EncodedResponse:
         takes_protobuf = openapi_v2.PROTOBUF_TYPE in _accept(request)
-        make = openapi_v2.protobuf_document if takes_protobuf else openapi_v2.json_document
+        build = openapi_v2.protobuf_document if takes_protobuf else openapi_v2.json_document
         generation, cached = self._routes.generation, self._openapi_v2_documents.get(takes_protobuf)
         if cached is None or cached[0] != generation:
             schemas = await self._openapi.schemas()
-            cached = generation, await asyncio.to_thread(make, self._routes, schemas)
+            cached = generation, await asyncio.to_thread(build, self._routes, schemas)
             self._openapi_v2_documents[takes_protobuf] = cached
         content_type = openapi_v2.RESPONSE_TYPE if takes_protobuf else "application/json"
         return EncodedResponse(cached[1], 200, content_type)
 
-    def _document(self, key: tuple[str, ...], make: Callable[[], Object]) -> _Document:
+    def _document(self, key: tuple[str, ...], build: Callable[[], Object]) -> _Document:
         generation = self._discovery.generation
         if self._generation != generation:
             self._documents.clear()
             self._generation = generation
         found = self._documents.get(key)
         if found is None:
-            body = json_text.encode(make())
+            body = json_text.encode(build())
             digest = hashlib.sha512(body).hexdigest().upper()
             found = self._documents[key] = _Document(body, f'"{digest}"')
         return found
@@ -219,7 +217,8 @@ class NonResourceHandlers:
 
 
 async def _with_etag(request: web.BaseRequest, document: _Document, form: negotiation.Form) -> EncodedResponse:
-    response = replace(await responses.of_json(document.body, form), headers={"ETag": document.etag, "Vary": "Accept"})
+    encoded = await responses.from_json(document.body, form)
+    response = replace(encoded, headers={"ETag": document.etag, "Vary": "Accept"})
     if request.headers.get("If-None-Match") == document.etag:
         # kubectl's cache replaces the content type of its cached response by that of the 304
         return replace(response, body=b"", status=304)

@@ -1,8 +1,8 @@
-"""Prometheus metrics of the API server: requests, their durations, stored objects, the process.
+"""Counts the API server's requests as Prometheus metrics: requests, their durations, stored objects, the process.
 
-Called by `app` for every request and by `non_resource_handlers` for `/metrics`. Names and labels are upstream's, so
-that dashboards for kube-apiserver work. Label values are those of served resources only, so that clients cannot create
-an unbounded number of series.
+`app` calls `observe` for every request, `non_resource_handlers` reads the text for `/metrics`. Names and labels are
+kube-apiserver's, so that dashboards for it work. Label values are those of served resources only, so that clients
+cannot create an unbounded number of series.
 
 Source: the metrics that kube-apiserver documents as stable. Differs: only the few that matter on one machine.
 """
@@ -20,16 +20,16 @@ from podscaler.controlplane.auth.authorizer import Attributes
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _FINE_BUCKETS_S: Final = (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5)
 BUCKETS_S: Final = (*_FINE_BUCKETS_S, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60)
-_LABELS: Final = ("verb", "group", "version", "resource", "subresource")
-_VERBS: Final[Mapping[str, str]] = {"create": "POST", "update": "PUT"}
-_LONG_RUNNING: Final = frozenset({"WATCH", "CONNECT"})
+_LABEL_NAMES: Final = ("verb", "group", "version", "resource", "subresource")
+_METRIC_VERBS: Final[Mapping[str, str]] = {"create": "POST", "update": "PUT"}
+_LONG_RUNNING_VERBS: Final = frozenset({"WATCH", "CONNECT"})
 """Verbs whose durations are not observed."""
 
-_Key = tuple[str, str, str, str, str]
+LabelValues = tuple[str, str, str, str, str]
 
 
 class APIServerMetrics:
-    """See the module.
+    """The metrics of one API server.
 
     Args:
         is_served: whether the resource of a request is served in that version.
@@ -41,29 +41,29 @@ class APIServerMetrics:
         self._counts = counts
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
-        self._registry.register(_Objects(lambda: self._counted))
-        self._counted: Mapping[str, int] = {}
+        self._registry.register(_StoredObjectsGauge(lambda: self._object_counts))
+        self._object_counts: Mapping[str, int] = {}
         self._requests = Counter(
-            "apiserver_request_total", "Requests answered.", (*_LABELS, "code"), registry=self._registry
+            "apiserver_request_total", "Requests answered.", (*_LABEL_NAMES, "code"), registry=self._registry
         )
         self._durations = Histogram(
             "apiserver_request_duration_seconds",
             "How long requests took that are not meant to last.",
-            _LABELS,
+            _LABEL_NAMES,
             buckets=BUCKETS_S,
             registry=self._registry,
         )
-        self._counters: dict[tuple[_Key, int], Counter] = {}
-        self._histograms: dict[_Key, Histogram] = {}
+        self._counters: dict[tuple[LabelValues, int], Counter] = {}
+        self._histograms: dict[LabelValues, Histogram] = {}
 
     def observe(self, attributes: Attributes | None, version: str, code: int, duration_s: float) -> None:
-        """Count a request with the status `code`; `attributes` is None where it failed before they were known."""
-        key = self._key(attributes, version)
+        """Count a request with the status `code`; `attributes` is None if it failed before they were known."""
+        key = self._label_values(attributes, version)
         counter = self._counters.get((key, code))
         if counter is None:
             counter = self._counters[key, code] = self._requests.labels(*key, str(code))
         counter.inc()
-        if key[0] in _LONG_RUNNING:
+        if key[0] in _LONG_RUNNING_VERBS:
             return
         histogram = self._histograms.get(key)
         if histogram is None:
@@ -72,16 +72,16 @@ class APIServerMetrics:
 
     def prepare(self) -> None:
         """Count the stored objects for the next `text`; to be called on the event loop."""
-        self._counted = dict(self._counts())
+        self._object_counts = dict(self._counts())
 
     def text(self) -> bytes:
         """All metrics in the text format of Prometheus. Takes milliseconds: call it in a thread."""
         return prometheus_client.generate_latest(self._registry)
 
-    def _key(self, attributes: Attributes | None, version: str) -> _Key:
+    def _label_values(self, attributes: Attributes | None, version: str) -> LabelValues:
         if attributes is None:
             return ("", "", "", "", "")
-        verb = _VERBS.get(attributes.verb, attributes.verb.upper())
+        verb = _METRIC_VERBS.get(attributes.verb, attributes.verb.upper())
         if not attributes.resource or not self._is_served(attributes, version):
             return (verb if verb in _KNOWN_VERBS else "OTHER", "", "", "", "")
         return (verb, attributes.group, version, attributes.resource, attributes.subresource)
@@ -92,7 +92,7 @@ _KNOWN_VERBS: Final = frozenset(
 )
 
 
-class _Objects(Collector):
+class _StoredObjectsGauge(Collector):
     """The gauge of stored objects, computed for each scrape."""
 
     def __init__(self, counts: Callable[[], Mapping[str, int]]) -> None:

@@ -42,6 +42,7 @@ _DELETION_LEEWAY_S = 60
 """A token stays valid this long after the deletionTimestamp of an object that it is bound to."""
 _CACHED_TOKENS = 4096
 _RESOURCES_BY_CLAIM = {"pod": "pods", "secret": "secrets", "node": "nodes"}
+"""The `Resource.key` of the objects in the claim `kubernetes.io`, by the name of the member."""
 _EXTRA_PREFIX = "authentication.kubernetes.io"
 _DECODE_OPTIONS: Options = {"verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": False}
 """The JWT library checks the signature only: times and audiences are checked here, by the control plane's clock."""
@@ -144,8 +145,7 @@ class AccountTokens:
             audience: empty for the API server.
             life_s: the lifetime.
 
-        Raises:
-            StatusError: 404 for a missing service account.
+        Raises StatusError 404 for a missing service account.
         """
         metadata, spec = pod["metadata"], pod["spec"]
         name = spec.get("serviceAccountName") or "default"
@@ -190,7 +190,7 @@ class AccountTokens:
         return claims
 
     def _find_error(self, claims: Mapping[str, Any]) -> TokenError | None:
-        """Why a token with a valid signature is not valid now, None where it is."""
+        """Why a token with a valid signature is not valid now, None if it is."""
         now_s = self._clock.now_ns() // NANOSECONDS
         if now_s >= claims["exp"]:
             return TokenError("[invalid bearer token, service account token has expired]")

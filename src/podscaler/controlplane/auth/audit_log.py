@@ -65,8 +65,7 @@ class AuditLog:
 def open_log(path: Path) -> AuditLog:
     """The log in a file (mode 0600, appended to), or on standard output for `-`. Blocks.
 
-    Raises:
-        UsageError: the file cannot be written.
+    Raises UsageError if the file cannot be written.
     """
     if str(path) == "-":
         return AuditLog(_write_to_stdout)

@@ -30,8 +30,7 @@ TOKEN_MIN_CHARACTERS = 16
 def ensure_token(path: Path) -> str:
     """The token in the file `path` (mode 0600), which is created with a random token where it is missing. Blocks.
 
-    Raises:
-        UsageError: the file cannot be read or written, or is too short to be a token.
+    Raises UsageError if the file cannot be read or written, or is too short to be a token.
     """
     content = secret_files.read(path)
     if content is None:
@@ -49,7 +48,7 @@ class Authenticator:
 
     Args:
         tokens: user by static token.
-        accounts: verifies tokens of service accounts, None where there are none.
+        accounts: verifies tokens of service accounts, None if there are none.
     """
 
     def __init__(self, tokens: Mapping[str, User], accounts: AccountTokens | None = None) -> None:

@@ -85,8 +85,7 @@ class Authorizer:
     def authorize(self, user: User, attributes: Attributes) -> AuthorizationDecision:
         """The decision of `decide`, if it allows the request.
 
-        Raises:
-            StatusError: 403 with kube-apiserver's message, if it does not.
+        Raises StatusError 403 with kube-apiserver's message, if it does not.
         """
         decision = self.decide(user, attributes)
         if not decision.allowed:

@@ -51,8 +51,7 @@ def requested_user(headers: MultiMapping[str]) -> User | None:
     Args:
         headers: the request's headers, by name in any case.
 
-    Raises:
-        StatusError: 400 for parts of an identity without a user name.
+    Raises StatusError 400 for parts of an identity without a user name.
     """
     if not any(header[:12].lower() == "impersonate-" for header in headers):
         return None
@@ -81,8 +80,7 @@ def impersonate(impersonated: User, user: User, request: Attributes, authorizer:
         request: the attributes of the request.
         authorizer: checks the rights of `user`.
 
-    Raises:
-        StatusError: 403 if `user` lacks a right.
+    Raises StatusError 403 if `user` lacks a right.
     """
     first_error: StatusError | None = None
     for mode in _modes(impersonated, user):
@@ -98,16 +96,14 @@ def impersonate(impersonated: User, user: User, request: Attributes, authorizer:
 def _modes(impersonated: User, user: User) -> Iterator[_Mode]:
     """The modes that apply, most specific first; the legacy one is always the last."""
     is_bare = not (impersonated.groups or impersonated.uid or impersonated.extra)
-    account, is_node = users.parse_account_name(impersonated.name), _parse_node_name(impersonated.name) != ""
-    if is_node and is_bare:
-        if users.parse_account_name(user.name) and _parse_node_name(impersonated.name) in user.extra.get(
-            _NODE_NAME_EXTRA, ()
-        ):
+    account, node = users.parse_account_name(impersonated.name), _parse_node_name(impersonated.name)
+    if node and is_bare:
+        if users.parse_account_name(user.name) and node in user.extra.get(_NODE_NAME_EXTRA, ()):
             yield _Mode("associated-node")
         yield _Mode("arbitrary-node")
     elif account and is_bare:
         yield _Mode("serviceaccount")
-    elif not (is_node or account):
+    elif not (node or account):
         yield _Mode("user-info")
     yield _LEGACY
 

@@ -132,6 +132,7 @@ def missing_role(role: RoleKey) -> str:
 
 
 def _parse_subject(subject: Mapping[str, str], namespace: str) -> Subject | None:
+    """The index key of a binding's subject, None for an unknown kind or a service account without namespace."""
     kind, name = subject.get("kind", ""), subject.get("name", "")
     if kind in ("User", "Group"):
         return kind, name

@@ -25,11 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 def read(path: Path) -> dict[str, User]:
-    """The users by token. Blocks.
-
-    Raises:
-        UsageError: the file is missing or unreadable, or a line is invalid.
-    """
+    """The users by token. Blocks. Raises UsageError if the file is missing or unreadable, or a line is invalid."""
     content = secret_files.read(path)
     if content is None:
         raise UsageError(f"there is no token file {path}")

@@ -114,7 +114,7 @@ def ensure(folder: Path, *, now_ns: int, addresses: Sequence[str] = ()) -> Certi
     path = folder / "server.pem"
     found = _load(path)
     if found is None or not _is_usable(found, authority, names, now):
-        secret_files.write(path, _new_server(_common_name("kube-apiserver"), authority, names, now).pem())
+        secret_files.write(path, _new_server(_name("kube-apiserver"), authority, names, now).pem())
     return Certificates(_pem(authority.certificate), path)
 
 
@@ -136,7 +136,7 @@ def node_context(folder: Path, node_name: str, address: str, *, now_ns: int) -> 
     path = folder / "node.pem"
     found = _load(path)
     if found is None or not _is_usable(found, authority, names, now):
-        subject = _user_name(f"{NODE_PREFIX}{node_name}", [NODES])
+        subject = _subject(f"{NODE_PREFIX}{node_name}", [NODES])
         secret_files.write(path, _new_server(subject, authority, names, now).pem())
     return Certificates(_pem(authority.certificate), path).server_context()
 
@@ -164,9 +164,7 @@ def new_client(folder: Path, name: str, groups: Sequence[str], *, now_ns: int) -
     now = _utc(now_ns)
     authority = _ensure_authority(folder / "ca.pem", now)
     key = ec.generate_private_key(ec.SECP256R1())
-    builder = _certificate_builder(
-        _user_name(name, groups), authority.certificate.subject, key, now=now, life=CLIENT_LIFE
-    )
+    builder = _builder(_subject(name, groups), authority.certificate.subject, key, now=now, life=CLIENT_LIFE)
     builder = _add_end_entity_usage(builder, ExtendedKeyUsageOID.CLIENT_AUTH)
     certificate = builder.sign(authority.key, hashes.SHA256())
     return ClientPair(_pem(certificate), _key_pem(key))
@@ -175,17 +173,12 @@ def new_client(folder: Path, name: str, groups: Sequence[str], *, now_ns: int) -
 def ensure_client(path: Path, name: str, groups: Sequence[str], *, now_ns: int) -> ClientPair:
     """The client certificate in the file `path` (mode 0600), created or renewed as needed as by `new_client`. Blocks.
 
-    Raises:
-        UsageError: the file or the authority cannot be read or written, or holds no key and certificate.
+    Raises UsageError if the file or the authority cannot be read or written, or holds no key and certificate.
     """
     now = _utc(now_ns)
     authority = _ensure_authority(path.parent / "ca.pem", now)
     found = _load(path)
-    if (
-        found is not None
-        and _is_current(found, authority, now)
-        and found.certificate.subject == _user_name(name, groups)
-    ):
+    if found is not None and _is_current(found, authority, now) and found.certificate.subject == _subject(name, groups):
         return ClientPair(_pem(found.certificate), _key_pem(found.key))
     created = new_client(path.parent, name, groups, now_ns=now_ns)
     secret_files.write(path, created.key_pem + created.certificate_pem)
@@ -195,8 +188,7 @@ def ensure_client(path: Path, name: str, groups: Sequence[str], *, now_ns: int) 
 def authority_of(folder: Path, *, now_ns: int) -> bytes:
     """The certificate (PEM) of the CA in `folder`, which is created where it is missing. Blocks.
 
-    Raises:
-        UsageError: the file cannot be read or written, or holds no key and certificate.
+    Raises UsageError if the file cannot be read or written, or holds no key and certificate.
     """
     authority = _ensure_authority(folder / "ca.pem", _utc(now_ns))
     return _pem(authority.certificate)
@@ -240,15 +232,15 @@ def _is_current(pair: _SignedKey, authority: _SignedKey, now: datetime) -> bool:
     return certificate.issuer == authority.certificate.subject
 
 
-def _user_name(name: str, groups: Sequence[str]) -> x509.Name:
+def _subject(name: str, groups: Sequence[str]) -> x509.Name:
     organizations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
     return x509.Name([*organizations, x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
 
 def _new_authority(now: datetime) -> _SignedKey:
     key = ec.generate_private_key(ec.SECP256R1())
-    name = _common_name(f"podscaler-{x509.random_serial_number() % 16**8:08x}")
-    builder = _certificate_builder(name, name, key, now=now, life=AUTHORITY_LIFE)
+    name = _name(f"podscaler-{x509.random_serial_number() % 16**8:08x}")
+    builder = _builder(name, name, key, now=now, life=AUTHORITY_LIFE)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
     builder = builder.add_extension(_key_usage(signs_certificates=True), critical=True)
     return _SignedKey(key, builder.sign(key, hashes.SHA256()))
@@ -259,7 +251,7 @@ def _new_server(
 ) -> _SignedKey:
     """A new key and its certificate for a server of these names, signed by the authority."""
     key = ec.generate_private_key(ec.SECP256R1())
-    builder = _certificate_builder(subject, authority.certificate.subject, key, now=now, life=SERVER_LIFE)
+    builder = _builder(subject, authority.certificate.subject, key, now=now, life=SERVER_LIFE)
     builder = _add_end_entity_usage(builder, ExtendedKeyUsageOID.SERVER_AUTH)
     builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
     builder = builder.add_extension(names, critical=False)
@@ -268,7 +260,7 @@ def _new_server(
     return _SignedKey(key, builder.sign(authority.key, hashes.SHA256()))
 
 
-def _certificate_builder(
+def _builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, *, now: datetime, life: timedelta
 ) -> x509.CertificateBuilder:
     builder = x509.CertificateBuilder(subject_name=subject, issuer_name=issuer, public_key=key.public_key())
@@ -283,7 +275,7 @@ def _add_end_entity_usage(builder: x509.CertificateBuilder, usage: x509.ObjectId
     return builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
 
 
-def _common_name(common_name: str) -> x509.Name:
+def _name(common_name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 

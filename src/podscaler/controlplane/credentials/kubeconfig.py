@@ -35,14 +35,13 @@ def certificate_document(*, server_url: str, authority_pem: bytes, pair: ClientP
 
 def _document(server_url: str, authority_pem: bytes, user: dict[str, Any]) -> dict[str, Any]:
     cluster = {"server": server_url, "certificate-authority-data": _base64(authority_pem)}
+    context = {"cluster": ENTRY_NAME, "user": ENTRY_NAME, "namespace": "default"}
     return {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": ENTRY_NAME, "cluster": cluster}],
         "users": [{"name": ENTRY_NAME, "user": user}],
-        "contexts": [
-            {"name": ENTRY_NAME, "context": {"cluster": ENTRY_NAME, "user": ENTRY_NAME, "namespace": "default"}}
-        ],
+        "contexts": [{"name": ENTRY_NAME, "context": context}],
         "current-context": ENTRY_NAME,
     }
 
@@ -54,8 +53,7 @@ def _base64(pem: bytes) -> str:
 def write(path: Path, config: dict[str, Any]) -> None:
     """Write `config` to `path` (mode 0600), as JSON, which is valid YAML. Blocks.
 
-    Raises:
-        UsageError: the file cannot be written, or exists with other clusters than `ENTRY_NAME`.
+    Raises UsageError if the file cannot be written, or exists with other clusters than `ENTRY_NAME`.
     """
     existing = secret_files.read(path)
     if existing is not None and existing.strip() and not _is_ours(existing):

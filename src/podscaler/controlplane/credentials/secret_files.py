@@ -14,11 +14,7 @@ from podscaler.base.errors import UsageError
 
 
 def read(path: Path) -> bytes | None:
-    """The content of the file, None where it does not exist.
-
-    Raises:
-        UsageError: the file cannot be read.
-    """
+    """The content of the file, None if it does not exist. Raises UsageError if the file cannot be read."""
     try:
         return path.read_bytes()
     except FileNotFoundError:

@@ -44,8 +44,7 @@ def generate() -> SigningKey:
 def ensure(path: Path) -> SigningKey:
     """The key in the file `path` (mode 0600), which is created where it is missing. Blocks.
 
-    Raises:
-        UsageError: the file cannot be read or written, or holds no such key.
+    Raises UsageError if the file cannot be read or written, or holds no such key.
     """
     content = secret_files.read(path)
     if content is None:

@@ -155,7 +155,7 @@ class NodeAgent:
         if self._deps is None or self._node_object is None:
             self._deps, self._node_object = await self._start()
         deps, node_object = self._deps, self._node_object
-        events = EventRecorder(self._registry, scheduler.SCHEDULER, self._clock)
+        events = EventRecorder(self._registry, scheduler.SCHEDULER_NAME, self._clock)
         self._recorders += [deps.events, events]
         binder = Binder(self._registry, self._clock, events, deps.node_name)
         async with asyncio.TaskGroup() as group:

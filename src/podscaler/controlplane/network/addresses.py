@@ -213,6 +213,7 @@ def _write_block_number(path: Path, block: AddressBlock) -> None:
 
 
 def _read_block_number(path: Path | None) -> int | None:
+    """The number that `_write_block_number` wrote, None if there is none or it is invalid."""
     if path is None:
         return None
     try:
@@ -232,11 +233,12 @@ def _can_bind(address: str) -> bool:
 
 
 def _claim(number: int) -> Claim | None:
+    """The claim on block `number`, None if another process has it."""
     return _claim_socket(number) if sys.platform == "linux" else _claim_file(number)
 
 
 def _claim_socket(number: int) -> Claim | None:
-    """Abstract names belong to the network namespace, as the addresses do."""
+    """A claim by an abstract socket name, which belongs to the network namespace, as the addresses do."""
     claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
         claim.bind(f"\0{CLAIM_NAME_PREFIX}/{number}")

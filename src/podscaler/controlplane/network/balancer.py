@@ -92,6 +92,7 @@ class Balancer:
             del self._connections[address]
 
     def _least_loaded(self, tried: Collection[Address]) -> Address | None:
+        """The candidate by rule 2, None if every candidate is in `tried`."""
         candidates = self.candidates
         if not candidates:
             return None
@@ -111,6 +112,7 @@ class Balancer:
         return best
 
     def _affine_endpoint(self, client: str, tried: Collection[Address]) -> Address | None:
+        """The candidate by rule 3, None if rule 2 decides."""
         if self._affinity_s is None or client not in self._affinity:
             return None
         address, until_s = self._affinity[client]

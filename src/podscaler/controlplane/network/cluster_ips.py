@@ -66,7 +66,7 @@ class ClusterIPs(Reconciler[Key]):
         self._registry = registry
         self._events = EventRecorder(registry, self.name, clock)
         self._addresses = addresses
-        self._addresses_by_key: dict[Key, str] = {}
+        self._reserved: dict[Key, str] = {}
         self._node_ports = NodePorts()
 
     def watches(self) -> Sequence[Watched[Key]]:
@@ -78,7 +78,7 @@ class ClusterIPs(Reconciler[Key]):
         services = self._registry.list(SERVICES)
         for service in services:
             self._reserve(service)
-        return {*map(selection.key_of, services), *self._addresses_by_key}
+        return {*map(selection.key_of, services), *self._reserved}
 
     def allocate(self, new: Object, old: Object | None, *, is_dry: bool) -> Allocation:
         """The address and node ports that a Service lacks; an `allocation.Allocator`. Raises StatusError 422, 500."""
@@ -116,10 +116,8 @@ class ClusterIPs(Reconciler[Key]):
             return None
         self._reserve(service)
         spec, address = self._node_ports.without_ports_of_others(key, service["spec"]), ""
-        if _wants_address(spec) and self._addresses_by_key.get(key) != spec.get("clusterIP", ""):
-            address = self._addresses_by_key.get(key) or self._addresses.allocate_service(
-                preferred=spec.get("clusterIP")
-            )
+        if _wants_address(spec) and self._reserved.get(key) != spec.get("clusterIP", ""):
+            address = self._reserved.get(key) or self._addresses.allocate_service(preferred=spec.get("clusterIP"))
         spec = {**spec, **_allocated(NodePortAllocation(self._node_ports, key, spec), spec, address)}
         self._commit(key, spec, address)
         if spec != service["spec"]:
@@ -137,15 +135,15 @@ class ClusterIPs(Reconciler[Key]):
         """Reserve the stored address and node ports of a Service, unless another Service has them."""
         key, spec = selection.key_of(service), service["spec"]
         address = spec.get("clusterIP", "")
-        reserved = self._addresses_by_key.get(key)
+        reserved = self._reserved.get(key)
         if _wants_address(spec) and address and address != reserved and self._addresses.reserve_service(address):
             if reserved is not None:
                 self._addresses.release(reserved)
-            self._addresses_by_key[key] = address
+            self._reserved[key] = address
         self._node_ports.reserve(key, spec)
 
     def _release(self, key: Key) -> None:
-        address = self._addresses_by_key.pop(key, "")
+        address = self._reserved.pop(key, "")
         self._addresses.release(address)
         self._node_ports.release(key)
 
@@ -159,7 +157,7 @@ class ClusterIPs(Reconciler[Key]):
     def _release_deleted(self, service: Object) -> None:
         """Release what a deleted Service had, unless a new Service of the same name holds the key already."""
         key, spec = selection.key_of(service), service["spec"]
-        if self._addresses_by_key.get(key, "") == (spec.get("clusterIP", "") if _wants_address(spec) else ""):
+        if self._reserved.get(key, "") == (spec.get("clusterIP", "") if _wants_address(spec) else ""):
             self._release(key)
 
     def _allocate_address(self, name: str, spec: Object, *, is_dry: bool) -> str:
@@ -179,12 +177,12 @@ class ClusterIPs(Reconciler[Key]):
 
     def _commit(self, key: Key, spec: Object, address: str) -> None:
         """Record the address (empty: unchanged) and node ports of a decided write, and release the earlier ones."""
-        before = self._addresses_by_key.get(key, "")
+        before = self._reserved.get(key, "")
         if address:
-            self._addresses_by_key[key] = address
+            self._reserved[key] = address
         elif not _wants_address(spec):
-            self._addresses_by_key.pop(key, None)
-        if before and before != self._addresses_by_key.get(key):
+            self._reserved.pop(key, None)
+        if before and before != self._reserved.get(key):
             self._addresses.release(before)
         self._node_ports.release(key)
         self._node_ports.reserve(key, spec)

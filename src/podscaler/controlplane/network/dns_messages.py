@@ -1,7 +1,7 @@
 """Encodes and decodes DNS messages (the bytes of a UDP datagram); called by `dns_server` and `dns_zone`.
 
 A query has one question, as all resolvers send it; in responses only the question's name is compressed. For example
-`answer(read_question(query), [address("127.5.224.1")], ttl_s=5)` is the response with one A record.
+`encode_response(read_question(query), [address("127.5.224.1")], ttl_s=5)` is the response with one A record.
 
 Source: RFC 1035 (section 4), RFC 2782 (SRV).
 """
@@ -31,6 +31,7 @@ _TRUNCATED: Final = 0x0200
 _WANTS_RECURSION: Final = 0x0100
 _CAN_RECURSE: Final = 0x0080
 _OPCODE: Final = 0x7800
+# The six above are bits of the second word of the header.
 _QUESTION_NAME: Final = b"\xc0\x0c"
 """A compression pointer to the name of the question, which starts behind the 12 bytes of the header."""
 
@@ -109,13 +110,14 @@ def read_question(message: bytes) -> Question:
     name, end = _read_name(message, HEAD.size)
     if end + 4 > len(message):
         raise Malformed("too short")
-    kind, space = struct.unpack_from(">HH", message, end)
-    if space not in (INTERNET, ANY):
+    kind, record_class = struct.unpack_from(">HH", message, end)
+    if record_class not in (INTERNET, ANY):
         raise Malformed("not of class IN")
     return Question(number, flags, name, kind, message[HEAD.size : end + 4])
 
 
 def _read_name(message: bytes, offset: int) -> tuple[str, int]:
+    """The name at `offset` and the offset behind it. Raises Malformed."""
     labels: list[str] = []
     start = offset
     while True:
@@ -130,14 +132,16 @@ def _read_name(message: bytes, offset: int) -> tuple[str, int]:
         offset += 1 + length
 
 
-def answer(question: Question, records: Sequence[ResourceRecord], *, ttl_s: int, status: int = NO_ERROR) -> bytes:
+def encode_response(
+    question: Question, records: Sequence[ResourceRecord], *, ttl_s: int, status: int = NO_ERROR
+) -> bytes:
     """The response to a question; `status` is a response code. All records get the same time to live."""
     flags = _IS_ANSWER | _AUTHORITATIVE | _CAN_RECURSE | question.flags & (_WANTS_RECURSION | _OPCODE) | status
     content = b"".join(_record(record, ttl_s) for record in records)
     return HEAD.pack(question.number, flags, 1, len(records), 0, 0) + question.raw + content
 
 
-def truncated(message: bytes) -> bytes:
+def truncate(message: bytes) -> bytes:
     """The header and question of a response that is too long for UDP, with the flag TC.
 
     The client then repeats the query over TCP.
@@ -147,7 +151,7 @@ def truncated(message: bytes) -> bytes:
     return HEAD.pack(number, flags | _TRUNCATED, 1, 0, 0, 0) + message[HEAD.size : end + 4]
 
 
-def question_for(name: str, kind: int, number: int) -> bytes:
+def encode_query(name: str, kind: int, number: int) -> bytes:
     """The query for records of type `kind` of a name, with the id `number`."""
     head = HEAD.pack(number, _WANTS_RECURSION, 1, 0, 0, 0)
     return head + encode_name(name) + struct.pack(">HH", kind, INTERNET)
@@ -163,9 +167,9 @@ def read_records(message: bytes, kind: int) -> list[bytes]:
         found = []
         for _ in range(answers):
             offset = _skip_name(message, offset)
-            one, _, _, length = struct.unpack_from(">HHIH", message, offset)
+            record_type, _, _, length = struct.unpack_from(">HHIH", message, offset)
             offset += 10
-            if one == kind:
+            if record_type == kind:
                 found.append(message[offset : offset + length])
             offset += length
     except (struct.error, IndexError):
@@ -174,6 +178,7 @@ def read_records(message: bytes, kind: int) -> list[bytes]:
 
 
 def _skip_name(message: bytes, offset: int) -> int:
+    """The offset behind the name at `offset`, which may be compressed."""
     while (length := message[offset]) != 0:
         if length >= 0xC0:
             return offset + 2

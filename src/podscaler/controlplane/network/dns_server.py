@@ -37,7 +37,7 @@ class ForwardQuery(Protocol):
     """`dns_forwarding.query_by_udp` or `dns_forwarding.query_by_tcp`."""
 
     async def __call__(self, message: bytes, resolvers: Sequence[str], *, port: int = PORT) -> bytes:
-        """The first response, empty without any."""
+        """The first response of a resolver, empty if none responds."""
         ...
 
 
@@ -132,6 +132,7 @@ class NameServer:
         _send(transport, await self._answer(message, question, own, dns_forwarding.query_by_udp), client)
 
     async def _answer(self, message: bytes, question: Question, own: NameAnswer | None, forward: ForwardQuery) -> bytes:
+        """The encoded response; `own` is the zone's answer, None for a name outside of the zone."""
         if own is None:
             return await forward(message, self._forward_to, port=self._forward_port) or _failure(question)
         if not own.alias:
@@ -148,14 +149,14 @@ class NameServer:
         """A CNAME record and the addresses of its target, as clients do not query for them."""
         records = [dns_messages.canonical(alias)]
         if question.type in (dns_messages.A, dns_messages.AAAA):
-            asked = dns_messages.question_for(alias, question.type, question.number)
+            asked = dns_messages.encode_query(alias, question.type, question.number)
             if self._zone.contains(alias):
                 own = self._zone.find(alias, question.type) or NameAnswer()
                 records += [replace(record, owner=alias) for record in own.records]
             else:
                 answer = await forward(asked, self._forward_to, port=self._forward_port)
                 records += [ResourceRecord(question.type, data, alias) for data in _record_data(answer, question.type)]
-        return dns_messages.answer(question, records, ttl_s=TTL_S)
+        return dns_messages.encode_response(question, records, ttl_s=TTL_S)
 
     async def _serve_stream(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer the queries of a TCP connection, one after the other."""
@@ -166,9 +167,8 @@ class NameServer:
                     length = int.from_bytes(await reader.readexactly(2), "big")
                     message = await reader.readexactly(length)
                     question = dns_messages.read_question(message)
-                    answer = await self._answer(
-                        message, question, self._find_in_zone(question), dns_forwarding.query_by_tcp
-                    )
+                    own = self._find_in_zone(question)
+                    answer = await self._answer(message, question, own, dns_forwarding.query_by_tcp)
                     writer.write(len(answer).to_bytes(2, "big") + answer)
                     await writer.drain()
         except (TimeoutError, OSError, asyncio.IncompleteReadError, Malformed):
@@ -197,11 +197,11 @@ class _Datagrams(asyncio.DatagramProtocol):
 
 def _zone_answer(question: Question, own: NameAnswer) -> bytes:
     status = dns_messages.NO_SUCH_NAME if own is _NO_SUCH_NAME else dns_messages.NO_ERROR
-    return dns_messages.answer(question, own.records, ttl_s=TTL_S, status=status)
+    return dns_messages.encode_response(question, own.records, ttl_s=TTL_S, status=status)
 
 
 def _failure(question: Question) -> bytes:
-    return dns_messages.answer(question, (), ttl_s=0, status=dns_messages.SERVER_FAILURE)
+    return dns_messages.encode_response(question, (), ttl_s=0, status=dns_messages.SERVER_FAILURE)
 
 
 def _record_data(answer: bytes, kind: int) -> list[bytes]:
@@ -214,6 +214,5 @@ def _record_data(answer: bytes, kind: int) -> list[bytes]:
 def _send(transport: asyncio.DatagramTransport, answer: bytes, client: Address) -> None:
     """Send a response, truncated if it is too long for clients without EDNS."""
     if not transport.is_closing():
-        transport.sendto(
-            answer if len(answer) <= dns_messages.UDP_MAX_BYTES else dns_messages.truncated(answer), client
-        )
+        is_long = len(answer) > dns_messages.UDP_MAX_BYTES
+        transport.sendto(dns_messages.truncate(answer) if is_long else answer, client)

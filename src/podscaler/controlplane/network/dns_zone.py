@@ -80,6 +80,7 @@ class Zone:
         return None
 
     def _find_service(self, service: Object, rest: list[str], kind: int) -> NameAnswer | None:
+        """The answer for a Service (no `rest`), an endpoint or a port; `rest` are the labels before the Service."""
         spec = service["spec"]
         if spec.get("type") == "ExternalName":
             return NameAnswer(alias=spec.get("externalName", "")) if not rest else None
@@ -110,7 +111,8 @@ class Zone:
     def _slices(self, service: Object) -> list[Object]:
         meta = service["metadata"]
         labels = {slices.SERVICE_NAME: meta["name"]}
-        return [one for one in self._registry.list(SLICES, meta["namespace"], labels=labels) if _is_ipv4(one)]
+        found = self._registry.list(SLICES, meta["namespace"], labels=labels)
+        return [each for each in found if each.get("addressType") == "IPv4"]
 
     def _find_port(self, service: Object, protocol: str, port_name: str, kind: int) -> NameAnswer | None:
         ports = [
@@ -155,10 +157,6 @@ def _addresses(found: list[str], kind: int) -> NameAnswer:
     if kind not in (dns_messages.A, dns_messages.ANY):
         return NameAnswer()
     return NameAnswer(tuple(map(dns_messages.address, filter(_is_address, found))))
-
-
-def _is_ipv4(one: Object) -> bool:
-    return bool(one.get("addressType") == "IPv4")
 
 
 def _is_address(text: str) -> bool:

@@ -96,9 +96,8 @@ class NodePortAllocation:
 
     def _allocate(self, port: Object, ports: list[Object], spec: Object) -> None:
         """Set port["nodePort"], if the Service needs one."""
-        shared = [
-            other["nodePort"] for other in ports if other.get("port") == port.get("port") and other.get("nodePort")
-        ]
+        number = port.get("port")
+        shared = [other["nodePort"] for other in ports if other.get("port") == number and other.get("nodePort")]
         if self._is_new and shared:
             port["nodePort"] = shared[0]
         elif service_update.needs_node_ports(spec):

@@ -72,11 +72,11 @@ async def listen(address: Address, connections: ProxiedConnections, clock: Clock
     except PermissionError:
         if port not in PRIVILEGED_PORTS:
             raise
-        port, server = await _serve_at_substitute(balancer, connections, host, port)
+        port, server = await _serve_high(balancer, connections, host, port)
     return PortListener(balancer, port, server)
 
 
-async def _serve_at_substitute(
+async def _serve_high(
     balancer: Balancer, connections: ProxiedConnections, host: str, low_port: int
 ) -> tuple[int, asyncio.Server]:
     """Listen on the first free substitute of a port below 1024; returns its number. Raises OSError if none is free."""

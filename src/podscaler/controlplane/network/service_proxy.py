@@ -81,21 +81,21 @@ class ServiceProxy(Reconciler[Key]):
     async def sync(self, key: Key) -> float | None:
         """Open and close listeners, and set the backends of the open ones."""
         service = self._registry.find(SERVICES, *key)
-        wanted_ports = _listen_addresses(service) if service else {}
+        wanted = _listen_addresses(service) if service else {}
         listeners = self._listeners.setdefault(key, {})
-        for address in listeners.keys() - wanted_ports.keys():
+        for address in listeners.keys() - wanted.keys():
             listeners.pop(address).close()
-        _close_conflicting(listeners, wanted_ports)
+        _close_conflicting(listeners, wanted)
         self._report_not_served(key, service)
-        if service is None or not wanted_ports:
+        if service is None or not wanted:
             for by_service in (self._listeners, self._endpoint_counts, self._cache):
                 by_service.pop(key, None)
             return None
-        failure = await self._open_missing(listeners, wanted_ports)
+        failure = await self._open(listeners, wanted)
         endpoint_slices = self._registry.list(SLICES, key[0], labels={slices.SERVICE_NAME: key[1]})
         self._endpoint_counts[key] = sum(len(each.get("endpoints") or []) for each in endpoint_slices)
         for address, listener in listeners.items():
-            listener.balancer.replace(self._backends(key, endpoint_slices, wanted_ports[address]), _affinity_s(service))
+            listener.balancer.replace(self._backends(key, endpoint_slices, wanted[address]), _affinity_s(service))
         self._drop_cached(key, endpoint_slices)
         await self._write_port_map(service, listeners)
         if failure is not None:
@@ -144,15 +144,13 @@ class ServiceProxy(Reconciler[Key]):
         self._terminating_uids[key] = uid
         return [service for service in self._listeners if service[0] == key[0]]
 
-    async def _open_missing(
-        self, listeners: dict[Address, PortListener], wanted_ports: Iterable[Address]
-    ) -> CannotListen | None:
+    async def _open(self, listeners: dict[Address, PortListener], wanted: Iterable[Address]) -> CannotListen | None:
         """Open missing listeners, high ports first, as low ports may have to move to free high ones.
 
         Returns the error of the last port that could not be opened, None if all were.
         """
         failure = None
-        for address in sorted(wanted_ports, key=itemgetter(1), reverse=True):
+        for address in sorted(wanted, key=itemgetter(1), reverse=True):
             if address in listeners:
                 continue
             try:
@@ -169,15 +167,11 @@ class ServiceProxy(Reconciler[Key]):
         for endpoint_slice in endpoint_slices:
             name = endpoint_slice["metadata"]["name"], port_name
             if name not in cache or cache[name].slice is not endpoint_slice:
-                cache[name] = _CachedSlice(
-                    endpoint_slice, frozenset(_pods_of(endpoint_slice)), _backends_of(endpoint_slice, port_name, {})
-                )
-            is_any_draining = not self._terminating_uids.keys().isdisjoint(cache[name].pods)
-            backends = (
-                _backends_of(endpoint_slice, port_name, self._terminating_uids)
-                if is_any_draining
-                else cache[name].backends
-            )
+                backends = _backends_of(endpoint_slice, port_name, {})
+                cache[name] = _CachedSlice(endpoint_slice, frozenset(_pods_of(endpoint_slice)), backends)
+            backends = cache[name].backends
+            if not self._terminating_uids.keys().isdisjoint(cache[name].pods):
+                backends = _backends_of(endpoint_slice, port_name, self._terminating_uids)
             ready += backends.ready
             draining += backends.draining
         return Backends(tuple(ready), tuple(draining))
@@ -254,15 +248,15 @@ def _pods_of(endpoint_slice: Object) -> Iterable[Key]:
         yield target.get("namespace", ""), target.get("name", "")
 
 
-def _close_conflicting(listeners: dict[Address, PortListener], wanted_ports: Container[Address]) -> None:
+def _close_conflicting(listeners: dict[Address, PortListener], wanted: Container[Address]) -> None:
     """Close listeners at a substitute number that is now a port of the Service itself; they get another number."""
     for (host, port), listener in list(listeners.items()):
-        if listener.port != port and (host, listener.port) in wanted_ports:
+        if listener.port != port and (host, listener.port) in wanted:
             listeners.pop((host, port)).close()
 
 
 def _listen_addresses(service: Object) -> dict[Address, str]:
-    """The addresses to listen on for a Service, with the names of the ports; empty without a clusterIP."""
+    """The name of the port by each address to listen on for a Service; empty if it has no clusterIP."""
     spec = service["spec"]
     host = spec.get("clusterIP") or "None"
     if host == "None" or spec.get("type") == "ExternalName":
@@ -280,6 +274,7 @@ def _ports_not_tcp(service: Object) -> list[str]:
 
 
 def _target_port(endpoint_slice: Object, port_name: str) -> int | None:
+    """The number of the endpoints' TCP port of that name, None if the slice has none."""
     for port in endpoint_slice.get("ports") or []:
         if (port.get("name") or "") == port_name and port.get("protocol", "TCP") == "TCP":
             return int(port["port"])
@@ -287,6 +282,7 @@ def _target_port(endpoint_slice: Object, port_name: str) -> int | None:
 
 
 def _affinity_s(service: Object) -> int | None:
+    """The timeout of the session affinity, None if the Service has none."""
     spec = service["spec"]
     if spec.get("sessionAffinity") != "ClientIP":
         return None

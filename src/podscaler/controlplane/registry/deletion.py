@@ -156,7 +156,7 @@ def _raise_generation(metadata: Object) -> None:
 
 
 def _requested_grace_period_s(options: DeleteOptions) -> int | None:
-    """The grace period of the options, None without one; a negative one counts as one second."""
+    """The grace period in the options, None if they have none; a negative one counts as one second."""
     if options.grace_period_s is None:
         return None
     return options.grace_period_s if options.grace_period_s >= 0 else 1

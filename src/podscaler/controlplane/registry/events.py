@@ -103,9 +103,7 @@ class EventRecorder:
         meta = event["metadata"]
         if not event.pop(_IS_NEW_KEY):
             try:
-                await self._registry.mutate(
-                    "events", meta["namespace"], meta["name"], lambda old: _copy_count(old, event)
-                )
+                await self._registry.mutate("events", meta["namespace"], meta["name"], lambda old: _recount(old, event))
             except StatusError as error:
                 if error.code != 404:
                     raise
@@ -127,7 +125,7 @@ class EventRecorder:
         return core_event(event, involved, component=self._component, host=self._host)
 
 
-def _copy_count(old: Object, event: Object) -> None:
+def _recount(old: Object, event: Object) -> None:
     for field in ("count", "lastTimestamp", "message"):
         old[field] = event[field]
 

@@ -40,11 +40,11 @@ async def evict(objects: Objects, namespace: str, name: str, *, options: DeleteO
         if not _is_free_unhealthy(pod, budget):
             await _use_disruption(objects, budget["metadata"]["name"], pod, now_ns=now_ns, is_dry_run=options.dry_run)
     if not options.dry_run:
-        options = await _set_disruption_condition(objects, namespace, name, options=options, now_ns=now_ns)
+        options = await _mark_disrupted(objects, namespace, name, options=options, now_ns=now_ns)
     await objects.delete(PODS, namespace, name, options=options)
 
 
-async def _set_disruption_condition(
+async def _mark_disrupted(
     objects: Objects, namespace: str, name: str, *, options: DeleteOptions, now_ns: int
 ) -> DeleteOptions:
     """Set the condition DisruptionTarget of the pod; returns the options of the delete that follows.

@@ -5,7 +5,7 @@ element of managedFields. For example kubectl sets spec.replicas of a Deployment
 gains `f:spec.f:replicas`, the entry of the former owner loses it.
 
 Differs: objects are compared after the fields that a write cannot change (the status, for a write of the object) were
-carried over; upstream compares what the client sent without those fields. The result is the same.
+carried over; kube-apiserver compares what the client sent without those fields. The result is the same.
 
 Source: the API server's use of field managers in its handlers, and its strategies' reset fields.
 """

@@ -39,7 +39,7 @@ def complete_new(resource: Resource, obj: Object, *, uid: str, now_ns: int) -> N
 
 
 def validate_new(resource: Resource, obj: Object) -> list[FieldError]:
-    """The field errors of a new object, in upstream's order."""
+    """The field errors of a new object, in kube-apiserver's order."""
     found = resource.strategy.validate(obj, None)
     if found and resource.strategy.is_checked_before_metadata:
         return found
@@ -74,7 +74,7 @@ def complete_update(resource: Resource, new: Object, old: Object, subresource: s
 
 
 def validate_update(resource: Resource, new: Object, old: Object, subresource: str) -> list[FieldError]:
-    """The field errors of `new` as an update of `old`, in upstream's order."""
+    """The field errors of `new` as an update of `old`, in kube-apiserver's order."""
     errors = metadata_rules.validate_metadata(resource, new, old)
     if subresource == "status":
         errors += resource.strategy.validate_status(new, old)

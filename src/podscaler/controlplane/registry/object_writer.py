@@ -103,7 +103,8 @@ class ObjectWriter:
             managed = self.field_managers.entries_of_new(resource, obj, author, transaction.now_ns)
         self._admit(resource, obj, None)
         self._set_name(transaction, resource, obj["metadata"])
-        object_preparation.complete_new(resource, obj, uid=self._new_uid(), now_ns=transaction.now_ns)
+        uid = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+        object_preparation.complete_new(resource, obj, uid=uid, now_ns=transaction.now_ns)
         allocate = self.allocators.get(resource.key, allocate_nothing)
         with allocate(obj, None, is_dry=transaction.is_dry) as allocation:
             errors = object_preparation.validate_new(resource, obj)
@@ -245,9 +246,6 @@ class ObjectWriter:
                 return
         raise api_errors.no_unique_name(resource, metadata["name"])
 
-    def _new_uid(self) -> str:
-        return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
-
     def _check_preconditions(self, resource: Resource, stored: Entry, options: UpdateOptions) -> None:
         wanted = options.preconditions
         stored_kind = self.stored_kind(resource)
@@ -277,5 +275,5 @@ def _changed(stored: Entry, change: Change) -> Object:
 
 
 def _is_version(text: str) -> bool:
-    """Whether a resourceVersion is set: upstream's store treats zero and invalid numbers as unset."""
+    """Whether a resourceVersion is set: kube-apiserver's store treats zero and invalid numbers as unset."""
     return text.isascii() and text.isdigit() and int(text) != 0

@@ -126,7 +126,7 @@ class Objects:
     def watch(self, resource: str, namespace: str = "", *, options: ListOptions = LATEST) -> Subscription:
         """Events from `options.resource_version` on (unset or 0: first an ADDED for each object).
 
-        Raises StatusError 400, 410 (too old; upstream sends it as an ERROR event), 422, 500, 504.
+        Raises StatusError 400, 410 (too old; kube-apiserver sends it as an ERROR event), 422, 500, 504.
         """
         return watching.subscribe(self._watchers, selection(self._resources[resource], namespace, options), options)
 

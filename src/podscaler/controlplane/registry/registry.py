@@ -170,8 +170,7 @@ class Registry:
         Kinds may have more subresources (`Strategy.prepare_subresource_update`): `binding` sets a pod's spec.nodeName,
         `finalize` a namespace's spec.finalizers. An update that changes nothing keeps the resourceVersion.
 
-        Raises:
-            StatusError: 404, 422; 409 for another uid, or another metadata.resourceVersion if it is set.
+        Raises StatusError 404, 422; 409 for another uid, or another metadata.resourceVersion if it is set.
         """
         metadata = obj["metadata"]
         uid = metadata.get("uid", "")

@@ -56,8 +56,7 @@ def apply_scale_change(
         author: the writer; None if the new Scale has managedFields of its own.
         obj: the stored object.
 
-    Raises:
-        StatusError: 409 for another object's uid, 422 for negative replicas; every error of `change`.
+    Raises StatusError 409 for another object's uid, 422 for negative replicas; every error of `change`.
     """
     parent = managing.take_entries(obj) or []
     fields = field_managers.scale_fields(resource)

@@ -45,7 +45,7 @@ class User:
 
 ADMIN = User("admin", (MASTERS,))
 SYSTEM = User("system:apiserver", (MASTERS,))
-"""The user of controllers and node in the same process; upstream's API server uses it for itself."""
+"""The user of controllers and node in the same process; kube-apiserver uses it for itself."""
 ANONYMOUS = User(ANONYMOUS_NAME, (UNAUTHENTICATED,))
 
 

@@ -188,10 +188,10 @@ def create(database: sqlite3.Connection, cluster: str = "") -> None:
 
 def read_state(database: sqlite3.Connection, path: Path) -> State:
     """The state of the last commit, from a file of any format. Raises UsageError if there is none, sqlite3.Error."""
-    file_format = database.execute("SELECT * FROM state").fetchall()
-    if len(file_format) != 1:
-        raise UsageError(damaged(path, f"its table `state` has {len(file_format)} rows, not one"))
-    revision, compacted_revision, *cluster = file_format[0]
+    rows = database.execute("SELECT * FROM state").fetchall()
+    if len(rows) != 1:
+        raise UsageError(damaged(path, f"its table `state` has {len(rows)} rows, not one"))
+    revision, compacted_revision, *cluster = rows[0]
     return State(revision, compacted_revision, cluster[0] if cluster else "")
 
 

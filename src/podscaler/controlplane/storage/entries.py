@@ -95,9 +95,7 @@ class Entry:
         self.revision = revision
         self.uid = head.uid
         self.labels = _shared_labels(tuple(head.labels.items())) if head.labels else _NO_LABELS
-        self.owner_uids = (
-            _shared_uids(tuple(reference.uid for reference in head.ownerReferences)) if head.ownerReferences else ()
-        )
+        self.owner_uids = _shared_uids(tuple(ref.uid for ref in head.ownerReferences)) if head.ownerReferences else ()
         self.body = body
         self.fields: tuple[str, Mapping[str, str]] | None = None
         self.view: Object | None = None
@@ -135,7 +133,7 @@ def key_of(namespace: str, name: str) -> str:
 def from_object(resource: str, obj: Object, revision: int) -> Entry:
     """The entry of `obj` (storage version) at `revision`; 0 for a version that is never stored (a dry run).
 
-    `obj` is changed in place: it gets that resourceVersion (none for 0) and upstream's order of metadata.
+    `obj` is changed in place: it gets that resourceVersion (none for 0) and kube-apiserver's order of metadata.
     """
     metadata = obj["metadata"]
     metadata.pop("resourceVersion", None)

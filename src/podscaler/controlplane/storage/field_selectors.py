@@ -38,7 +38,7 @@ class Term:
 def parse(text: str) -> tuple[Term, ...]:
     """The requirements, sorted by their text; empty for an empty text. Raises FieldSelectorError."""
     terms = (_parse_term(part, text) for part in sorted(_split_unescaped(text, ",")) if part)
-    return tuple(term for term in terms if term.field or term.value)  # `=` selects everything, as upstream
+    return tuple(term for term in terms if term.field or term.value)  # `=` selects everything, as kube-apiserver
 
 
 def check_known(

@@ -23,7 +23,7 @@ class Table:
         return len(self._entries)
 
     def find(self, key: str) -> Entry | None:
-        """The entry at `key`, None without one."""
+        """The entry at `key`, None if there is none."""
         return self._entries.get(key)
 
     def select(self, namespace: str) -> list[Entry]:

@@ -35,7 +35,7 @@ def restore(path: Path, directory: Path, *, is_forced: bool = False) -> tuple[Ba
         is_forced: whether an existing cluster is moved aside.
 
     Returns:
-        the content of the backup, and the folder of the files that were moved aside, None without any.
+        the content of the backup, and the folder of the files that were moved aside, None if there were none.
 
     Raises:
         UsageError: the file is damaged or not a backup; the directory is in use, holds a cluster (without `is_forced`),
@@ -60,6 +60,7 @@ def restore(path: Path, directory: Path, *, is_forced: bool = False) -> tuple[Ba
 
 
 def _replace(source: sqlite3.Connection, files: dict[str, bytes], directory: Path, *, is_forced: bool) -> Path | None:
+    """Move the present cluster aside and put the copy in its place; returns the folder of the former, if any."""
     existing = [name for name in (*data_directory.DATABASE_FILES, *files) if (directory / name).exists()]
     marker = _marker(directory)
     if (existing or marker) and not is_forced:

@@ -34,11 +34,11 @@ class SelectionPredicate:
 
     @property
     def is_filtered(self) -> bool:
-        """Whether it selects by labels or fields."""
+        """Whether it selects by labels or fields, not by namespace only."""
         return bool(self.fields or self.labels.requirements or self.labels.matches_nothing)
 
     def is_in_namespace(self, entry: Entry) -> bool:
-        """Whether `entry` is in the namespace."""
+        """Whether `entry` is in the namespace of the predicate; labels and fields may still exclude it."""
         return not self.namespace or entry.namespace == self.namespace
 
     def matches(self, entry: Entry) -> bool:
@@ -56,7 +56,7 @@ class SelectionPredicate:
 
 
 def selection(resource: Resource, namespace: str, options: ListOptions) -> SelectionPredicate:
-    """The predicate of list or watch options. Raises StatusError 400 (upstream's message) for invalid selectors."""
+    """The predicate of list or watch options. Raises StatusError 400 for invalid selectors."""
     try:
         labels = selectors.parse(options.label_selector)
         requirements = field_selectors.parse(options.field_selector)
@@ -70,5 +70,5 @@ def selection(resource: Resource, namespace: str, options: ListOptions) -> Selec
 
 
 def selectable_fields(resource: Resource) -> frozenset[str]:
-    """The selectable fields of a kind besides those of metadata."""
+    """The names of a kind's selectable fields besides those of metadata, such as `status.phase` of pods."""
     return frozenset(resource.fields({"metadata": {}, "spec": {}, "status": {}}))

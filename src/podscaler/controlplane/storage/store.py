@@ -199,6 +199,7 @@ class Store:
             await self._run(self._journal.close)
 
     def _find_newest(self, resource: str, key: str) -> Entry | None:
+        """The newest version, committed or not; None if there is no object."""
         event = self._uncommitted.get((resource, key))
         return event.entry if event else self.table(resource).find(key)
 
@@ -321,11 +322,11 @@ class Store:
         try:
             return database_file.entry_of(row)
         except ValueError as error:
-            raise UsageError(
-                database_file.damaged(self._journal.path, database_file.body_damage(row, error))
-            ) from error
+            damage = database_file.body_damage(row, error)
+            raise UsageError(database_file.damaged(self._journal.path, damage)) from error
 
     def _load(self) -> None:
+        """Fill the tables and the change log from the rows of the journal."""
         versions: dict[int, Entry] = {}
         current: dict[tuple[str, str], Entry] = {}
         for row in self._journal.rows():

@@ -197,12 +197,10 @@ class Subscription:
     def _initial_batch(self, entries: list[Entry]) -> EventBatch:
         chunk = entries[self._initial_sent : self._initial_sent + BATCH_SIZE]
         self._initial_sent += len(chunk)
-        is_done = self._initial_sent >= len(entries)
-        if is_done:
+        done = self._initial_sent >= len(entries)
+        if done:
             self._initial = None
-        return EventBatch(
-            [EntryEvent("ADDED", entry, {}) for entry in chunk], self._last_revision, initial_done=is_done
-        )
+        return EventBatch([EntryEvent("ADDED", entry, {}) for entry in chunk], self._last_revision, initial_done=done)
 
     def _next_events(self) -> list[EntryEvent]:
         log = self._watchers.store.log
@@ -258,24 +256,22 @@ def too_old(revision: int, compacted_revision: int) -> StatusError:
 
 
 def _check_options(options: ListOptions) -> None:
-    match_field, match = "resourceVersionMatch", options.resource_version_match
+    where, match = "resourceVersionMatch", options.resource_version_match
     errors = []
     if options.send_initial_events is not None and match != "NotOlderThan":
-        errors.append(field.forbidden(match_field, f"sendInitialEvents requires setting {match_field} to NotOlderThan"))
+        errors.append(field.forbidden(where, f"sendInitialEvents requires setting {where} to NotOlderThan"))
     if not match and options.continue_token and options.resource_version in ("", "0"):
-        # upstream validates the list of initial events separately, and reports this error twice
-        errors.append(field.forbidden(match_field, f"{match_field} is forbidden when continue is provided"))
+        # kube-apiserver validates the list of initial events separately, and reports this error twice
+        errors.append(field.forbidden(where, f"{where} is forbidden when continue is provided"))
     if match:
         if options.send_initial_events is None:
             errors.append(
-                field.forbidden(
-                    match_field, f"{match_field} is forbidden for watch unless sendInitialEvents is provided"
-                )
+                field.forbidden(where, f"{where} is forbidden for watch unless sendInitialEvents is provided")
             )
         if match != "NotOlderThan":
-            errors.append(field.not_supported(match_field, match, ("NotOlderThan",)))
+            errors.append(field.not_supported(where, match, ("NotOlderThan",)))
         if options.continue_token:
-            errors.append(field.forbidden(match_field, f"{match_field} is forbidden when continue is provided"))
+            errors.append(field.forbidden(where, f"{where} is forbidden when continue is provided"))
     if errors:
         raise api_errors.invalid_options("ListOptions", errors)
 

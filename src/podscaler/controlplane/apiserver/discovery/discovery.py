@@ -1,9 +1,10 @@
-"""Builds discovery documents: meta/v1 APIGroupList and APIResourceList, aggregated APIGroupDiscoveryList.
+"""Builds discovery documents, by which clients learn the served groups, versions and resources.
 
-Called by `non_resource_handlers`, which caches the documents until `generation` changes.
+The forms are meta/v1 APIGroupList and APIResourceList (one for each version), and the aggregated APIGroupDiscoveryList
+(all in one). `non_resource_handlers` serves the documents and caches them until `generation` changes.
 
-Source: the API concepts on discovery. As upstream, aggregated documents leave group and version of a response kind
-empty where they are the resource's own.
+Source: the API concepts on discovery. Aggregated documents leave group and version of a response kind empty if they are
+the resource's own, as kube-apiserver's do.
 """
 
 import base64
@@ -18,16 +19,22 @@ from podscaler.controlplane.aggregator.remote_versions import RemoteVersions
 from podscaler.controlplane.apiserver.discovery import metric_apis
 from podscaler.controlplane.apiserver.discovery.resource_entry import DiscoveryResource
 from podscaler.controlplane.apiserver.handlers.reviews import Review
-from podscaler.controlplane.apiserver.http.routes import Routes, Served
+from podscaler.controlplane.apiserver.http.routes import Routes, ServedResource
 from podscaler.controlplane.registry.providers import MetricApis
 
 Document = dict[str, Any]
 
 
 class DiscoveryDocuments:
-    """The documents about `routes`, `reviews`, the metrics APIs and other API servers.
+    """The discovery documents of one API server.
 
     A metrics API of this server is left out as long as another server serves a version of its group.
+
+    Args:
+        routes: the stored and computed resources.
+        reviews: the resources that can only be created.
+        metrics: the metrics APIs, None if this server has none.
+        aggregation: the groups and versions of other API servers, None without the aggregation layer.
     """
 
     def __init__(
@@ -55,9 +62,10 @@ class DiscoveryDocuments:
         """The groups, without the core group, in order of preference."""
         metric_groups = (group for group in self._metric_groups if not self._remotes.has_group(group))
         remote = self._remotes.groups
-        found = {*self._own_groups, *metric_groups, *remote} - {""}
+        groups = {*self._own_groups, *metric_groups, *remote} - {""}
         return sorted(
-            found, key=lambda group: (-remote.get(group, group_priorities.of_version(group, "").group), group)
+            groups,
+            key=lambda group: (-remote.get(group, group_priorities.of_version(group, "").group), group),
         )
 
     @property
@@ -81,10 +89,10 @@ class DiscoveryDocuments:
         return sorted(priorities, key=lambda version: (-priorities[version], sort_key(version)))
 
     def _own_versions(self, group: str) -> list[str]:
-        found = self._routes.versions(group)
-        if any(review.group == group for review in self._reviews) and "v1" not in found:
-            found.append("v1")
-        return found
+        versions = self._routes.versions(group)
+        if any(review.group == group for review in self._reviews) and "v1" not in versions:
+            versions.append("v1")
+        return versions
 
     def is_own(self, group: str) -> bool:
         """Whether this server itself serves a version of the group."""
@@ -110,7 +118,7 @@ class DiscoveryDocuments:
 
     def resource_list(self, group: str, version: str) -> Document:
         """The document of `/apis/GROUP/VERSION` and `/api/v1`."""
-        resources = [entry for listed in self._listed(group, version) for entry in _plain_entries(listed)]
+        resources = [entry for resource in self._resources(group, version) for entry in _plain_entries(resource)]
         return {
             "kind": "APIResourceList",
             **({"apiVersion": "v1"} if group else {}),
@@ -135,22 +143,22 @@ class DiscoveryDocuments:
     def _aggregated_version(self, group: str, version: str) -> Document:
         remote = self._remotes.find(group, version)
         if remote is None or self._aggregation is None:
-            resources = [_aggregated_entry(listed) for listed in self._listed(group, version)]
+            resources = [_aggregated_entry(resource) for resource in self._resources(group, version)]
             return {"version": version, "resources": resources, "freshness": "Current"}
-        found = self._aggregation.documents.of(remote)
-        resources_member = {"resources": found.resources} if found.resources else {}
-        return {"version": version, **resources_member, "freshness": "Current" if found.is_fresh else "Stale"}
+        documents = self._aggregation.documents.of(remote)
+        resources_member = {"resources": documents.resources} if documents.resources else {}
+        return {"version": version, **resources_member, "freshness": "Current" if documents.is_fresh else "Stale"}
 
-    def _listed(self, group: str, version: str) -> Iterator[DiscoveryResource]:
-        found = [_listed_resource(served) for served in self._routes.resources(group, version)]
+    def _resources(self, group: str, version: str) -> Iterator[DiscoveryResource]:
+        resources = [_from_route(served) for served in self._routes.resources(group, version)]
         if version == "v1":
-            found += [_listed_review(review) for review in self._reviews if review.group == group]
+            resources += [_from_review(review) for review in self._reviews if review.group == group]
         if self._metrics is not None and metric_apis.serves(self._metrics, group, version):
-            found += metric_apis.listed(self._metrics, group)
-        yield from sorted(found, key=lambda listed: listed.name)
+            resources += metric_apis.discovery_resources(self._metrics, group)
+        yield from sorted(resources, key=lambda resource: resource.name)
 
 
-def _listed_resource(served: Served) -> DiscoveryResource:
+def _from_route(served: ServedResource) -> DiscoveryResource:
     resource = served.resource
     return DiscoveryResource(
         name=resource.plural,
@@ -167,7 +175,7 @@ def _listed_resource(served: Served) -> DiscoveryResource:
     )
 
 
-def _listed_review(review: Review) -> DiscoveryResource:
+def _from_review(review: Review) -> DiscoveryResource:
     return DiscoveryResource(review.plural, review.singular, review.kind, review.namespaced, ("create",))
 
 
@@ -176,51 +184,51 @@ def storage_version_hash(stored_as: str) -> str:
     return base64.b64encode(hashlib.sha256(stored_as.encode()).digest()[:8]).decode()
 
 
-def _plain_entries(listed: DiscoveryResource) -> Iterator[Document]:
+def _plain_entries(resource: DiscoveryResource) -> Iterator[Document]:
     entry: Document = {
-        "name": listed.name,
-        "singularName": listed.singular,
-        "namespaced": listed.namespaced,
-        "kind": listed.kind,
-        "verbs": listed.verbs,
+        "name": resource.name,
+        "singularName": resource.singular,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": resource.verbs,
     }
-    entry |= _aliases(listed)
-    if listed.stored_as:
-        entry["storageVersionHash"] = storage_version_hash(listed.stored_as)
-    if listed.kind:
+    entry |= _aliases(resource)
+    if resource.stored_as:
+        entry["storageVersionHash"] = storage_version_hash(resource.stored_as)
+    if resource.kind:
         yield entry
-    for part in listed.subresources:
+    for part in resource.subresources:
         yield {
-            "name": f"{listed.name}/{part.name}",
+            "name": f"{resource.name}/{part.name}",
             "singularName": "",
-            "namespaced": listed.namespaced,
+            "namespaced": resource.namespaced,
             **({"group": part.group, "version": part.version} if part.group else {}),
             "kind": part.kind,
             "verbs": part.verbs,
         }
 
 
-def _aliases(listed: DiscoveryResource) -> Document:
-    aliases = {"shortNames": listed.short_names, "categories": listed.categories}
+def _aliases(resource: DiscoveryResource) -> Document:
+    aliases = {"shortNames": resource.short_names, "categories": resource.categories}
     return {name: values for name, values in aliases.items() if values}
 
 
-def _aggregated_entry(listed: DiscoveryResource) -> Document:
+def _aggregated_entry(resource: DiscoveryResource) -> Document:
     entry: Document = {
-        "resource": listed.name,
-        "responseKind": {"group": "", "version": "", "kind": listed.kind},
-        "scope": "Namespaced" if listed.namespaced else "Cluster",
-        "singularResource": listed.singular,
-        "verbs": listed.verbs,
+        "resource": resource.name,
+        "responseKind": {"group": "", "version": "", "kind": resource.kind},
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": resource.singular,
+        "verbs": resource.verbs,
     }
-    entry |= _aliases(listed)
-    if listed.subresources:
+    entry |= _aliases(resource)
+    if resource.subresources:
         entry["subresources"] = [
             {
                 "subresource": part.name,
                 "responseKind": {"group": part.group, "version": part.version, "kind": part.kind},
                 "verbs": part.verbs,
             }
-            for part in listed.subresources
+            for part in resource.subresources
         ]
     return entry

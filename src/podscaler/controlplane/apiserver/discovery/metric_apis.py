@@ -1,7 +1,7 @@
-"""The metrics APIs (custom.metrics.k8s.io, external.metrics.k8s.io): their discovery entries and GET requests.
+"""Serves the metrics APIs (custom.metrics.k8s.io, external.metrics.k8s.io): discovery entries and GET requests.
 
-Called by `discovery` and `dispatch`. Their resources are metrics, which appear and disappear with what is measured;
-they have no routes. `podscaler.controlplane.registry.providers.MetricApis` provides them.
+`discovery` and `dispatch` call it. Their resources are metrics (`pods/http_requests`), which appear and disappear with
+the measured objects; so they have no routes. A `registry.providers.MetricApis` has the values.
 
 Source: the custom metrics API server library: `pods/http_requests` and the like in discovery, GET only.
 """
@@ -13,10 +13,10 @@ from aiohttp import web
 from podscaler.controlplane.apiserver.discovery.resource_entry import DiscoveryResource
 from podscaler.controlplane.apiserver.http import http_errors, negotiation, responses
 from podscaler.controlplane.apiserver.http.negotiation import Form
-from podscaler.controlplane.apiserver.http.paths import ResourcePath
-from podscaler.controlplane.apiserver.http.queries import Query
+from podscaler.controlplane.apiserver.http.query_options import Query
+from podscaler.controlplane.apiserver.http.request_paths import ResourcePath
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
-from podscaler.controlplane.apiserver.http.routes import READ, Subresource
+from podscaler.controlplane.apiserver.http.routes import READ_METHODS, Subresource
 from podscaler.controlplane.registry.providers import MetricApis, MetricsRequest
 
 
@@ -26,17 +26,13 @@ def serves(apis: MetricApis | None, group: str, version: str) -> bool:
 
 
 async def get(apis: MetricApis, request: web.BaseRequest, path: ResourcePath, query: Query) -> EncodedResponse:
-    """The response with the metric values of a path.
-
-    Raises:
-        StatusError: 400, 404, 405, 406.
-    """
-    if request.method != "GET" or path.watches or query.flag("watch"):
+    """The response with the metric values of a path. Raises StatusError 400, 404, 405, 406."""
+    if request.method != "GET" or path.is_deprecated_watch or query.flag("watch"):
         raise http_errors.method_not_allowed()
     if path.has_rest:
         raise http_errors.no_such_path()
     form = negotiation.resource_form(request.headers.get("Accept", ""), can_stream=False)
-    found = apis.answer(
+    values = apis.answer(
         MetricsRequest(
             path.group,
             path.version,
@@ -48,11 +44,11 @@ async def get(apis: MetricApis, request: web.BaseRequest, path: ResourcePath, qu
             metric_label_selector=query.text("metricLabelSelector"),
         )
     )
-    return await responses.of(found, Form(form.encoding))
+    return await responses.encode_object(values, Form(form.encoding))
 
 
-def listed(apis: MetricApis, group: str) -> Sequence[DiscoveryResource]:
-    """The discovery entries of a group: external metrics as resources, others as subresources of what they describe.
+def discovery_resources(apis: MetricApis, group: str) -> Sequence[DiscoveryResource]:
+    """The discovery entries of a group: external metrics as resources, others as subresources of the described kind.
 
     Source: aggregators list the described resources without a kind, as nothing else is known about them.
     """
@@ -62,7 +58,7 @@ def listed(apis: MetricApis, group: str) -> Sequence[DiscoveryResource]:
     for resource in apis.resources(group):
         if resource.subject:
             metrics = subresources.setdefault((resource.subject, resource.namespaced), [])
-            metrics.append(Subresource(resource.metric, kind, READ))
+            metrics.append(Subresource(resource.metric, kind, READ_METHODS))
         else:
             entries.append(DiscoveryResource(resource.metric, "", kind, resource.namespaced, ("get",)))
     for (subject, namespaced), metrics in subresources.items():

@@ -1,6 +1,6 @@
-"""`/openapi/v2`: the part of the OpenAPI v2 document that clients still read, as JSON and as protobuf.
+"""Builds the document of `/openapi/v2`: the part of OpenAPI v2 that clients still read, as JSON and as protobuf.
 
-Called by `non_resource_handlers`. kubectl reads OpenAPI v3, except for a `List` and for kinds that v3 does not have:
+`non_resource_handlers` serves it. kubectl reads OpenAPI v3, except for a `List` and for kinds that v3 does not have:
 there it looks in the v2 document for a PATCH operation of the kind with the parameter `fieldValidation`. `kubectl
 explain --output=plaintext-openapiv2` reads the definitions.
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from podscaler.api.openapi import openapi_definitions
 from podscaler.api.text import json_text
-from podscaler.controlplane.apiserver.http.routes import Routes, Served
+from podscaler.controlplane.apiserver.http.routes import Routes, ServedResource
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -24,7 +24,7 @@ PROTOBUF_TYPE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 
 RESPONSE_TYPE = PROTOBUF_TYPE.replace("@", ".")
 PARAMETER = "fieldValidation"
-GVK = "x-kubernetes-group-version-kind"
+GVK_EXTENSION = "x-kubernetes-group-version-kind"
 
 _PACKAGE = "openapi.v2"
 _MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
@@ -63,15 +63,18 @@ _MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
     "TypeItem": {"value": (1, "*")},
     "ItemsItem": {"schema": (1, "Schema*")},
 }
-"""Fields by message: number, and type (`""` a text, `X` a message, `X*` or `*` a list of them)."""
+"""Fields by message: number, and type (`""` a text, `X` a message, `X*` or `*` a list of them).
+
+For example `"path": (2, "NamedPathItem*")` is `repeated NamedPathItem path = 2`.
+"""
 
 Schemas = Mapping[str, dict[str, Any]]
-"""Schemas by name: those of OpenAPI v3 for the documents, definitions of 2.0 within."""
+"""Schemas by name: of OpenAPI v3 as arguments of the public functions, of OpenAPI 2.0 in the private ones."""
 
 
 def json_document(routes: Routes, schemas: Schemas) -> bytes:
     """The document as JSON."""
-    paths = {path: {"patch": _operation(served)} for path, served in _patched(routes)}
+    paths = {path: {"patch": _operation(served)} for path, served in _patchable_kinds(routes)}
     info = {"title": "Kubernetes", "version": "v1.37.0"}
     definitions = openapi_definitions.definitions(schemas)
     return json_text.encode({"swagger": "2.0", "info": info, "paths": paths, "definitions": definitions})
@@ -82,16 +85,16 @@ def protobuf_document(routes: Routes, schemas: Schemas) -> bytes:
     document = {
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": "v1.37.0"},
-        "paths": {"path": [_named_path(path, served) for path, served in _patched(routes)]},
+        "paths": {"path": [_named_path(path, served) for path, served in _patchable_kinds(routes)]},
         "definitions": _named_schemas(openapi_definitions.definitions(schemas)),
     }
-    made: Any = _class("Document")()
-    _fill(made, document)
-    data: bytes = made.SerializeToString()
+    message: Any = _message_class("Document")()
+    _fill_message(message, document)
+    data: bytes = message.SerializeToString()
     return data
 
 
-def _patched(routes: Routes) -> Iterable[tuple[str, Served]]:
+def _patchable_kinds(routes: Routes) -> Iterable[tuple[str, ServedResource]]:
     """Every kind that can be patched, with the path of its objects."""
     for served in routes.all_resources():
         if "PATCH" in served.item:
@@ -100,26 +103,28 @@ def _patched(routes: Routes) -> Iterable[tuple[str, Served]]:
             yield f"{root}{scope}/{served.resource.plural}/{{name}}", served
 
 
-def _gvk(served: Served) -> dict[str, str]:
+def _gvk(served: ServedResource) -> dict[str, str]:
     return {"group": served.resource.group, "version": served.version.version, "kind": served.resource.kind}
 
 
-def _operation(served: Served) -> dict[str, Any]:
-    return {"parameters": [{"in": "query", "name": PARAMETER, "type": "string"}], "responses": {}, GVK: _gvk(served)}
+def _operation(served: ServedResource) -> dict[str, Any]:
+    """The PATCH operation of a kind, in JSON; `_named_path` has the protobuf form."""
+    parameter = {"in": "query", "name": PARAMETER, "type": "string"}
+    return {"parameters": [parameter], "responses": {}, GVK_EXTENSION: _gvk(served)}
 
 
-def _named_path(path: str, served: Served) -> dict[str, Any]:
+def _named_path(path: str, served: ServedResource) -> dict[str, Any]:
     query = {"in": "query", "name": PARAMETER, "type": "string"}
     parameter = {"parameter": {"non_body_parameter": {"query_parameter_sub_schema": query}}}
-    extension = {"name": GVK, "value": {"yaml": json_text.encode(_gvk(served)).decode()}}
+    extension = {"name": GVK_EXTENSION, "value": {"yaml": json_text.encode(_gvk(served)).decode()}}
     return {"name": path, "value": {"patch": {"parameters": [parameter], "vendor_extension": [extension]}}}
 
 
 def _named_schemas(schemas: Schemas) -> dict[str, Any]:
-    return {"additional_properties": [{"name": name, "value": _schema(each)} for name, each in schemas.items()]}
+    return {"additional_properties": [{"name": name, "value": _schema_fields(each)} for name, each in schemas.items()]}
 
 
-def _schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _schema_fields(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A definition as fields of the protobuf message `Schema`."""
     found = {name: schema[name] for name in ("format", "description", "required") if name in schema}
     if "$ref" in schema:
@@ -127,8 +132,8 @@ def _schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     if "type" in schema:
         found["type"] = {"value": [schema["type"]]}
     if "enum" in schema:
-        found["enum"] = [_any(value) for value in schema["enum"]]
-    extensions = [{"name": name, "value": _any(value)} for name, value in schema.items() if name.startswith("x-")]
+        found["enum"] = [_to_any(value) for value in schema["enum"]]
+    extensions = [{"name": name, "value": _to_any(value)} for name, value in schema.items() if name.startswith("x-")]
     return found | _schema_parts(schema) | ({"vendor_extension": extensions} if extensions else {})
 
 
@@ -137,46 +142,48 @@ def _schema_parts(schema: Mapping[str, Any]) -> dict[str, Any]:
     if "properties" in schema:
         found["properties"] = _named_schemas(schema["properties"])
     if "items" in schema:
-        found["items"] = {"schema": [_schema(schema["items"])]}
+        found["items"] = {"schema": [_schema_fields(schema["items"])]}
     if "additionalProperties" in schema:
-        found["additional_properties"] = {"schema": _schema(schema["additionalProperties"])}
+        found["additional_properties"] = {"schema": _schema_fields(schema["additionalProperties"])}
     return found
 
 
-def _any(value: Any) -> dict[str, str]:
+def _to_any(value: Any) -> dict[str, str]:
     return {"yaml": json_text.encode(value).decode()}
 
 
-def _fill(message: Any, values: Mapping[str, Any]) -> None:
+def _fill_message(message: Any, values: Mapping[str, Any]) -> None:
+    """Set the fields of a protobuf message from nested dicts and lists."""
     for name, value in values.items():
         if isinstance(value, dict):
             part = getattr(message, name)
             part.SetInParent()
-            _fill(part, value)
+            _fill_message(part, value)
         elif isinstance(value, list) and value and isinstance(value[0], str):
             getattr(message, name).extend(value)
         elif isinstance(value, list):
             for item in value:
-                _fill(getattr(message, name).add(), item)
+                _fill_message(getattr(message, name).add(), item)
         else:
             setattr(message, name, value)
 
 
 @cache
-def _class(name: str) -> "type[Message]":
+def _message_class(name: str) -> "type[Message]":
+    """The class of a message of `_MESSAGES`."""
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
     file = descriptor_pb2.FileDescriptorProto(name="podscaler/openapi_v2.proto", package=_PACKAGE, syntax="proto3")
     for message, fields in _MESSAGES.items():
         described = file.message_type.add(name=message)
         for field, (number, kind) in fields.items():
-            _describe(described.field.add(name=field, number=number), kind)
+            _describe_field(described.field.add(name=field, number=number), kind)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
 
 
-def _describe(field: Any, kind: str) -> None:
+def _describe_field(field: Any, kind: str) -> None:
     field.label = field.LABEL_REPEATED if kind.endswith("*") else field.LABEL_OPTIONAL
     named = kind.removesuffix("*")
     if named:

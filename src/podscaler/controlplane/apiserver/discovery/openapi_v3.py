@@ -1,6 +1,6 @@
-"""`/openapi/v3`: the index of OpenAPI v3 documents, and the document of each group and version.
+"""Serves `/openapi/v3`: the index of OpenAPI v3 documents, and the document of each group and version.
 
-Called by `non_resource_handlers`. All documents are built, in a thread, at the first request for one: the index names
+`non_resource_handlers` calls it. All documents are built, in a thread, at the first request for one: the index names
 each with the hash of its content, by which clients cache it. They are kept compressed, as most clients accept gzip.
 After a change of the routes only the documents of changed groups are built again.
 
@@ -24,7 +24,7 @@ from podscaler.api.text import json_text
 from podscaler.controlplane.aggregator.remote_versions import METRIC_GROUPS
 from podscaler.controlplane.apiserver.http import negotiation
 from podscaler.controlplane.apiserver.http.resource_request import ServerParts
-from podscaler.controlplane.apiserver.http.responses import TEXT, EncodedResponse
+from podscaler.controlplane.apiserver.http.responses import TEXT_TYPE, EncodedResponse
 from podscaler.controlplane.apiserver.http.routes import Routes
 
 Builder = Callable[[], Mapping[str, Any]]
@@ -33,13 +33,15 @@ Builder = Callable[[], Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class _Document:
+    """One encoded document: compressed, with the hash of its JSON and the function that built it."""
+
     gzipped: bytes
     digest: str
     build: Builder
 
 
 class OpenApiV3:
-    """See the module.
+    """The OpenAPI v3 documents of one API server.
 
     Args:
         resources: the built-in resources.
@@ -67,16 +69,16 @@ class OpenApiV3:
         documents = await self._current()
         if path:
             found = documents.get(path)
-            return await _document_response(request, found) if found else EncodedResponse(b"", 404, TEXT)
+            return await _document_response(request, found) if found else EncodedResponse(b"", 404, TEXT_TYPE)
         own = {name: f"/openapi/v3/{name}?hash={document.digest}" for name, document in documents.items()}
-        urls = {name: {"serverRelativeURL": url} for name, url in sorted(self._with_remotes(own).items())}
-        return EncodedResponse(json_text.encode({"paths": urls}), 200, TEXT)
+        urls = {name: {"serverRelativeURL": url} for name, url in sorted(self._replace_remote_urls(own).items())}
+        return EncodedResponse(json_text.encode({"paths": urls}), 200, TEXT_TYPE)
 
     async def schemas(self) -> dict[str, Any]:
         """The schemas of all documents by name."""
         return await asyncio.to_thread(_schemas, await self._current())
 
-    def _with_remotes(self, own: dict[str, str]) -> dict[str, str]:
+    def _replace_remote_urls(self, own: dict[str, str]) -> dict[str, str]:
         """The URLs of the documents, those of versions that other API servers serve replaced by theirs."""
         if self._aggregation is None:
             return own
@@ -94,7 +96,7 @@ class OpenApiV3:
         async with self._lock:
             generation = self._routes.generation
             if generation != self._generation:
-                self._documents = await asyncio.to_thread(_build, self._builders(), self._documents)
+                self._documents = await asyncio.to_thread(_build_documents, self._builders(), self._documents)
                 self._generation = generation
             return self._documents
 
@@ -111,24 +113,24 @@ class OpenApiV3:
 
     def _custom_builders(self, group: str, custom: list[Resource]) -> tuple[list[Resource], Mapping[str, Builder]]:
         """The custom resources of a group, and the builders of the group's documents."""
-        known = self._custom.get(group)
-        if known is not None and list(map(id, known[0])) == list(map(id, custom)):
-            return known
+        cached = self._custom.get(group)
+        if cached is not None and list(map(id, cached[0])) == list(map(id, custom)):
+            return cached
         resources = list({id(resource): resource for resource in self._routes.resources_of(group)}.values())
         documents = openapi.documents(resources, [review for review in self._reviews if review.group == group])
         own = f"apis/{group}"
         return custom, {path: make for path, make in documents.items() if path == own or path.startswith(f"{own}/")}
 
 
-def _build(builders: Mapping[str, Builder], known: Mapping[str, _Document]) -> dict[str, _Document]:
-    """The documents of `builders`; those whose builder is the same as in `known` are reused."""
+def _build_documents(builders: Mapping[str, Builder], cached: Mapping[str, _Document]) -> dict[str, _Document]:
+    """The documents of `builders`; those whose builder is the same as in `cached` are reused."""
     return {
-        path: known[path] if path in known and known[path].build is build else _document(build)
+        path: cached[path] if path in cached and cached[path].build is build else _build_document(build)
         for path, build in builders.items()
     }
 
 
-def _document(build: Builder) -> _Document:
+def _build_document(build: Builder) -> _Document:
     body = json_text.encode(build())
     return _Document(gzip.compress(body, mtime=0), hashlib.sha512(body).hexdigest().upper(), build)
 

@@ -1,6 +1,6 @@
-"""One resource in a discovery document.
+"""Describes one resource in a discovery document, independent of the document's form.
 
-Made by `discovery` from routes and reviews, and by `metric_apis` from metrics.
+`discovery` creates it from routes and reviews, `metric_apis` from metrics.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,10 @@ class DiscoveryResource:
     """One resource of a group and version; with an empty `kind` only its subresources are listed.
 
     Attributes:
+        name: the plural (`deployments`).
+        verbs: such as `get`, in the order of the document.
         stored_as: `group/version/kind` of the storage version, empty for resources that are not stored.
+        subresources: in the order of the document.
     """
 
     name: str

@@ -1,47 +1,49 @@
-"""DELETE of objects and collections.
+"""Handles DELETE requests of objects and of collections.
 
-Called by `dispatch`. The DeleteOptions come from the body or, without a body, from the query.
+`dispatch` calls it. The DeleteOptions come from the body or, without a body, from the query. `registry.objects` decides
+whether the object is removed at once.
 """
 
 from podscaler.api.machinery import field
 from podscaler.api.resource.resources import Object
-from podscaler.controlplane.apiserver.http import bodies, names, queries, rendering, responses
-from podscaler.controlplane.apiserver.http.bodies import BodyKind
+from podscaler.controlplane.apiserver.http import (
+    name_checks,
+    object_responses,
+    query_options,
+    request_bodies,
+    responses,
+)
+from podscaler.controlplane.apiserver.http.request_bodies import BodyKind
 from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.storage.entries import Entry
 from podscaler.controlplane.storage.options import DeleteOptions
 
-OPTIONS = BodyKind("v1", "DeleteOptions", "meta/v1.DeleteOptions")
+DELETE_OPTIONS = BodyKind("v1", "DeleteOptions", "meta/v1.DeleteOptions")
 RETURNED_WHEN_DELETED = frozenset({"persistentvolumeclaims", "pods", "resourcequotas", "serviceaccounts", "services"})
-"""Kinds whose DELETE responds with the deleted object instead of a Status, as upstream's."""
+"""Kinds whose DELETE responds with the deleted object instead of a Status, as kube-apiserver's."""
 
 
 async def delete(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
-    """Delete an object, or set its deletionTimestamp where a grace period or finalizers keep it.
+    """Delete an object, or set its deletionTimestamp if a grace period or finalizers keep it.
 
-    Raises:
-        StatusError: 400, 404, 406, 408, 409, 413, 415, 422.
+    Raises StatusError 400, 404, 406, 408, 409, 413, 415, 422.
     """
     path = request.path
-    names.check_path_name(path.name)
+    name_checks.check_path_name(path.name)
     options = await _options(server, request)
     if server.objects.find(request.key, path.namespace, path.name) is not None:
-        _warn(request, options)
+        _warn_about_orphans(request, options)
     done = await server.objects.delete(request.key, path.namespace, path.name, options=options)
     if done.gone and request.key not in RETURNED_WHEN_DELETED:
-        return await responses.of(_success(request, done.entry), request.form)
-    return await rendering.one(server, request, done.entry)
+        return await responses.encode_object(_success(request, done.entry), request.form)
+    return await object_responses.one(server, request, done.entry)
 
 
 async def delete_collection(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
-    """Delete the objects that match the selectors.
-
-    Raises:
-        StatusError: 400, 406, 408, 409, 413, 415, 422.
-    """
+    """Delete the objects that match the selectors. Raises StatusError 400, 406, 408, 409, 413, 415, 422."""
     options = await _options(server, request)
-    selectors = queries.list_options(request.query)
+    selectors = query_options.list_options(request.query)
     if options.forces_unreadable:
         why = "is not allowed with DELETECOLLECTION, try again after removing the option"
         error = field.invalid("ignoreStoreReadErrorWithClusterBreakingPotential", True, why)
@@ -50,17 +52,17 @@ async def delete_collection(server: ServerContext, request: ResourceRequest) -> 
         request.key, request.path.namespace, which=selectors, options=options
     )
     if found.entries:
-        _warn(request, options)
-    return await rendering.page(server, request, found)
+        _warn_about_orphans(request, options)
+    return await object_responses.page(server, request, found)
 
 
 async def _options(server: ServerContext, request: ResourceRequest) -> DeleteOptions:
-    body = await bodies.read(request.http)
-    options = bodies.decode_options(body, request.content_type, OPTIONS, server.kinds) if body else {}
-    return queries.delete_options(request.query, options)
+    body = await request_bodies.read(request.http)
+    options = request_bodies.decode_options(body, request.content_type, DELETE_OPTIONS, server.kinds) if body else {}
+    return query_options.delete_options(request.query, options)
 
 
-def _warn(request: ResourceRequest, options: DeleteOptions) -> None:
+def _warn_about_orphans(request: ResourceRequest, options: DeleteOptions) -> None:
     """Warn that dependents are orphaned by default, for kinds of which that is so, unless the options set a policy."""
     warning = request.served.resource.strategy.orphaning_warning
     if warning and not options.propagation and options.orphan_dependents is None:

@@ -1,8 +1,11 @@
-"""JSON patch (RFC 6902) and JSON merge patch (RFC 7386) on JSON-ready data.
+"""Applies JSON patches (RFC 6902) and JSON merge patches (RFC 7386) to parsed JSON.
 
-Called by `patching`; pure. Source: the RFCs, with the API server's differences: array indices may be negative (from the
-end), a missing `value` is null, `test` of a missing member against null succeeds, `replace` and `copy` take a missing
-member for null, and every operation that cannot be applied is the same 422.
+`patching` calls it. `apply_patch({"a": 1}, [{"op": "replace", "path": "/a", "value": 2}])` and
+`apply_merge_patch({"a": 1}, {"a": 2})` both return {"a": 2}. The arguments are not changed.
+
+Source: the RFCs. Differs, as kube-apiserver does: array indices may be negative (from the end), a missing `value` is
+null, `test` of a missing member against null succeeds, `replace` and `copy` take a missing member for null, and every
+operation that cannot be applied is the same error 422.
 """
 
 from collections.abc import Sequence
@@ -12,12 +15,12 @@ from typing import Any
 from podscaler.base.errors import StatusError
 
 OPERATIONS_MAX = 10_000
-COPIED_MAX_BYTES = 3 * 1024 * 1024
-"""Of all that the `copy` operations of one patch add: doubling a value forty times would fill the memory."""
+COPY_MAX_BYTES = 3 * 1024 * 1024
+"""The most bytes that the `copy` operations of one patch add: doubling a value forty times would fill the memory."""
 
 INDEX_MAX_DIGITS = 9
 
-FIELDS = frozenset({"op", "path", "from", "value"})
+OPERATION_FIELDS = frozenset({"op", "path", "from", "value"})
 
 Operation = dict[str, Any]
 
@@ -26,22 +29,21 @@ class _Inapplicable(Exception):
     """An operation cannot be applied to the document."""
 
 
-def applied(document: Any, operations: Sequence[Operation]) -> Any:
+def apply_patch(document: Any, operations: Sequence[Operation]) -> Any:
     """A copy of `document` with the operations applied.
 
-    Raises:
-        StatusError: 413 for more than `OPERATIONS_MAX` operations, 422 where one cannot be applied.
+    Raises StatusError 413 for more than `OPERATIONS_MAX` operations, 422 where one cannot be applied.
     """
     if len(operations) > OPERATIONS_MAX:
         count = f"The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {len(operations)}"
         text = f"Request entity too large: {count}"
         raise StatusError(text, code=413, reason="RequestEntityTooLarge")
     result = deepcopy(document)
-    budget = _Budget(COPIED_MAX_BYTES)
+    budget = _CopyBudget(COPY_MAX_BYTES)
     try:
         for operation in operations:
             if operation.get("path") == "" and operation.get("op") == "replace":
-                result = _whole(operation)
+                result = _replacement_of_document(operation)
             else:
                 _apply(result, operation, budget)
     except _Inapplicable:
@@ -50,10 +52,10 @@ def applied(document: Any, operations: Sequence[Operation]) -> Any:
     return result
 
 
-def merged(target: Any, patch: Any) -> Any:
+def apply_merge_patch(target: Any, patch: Any) -> Any:
     """`target` with a JSON merge patch: null removes a member, objects are merged, other values replace.
 
-    Merged objects have their members sorted by name, as upstream's error messages show them.
+    Merged objects have their members sorted by name, as in kube-apiserver's error messages.
 
     Args:
         target: left as it is; the result may share its unchanged parts.
@@ -66,15 +68,14 @@ def merged(target: Any, patch: Any) -> Any:
         if value is None:
             result.pop(key, None)
         else:
-            result[key] = merged(result.get(key), value)
+            result[key] = apply_merge_patch(result.get(key), value)
     return dict(sorted(result.items()))
 
 
 def parse(document: Any) -> list[Operation]:
     """The operations of a JSON patch document; none for null.
 
-    Raises:
-        StatusError: 400 unless `document` is a list of objects.
+    Raises StatusError 400 unless `document` is a list of objects.
     """
     if document is None:
         return []
@@ -87,12 +88,12 @@ def parse(document: Any) -> list[Operation]:
 
 
 def unknown_fields(operations: Sequence[Operation]) -> list[str]:
-    """Upstream's text for each unknown member of the operations, in order."""
+    """kube-apiserver's message for each unknown member of the operations, in order."""
     return [
         f'json patch unknown field "[{index}].{name}"'
         for index, operation in enumerate(operations)
         for name in operation
-        if name not in FIELDS
+        if name not in OPERATION_FIELDS
     ]
 
 
@@ -112,7 +113,7 @@ def json_type(value: Any) -> str:
     return {list: "array", str: "string", type(None): "null"}[type(value)]
 
 
-class _Budget:
+class _CopyBudget:
     """The approximate number of bytes that `copy` operations may still add."""
 
     def __init__(self, left_bytes: int) -> None:
@@ -132,7 +133,7 @@ def _size_bytes(value: Any) -> int:
     return len(value) + 2 if isinstance(value, str) else 8
 
 
-def _whole(operation: Operation) -> Any:
+def _replacement_of_document(operation: Operation) -> Any:
     """The value that replaces the whole document; it must be an object or a list."""
     value = operation.get("value")
     if not isinstance(value, dict | list):
@@ -140,24 +141,24 @@ def _whole(operation: Operation) -> Any:
     return deepcopy(value)
 
 
-def _apply(document: Any, operation: Operation, budget: _Budget) -> None:
+def _apply(document: Any, operation: Operation, budget: _CopyBudget) -> None:
     value = operation.get("value")
     match operation.get("op"):
         case "add":
-            _insert(document, _pointer(operation, "path"), deepcopy(value))
+            _insert(document, _parse_pointer(operation, "path"), deepcopy(value))
         case "remove":
-            _take(document, _pointer(operation, "path"))
+            _remove(document, _parse_pointer(operation, "path"))
         case "replace":
-            parent, key = _parent(document, _pointer(operation, "path"))
+            parent, key = _parent(document, _parse_pointer(operation, "path"))
             parent[_index(key, len(parent)) if isinstance(parent, list) else key] = deepcopy(value)
         case "move":
-            moved = _take(document, _pointer(operation, "from"))
-            _insert(document, _pointer(operation, "path"), moved)
+            moved = _remove(document, _parse_pointer(operation, "from"))
+            _insert(document, _parse_pointer(operation, "path"), moved)
         case "copy":
-            copied = _value_at(document, _pointer(operation, "from"))
+            copied = _value_at(document, _parse_pointer(operation, "from"))
             budget.spend(copied)
-            _insert(document, _pointer(operation, "path"), deepcopy(copied))
-        case "test" if same(_value_at(document, _pointer(operation, "path")), value):
+            _insert(document, _parse_pointer(operation, "path"), deepcopy(copied))
+        case "test" if is_equal(_value_at(document, _parse_pointer(operation, "path")), value):
             pass
         case _:
             raise _Inapplicable
@@ -169,21 +170,21 @@ def _value_at(document: Any, tokens: list[str]) -> Any:
     return parent.get(key) if isinstance(parent, dict) else _member(parent, key)
 
 
-def same(left: Any, right: Any) -> bool:
+def is_equal(left: Any, right: Any) -> bool:
     """Whether two JSON values are equal; unlike Python, `true` is not 1."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(same(value, right[key]) for key, value in left.items())
+        return left.keys() == right.keys() and all(is_equal(value, right[key]) for key, value in left.items())
     if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(same(one, two) for one, two in zip(left, right, strict=True))
+        return len(left) == len(right) and all(is_equal(one, two) for one, two in zip(left, right, strict=True))
     return bool(left == right)
 
 
-def _pointer(operation: Operation, member: str) -> list[str]:
+def _parse_pointer(operation: Operation, member: str) -> list[str]:
     """The tokens of the JSON pointer in `member`; the whole document ("") is no valid target here.
 
-    As upstream, text before the first slash is skipped: `data/x` is `/x`.
+    As kube-apiserver, text before the first slash is skipped: `data/x` is `/x`.
     """
     text = operation.get(member)
     if not isinstance(text, str) or "/" not in text:
@@ -241,7 +242,7 @@ def _insert(document: Any, tokens: list[str], value: Any) -> None:
         parent.insert(position, value)
 
 
-def _take(document: Any, tokens: list[str]) -> Any:
+def _remove(document: Any, tokens: list[str]) -> Any:
     parent, key = _parent(document, tokens)
     value = _member(parent, key)
     if isinstance(parent, list):

@@ -1,6 +1,6 @@
-"""PATCH of objects and their status: JSON patch, JSON merge patch, strategic merge patch, server-side apply.
+"""Handles PATCH requests of objects and their status: JSON patch, merge patch, strategic merge patch, apply.
 
-Called by `dispatch`. A patch applies to the newest object in the version of the path, inside the store's
+`dispatch` calls `patch`. A patch applies to the newest object in the version of the path, inside the store's
 read-modify-write: a client gets a conflict only if its patch names a resourceVersion. The result is decoded, defaulted
 and converted to the storage version like any body.
 
@@ -17,24 +17,36 @@ from podscaler.api.schema import decoding, unstructured
 from podscaler.api.text import json_text
 from podscaler.api.text.json_text import DecodeError, Repeated
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.apiserver.handlers import applying, json_patch, strategic_lists, strategic_merge, writes
+from podscaler.controlplane.apiserver.handlers import (
+    json_patch,
+    server_side_apply,
+    strategic_lists,
+    strategic_merge,
+    writes,
+)
 from podscaler.controlplane.apiserver.handlers.strategic_merge import MessageSchema
-from podscaler.controlplane.apiserver.http import bodies, http_errors, names, queries, rendering
-from podscaler.controlplane.apiserver.http.bodies import BodyKind, Kinds
+from podscaler.controlplane.apiserver.http import (
+    http_errors,
+    name_checks,
+    object_responses,
+    query_options,
+    request_bodies,
+)
 from podscaler.controlplane.apiserver.http.negotiation import media_type
-from podscaler.controlplane.apiserver.http.queries import FieldValidation
+from podscaler.controlplane.apiserver.http.query_options import FieldValidation
+from podscaler.controlplane.apiserver.http.request_bodies import BodyKind, Kinds
 from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.storage.options import UpdateOptions
 
 PatchType = Literal["json", "merge", "strategic"]
 
-TYPES: dict[str, PatchType] = {
+TYPE_BY_MEDIA_TYPE: dict[str, PatchType] = {
     "application/json-patch+json": "json",
     "application/merge-patch+json": "merge",
     "application/strategic-merge-patch+json": "strategic",
 }
-"""Server-side apply (`applying.APPLY`) is handled by `applying`."""
+"""The type of patch by Content-Type; server-side apply has a module of its own, `server_side_apply`."""
 
 _MAP_TYPE = "map[string]interface {}"
 
@@ -44,6 +56,7 @@ class Patch:
     """A parsed patch document.
 
     Attributes:
+        type: which kind of patch.
         document: for `json` a list of operations, else an object.
         problems: duplicate and unknown fields, which are errors under `fieldValidation=Strict`.
     """
@@ -55,28 +68,36 @@ class Patch:
     def applied(self, obj: Object, message: str) -> Object:
         """A patched copy of `obj`; `message` is the schema's name of its type.
 
-        Raises:
-            StatusError: 400, 413, 422, 500.
+        Raises StatusError 400, 413, 422, 500.
         """
         match self.type:
             case "json":
-                patched: Object = json_patch.applied(obj, self.document)
+                patched: Object = json_patch.apply_patch(obj, self.document)
             case "merge":
-                patched = json_patch.merged(obj, self.document)
+                patched = json_patch.apply_merge_patch(obj, self.document)
             case "strategic":
-                patched = strategic_merge.merged(obj, self.document, MessageSchema(message))
+                patched = strategic_merge.apply_strategic_merge(obj, self.document, MessageSchema(message))
         return patched
 
-    def shown(self, patched: Object, original: Object, message: str) -> str:
+    def value_in_errors(self, patched: Object, original: Object, message: str) -> str:
         """The value in error messages about the result: the result, or for strategic merge the rest of the patch."""
         if self.type == "strategic":
-            return strategic_lists.go_text(strategic_merge.rest(original, self.document, MessageSchema(message)))
+            shown = strategic_merge.patch_in_errors(original, self.document, MessageSchema(message))
+            return strategic_lists.go_text(shown)
         return json_text.shown(patched)
 
 
 @dataclass(frozen=True, slots=True)
 class Patcher:
-    """Applies a patch to an object in one version and decodes the result; appends to `warnings`."""
+    """Applies a patch to an object in one API version and decodes the result.
+
+    Attributes:
+        patch: the patch.
+        expected: the kind and version of the object.
+        kinds: every kind that a body may have, as a patch may change kind and apiVersion.
+        validation: whether unknown and duplicate fields are errors, warnings or ignored.
+        warnings: gets the warnings about the patch.
+    """
 
     patch: Patch
     expected: BodyKind
@@ -87,13 +108,12 @@ class Patcher:
     def decoded(self, obj: Object) -> tuple[Object, BodyKind]:
         """`obj` (in the expected version) patched and decoded, and the kind and version that it has now.
 
-        Raises:
-            StatusError: 400, 413, 422, 500.
+        Raises StatusError 400, 413, 422, 500.
         """
         patched = self.patch.applied(obj, self.expected.message)
         if not isinstance(patched, dict):  # a JSON patch may put a list in the object's place
             raise self._invalid(patched, _type_error(patched), obj)
-        kind = self._kind(patched)
+        kind = self._patched_kind(patched)
         try:
             if self.patch.type == "strategic":
                 patched = unstructured.restored(patched, self.expected.message)
@@ -103,16 +123,16 @@ class Patcher:
         found = sorted(decoded.problems) if self.patch.type == "strategic" else decoded.problems
         problems = (*self.patch.problems, *found)
         if problems and self.validation == "Strict":
-            raise self._invalid(patched, http_errors.strict(problems), obj)
+            raise self._invalid(patched, http_errors.strict_decoding_text(problems), obj)
         if self.validation == "Warn":
-            self.warnings.extend(bodies.warning_texts(problems))
-        return bodies.with_type_meta(decoded, kind), kind
+            self.warnings.extend(request_bodies.warning_texts(problems))
+        return request_bodies.with_type_meta(decoded, kind), kind
 
-    def _kind(self, patched: Object) -> BodyKind:
+    def _patched_kind(self, patched: Object) -> BodyKind:
         if self.expected.decode is not None:
             api_version, kind = (str(patched.get(key) or "") for key in ("apiVersion", "kind"))
             return replace(self.expected, api_version=api_version, kind=kind)
-        if self.patch.type == "strategic":  # upstream decodes it as the object's type, whatever kind it has
+        if self.patch.type == "strategic":  # kube-apiserver decodes it as the object's type, whatever kind it has
             return self.expected
         name = patched.get("kind") or self.expected.kind
         version = patched.get("apiVersion") or self.expected.api_version
@@ -120,14 +140,17 @@ class Patcher:
             raise self._invalid(patched, f"unexpected GroupVersion string: {version}")
         found = self.kinds.get((str(version), str(name)))
         if found is not None and found.kind != self.expected.kind:
-            raise self._invalid(patched, bodies.unknown_conversion(found, self.expected))
+            raise self._invalid(patched, request_bodies.unknown_conversion(found, self.expected))
         if found is None:
-            raise self._invalid(patched, f'no kind "{name}" is registered for version "{version}" {bodies.SCHEME}')
+            text = f'no kind "{name}" is registered for version "{version}" {request_bodies.GO_SCHEME}'
+            raise self._invalid(patched, text)
         return found
 
     def _invalid(self, patched: Object, text: str, original: Object | None = None) -> StatusError:
-        shown = self.patch.shown(patched, original or {}, self.expected.message)
-        return fields.invalid_object(group="", kind="", name="", errors=[fields.invalid("patch", shown, text)])
+        value_in_errors = self.patch.value_in_errors(patched, original or {}, self.expected.message)
+        return fields.invalid_object(
+            group="", kind="", name="", errors=[fields.invalid("patch", value_in_errors, text)]
+        )
 
 
 def _type_error(patched: Any) -> str:
@@ -140,16 +163,12 @@ def _type_error(patched: Any) -> str:
 
 
 async def patch(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
-    """Patch an object or its status.
-
-    Raises:
-        StatusError: 400, 403, 404, 406, 408, 409, 413, 415, 422, 500.
-    """
+    """Patch an object or its status. Raises StatusError 400, 403, 404, 406, 408, 409, 413, 415, 422, 500."""
     path = request.path
-    names.check_path_name(path.name)
-    if media_type(request.content_type) == applying.APPLY:
+    name_checks.check_path_name(path.name)
+    if media_type(request.content_type) == server_side_apply.APPLY_TYPE:
         return await _apply(server, request)
-    options = queries.patch_options(request.query, applies=False)
+    options = query_options.patch_options(request.query, applies=False)
     parsed = await receive(request)
     patcher = Patcher(parsed, request.kind, server.kinds, options.field_validation, request.warnings)
     before: Object = {}
@@ -157,46 +176,46 @@ async def patch(server: ServerContext, request: ResourceRequest) -> EncodedRespo
     def change(stored: Object) -> Object:
         before.update(stored)
         obj, kind = patcher.decoded(request.served.version.from_storage(stored))
-        names.check_name(obj, path.name)
-        names.set_namespace(obj, path.namespace)
+        name_checks.check_name(obj, path.name)
+        name_checks.set_namespace(obj, path.namespace)
         writes.remove_duplicate_owners(obj, request.warnings, is_patched=True)
         return writes.to_storage(_version(request, kind), obj)
 
     update = UpdateOptions(path.subresource, dry_run=options.dry_run, author=request.author(options))
     entry = await server.objects.update(request.key, path.namespace, path.name, change, options=update)
     request.warn(entry, before)
-    return await rendering.one(server, request, entry)
+    return await object_responses.one(server, request, entry)
 
 
 async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
     path, version = request.path, request.served.version
-    managers, record = server.objects.field_managers, request.served.resource
-    application = await applying.receive(request, applying.object_target(server, request), server.clock.now_ns())
+    managers, kind = server.objects.field_managers, request.served.resource
+    target = server_side_apply.object_target(server, request)
+    application = await server_side_apply.receive(request, target, server.clock.now_ns())
     before: Object = {}
 
     def change(stored: Object) -> Object:
         before.update(stored)
-        live = managers.stored_object(record, stored, request.served.api_version) if stored else None
+        live = managers.stored_object(kind, stored, request.served.api_version) if stored else None
         entries = stored["metadata"].get("managedFields") or [] if stored else []
         obj = application.applied(live, entries, request.warnings)
         if not stored:
             _check_new(server, request, obj)
-        names.check_name(obj, path.name)
-        names.set_namespace(obj, path.namespace)
+        name_checks.check_name(obj, path.name)
+        name_checks.set_namespace(obj, path.namespace)
         writes.remove_duplicate_owners(obj, request.warnings, is_patched=True)
         return writes.to_storage(version, obj)
 
     update = UpdateOptions(path.subresource, dry_run=application.options.dry_run, author=None)
     entry, is_new = await server.objects.apply(request.key, path.namespace, path.name, change, options=update)
     request.warn(entry, before or None)
-    return await rendering.one(server, request, entry, status=201 if is_new else 200)
+    return await object_responses.one(server, request, entry, status=201 if is_new else 200)
 
 
 def _check_new(server: ServerContext, request: ResourceRequest, obj: Object) -> None:
     """Check an apply that creates the object.
 
-    Raises:
-        StatusError: 403 for a user who may not create, 409 for a configuration with the uid of an existing object.
+    Raises StatusError 403 for a user who may not create, 409 for a configuration with the uid of an existing object.
     """
     request.check_may_create(server.authorizer)
     uid = obj["metadata"].get("uid", "")
@@ -213,25 +232,17 @@ def _version(request: ResourceRequest, kind: BodyKind) -> Version:
 
 
 async def receive(request: ResourceRequest) -> Patch:
-    """The request's body as a patch.
-
-    Raises:
-        StatusError: 400, 408, 413, 415.
-    """
-    patch_type = TYPES.get(media_type(request.content_type))
+    """The request's body as a patch. Raises StatusError 400, 408, 413, 415."""
+    patch_type = TYPE_BY_MEDIA_TYPE.get(media_type(request.content_type))
     if request.served.resource.is_custom and patch_type in (None, "strategic"):
         raise http_errors.unsupported_custom_patch()
     if patch_type is None:
         raise http_errors.unsupported_patch()
-    return parse(await bodies.read(request.http), patch_type)
+    return parse(await request_bodies.read(request.http), patch_type)
 
 
 def parse(body: bytes, patch_type: PatchType) -> Patch:
-    """The patch of a body.
-
-    Raises:
-        StatusError: 400 for an invalid patch of that type.
-    """
+    """The patch of a body. Raises StatusError 400 for an invalid patch of that type."""
     try:
         value = json_text.parse(body)
     except DecodeError:

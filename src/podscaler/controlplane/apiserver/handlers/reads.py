@@ -1,6 +1,7 @@
-"""GET of objects and lists: stored ones from memory, computed ones (PodMetrics, NodeMetrics) from their provider.
+"""Handles GET requests of objects and lists: stored ones, and computed ones (PodMetrics, NodeMetrics).
 
-Called by `dispatch`. Computed objects are those whose record says `stored=False`; they have no resourceVersion.
+`dispatch` calls it. Stored objects come from memory. Computed objects are of kinds with `Resource.stored` False; a
+`registry.providers.VirtualObjects` computes them, they have no resourceVersion.
 
 Source: the metrics.k8s.io API. Differs: metrics-server's 404 names the kind, `podmetrics.metrics.k8s.io`.
 """
@@ -8,7 +9,7 @@ Source: the metrics.k8s.io API. Differs: metrics-server's 404 names the kind, `p
 from podscaler.api.resource import api_errors
 from podscaler.api.resource.resources import Object
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.apiserver.http import http_errors, names, queries, rendering
+from podscaler.controlplane.apiserver.http import http_errors, name_checks, object_responses, query_options
 from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.registry.providers import VirtualObjects
@@ -18,55 +19,43 @@ from podscaler.controlplane.storage.listing import ListPage
 
 
 async def get(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
-    """The response with one stored object.
-
-    Raises:
-        StatusError: 400, 404, 406, 500, 504.
-    """
+    """The response with one stored object. Raises StatusError 400, 404, 406, 500, 504."""
     path = request.path
-    names.check_path_name(path.name)
+    name_checks.check_path_name(path.name)
     if request.query.flag("export"):
         raise http_errors.bad_request("the export parameter, deprecated since v1.14, is no longer supported")
     version = request.query.text("resourceVersion")
     entry = server.objects.get(request.key, path.namespace, path.name, resource_version=version)
-    return await rendering.one(server, request, entry)
+    return await object_responses.one(server, request, entry)
 
 
 async def list_all(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
-    """The response with the stored objects of a namespace, or of all.
-
-    Raises:
-        StatusError: 400, 406, 410, 422, 504.
-    """
-    options = queries.list_options(request.query)
+    """The response with the stored objects of a namespace, or of all. Raises StatusError 400, 406, 410, 422, 504."""
+    options = query_options.list_options(request.query)
     page = server.objects.list(request.key, request.path.namespace, options=options)
-    return await rendering.page(server, request, page)
+    return await object_responses.page(server, request, page)
 
 
 async def get_computed(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
-    """The response with one computed object.
-
-    Raises:
-        StatusError: 404, 406, 503 without a provider.
-    """
+    """The response with one computed object. Raises StatusError 404, 406, 503 without a provider."""
     path = request.path
     found = _provider(server, request).get(path.namespace, path.name)
     if found is None:
         raise api_errors.not_found(request.served.resource, path.name)
-    return await rendering.one(server, request, _entry(request, found))
+    return await object_responses.one(server, request, _entry(request, found))
 
 
 async def list_computed(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
     """The response with the computed objects of a namespace (or of all) that match the selectors.
 
-    Raises:
-        StatusError: 400, 406, 503 without a provider.
+    Raises StatusError 400, 406, 503 without a provider.
     """
     namespace = request.path.namespace
-    selection = selection_predicate.selection(request.served.resource, namespace, queries.list_options(request.query))
+    options = query_options.list_options(request.query)
+    selection = selection_predicate.selection(request.served.resource, namespace, options)
     found = [_entry(request, obj) for obj in _provider(server, request).list(namespace)]
     selected = sorted((entry for entry in found if selection.matches(entry)), key=lambda entry: entry.key)
-    return await rendering.page(server, request, ListPage(selected, 0))
+    return await object_responses.page(server, request, ListPage(selected, 0))
 
 
 def _provider(server: ServerContext, request: ResourceRequest) -> VirtualObjects:

@@ -1,9 +1,9 @@
-"""Validates the label and field selectors of access reviews.
+"""Validates the label and field selectors in access reviews (may a user list the pods that match app=web?).
 
-Called by `reviews`. RBAC ignores selectors, so the result of a review never depends on one; errors and unparsable
-selectors are reported all the same. As upstream, an unknown operator is no error: newer clients may have more.
+`reviews` calls it. RBAC ignores selectors, so the result of a review never depends on one; errors and unparsable
+selectors are reported all the same. An unknown operator is no error, as newer clients may have more.
 
-Source: upstream's validation of authorization.k8s.io/v1 ResourceAttributes, and its evaluation errors.
+Source: kube-apiserver's validation of authorization.k8s.io/v1 ResourceAttributes, and its evaluation errors.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,31 +13,31 @@ from podscaler.api.machinery import field, names, selectors
 from podscaler.api.machinery.field import FieldError
 from podscaler.controlplane.storage import field_selectors
 
-_PATH = "spec.resourceAttributes"
-_TAKES_VALUES = ("In", "NotIn")
-_TAKES_NONE = ("Exists", "DoesNotExist")
+_ATTRIBUTES_PATH = "spec.resourceAttributes"
+_WITH_VALUES = ("In", "NotIn")
+_WITHOUT_VALUES = ("Exists", "DoesNotExist")
 
 
-def errors(attributes: Mapping[str, Any]) -> list[FieldError]:
+def selector_field_errors(attributes: Mapping[str, Any]) -> list[FieldError]:
     """The field errors of the selectors in `resourceAttributes`."""
     found: list[FieldError] = []
     for part, key_errors in (("fieldSelector", _field_key_errors), ("labelSelector", _label_key_errors)):
         selector = attributes.get(part)
         if selector is not None:
-            found += _selector_errors(selector, f"{_PATH}.{part}", key_errors)
+            found += _selector_errors(selector, f"{_ATTRIBUTES_PATH}.{part}", key_errors)
     return found
 
 
 def evaluation_error(attributes: Mapping[str, Any]) -> str:
-    """Upstream's text about the selectors that are ignored; empty where none is."""
+    """kube-apiserver's message about the selectors that are ignored; empty if none is."""
     texts = []
     for part, parse in (("fieldSelector", field_selectors.parse), ("labelSelector", selectors.parse)):
         selector = attributes.get(part) or {}
         operators = [each.get("operator", "") for each in selector.get("requirements") or []]
-        unknown = [operator for operator in operators if operator not in _TAKES_VALUES + _TAKES_NONE]
+        unknown = [operator for operator in operators if operator not in _WITH_VALUES + _WITHOUT_VALUES]
         if unknown or not _parses(parse, selector.get("rawSelector", "")):
             partially = "partially " if len(unknown) < len(operators) else ""
-            texts.append(f"{_PATH}.{part} {partially}ignored due to parse error")
+            texts.append(f"{_ATTRIBUTES_PATH}.{part} {partially}ignored due to parse error")
     return "; ".join(texts)
 
 
@@ -76,8 +76,8 @@ def _label_key_errors(key: str, path: str) -> list[FieldError]:
 
 def _value_errors(requirement: Mapping[str, Any], path: str) -> list[FieldError]:
     operator, values = requirement.get("operator", ""), requirement.get("values") or []
-    if operator in _TAKES_VALUES and not values:
+    if operator in _WITH_VALUES and not values:
         return [field.required(path, "must be specified when `operator` is 'In' or 'NotIn'")]
-    if operator in _TAKES_NONE and values:
+    if operator in _WITHOUT_VALUES and values:
         return [field.forbidden(path, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")]
     return []

@@ -1,12 +1,13 @@
-"""Token and access reviews: TokenReview, SelfSubjectReview and the SubjectAccessReviews.
+"""Evaluates reviews: TokenReview, SelfSubjectReview, SubjectAccessReview and its variants (`kubectl auth can-i`).
 
-Called by `dispatch` for POSTs to the review resources; reviews are evaluated and returned, never stored.
+`dispatch` calls `Review.evaluate` for POSTs to the review resources; a review is returned with its status, never
+stored. A new kind of review: an `_evaluate_...` function and a line in `REVIEWS`.
 
-Source: authentication.k8s.io/v1 and authorization.k8s.io/v1, upstream's validation of them.
+Source: authentication.k8s.io/v1 and authorization.k8s.io/v1, kube-apiserver's validation of them.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from podscaler.api.machinery import field
@@ -19,16 +20,16 @@ from podscaler.controlplane.apiserver.http import http_errors
 from podscaler.controlplane.auth.account_tokens import DEFAULT_AUDIENCES, TokenError
 from podscaler.controlplane.auth.authenticator import Authenticator
 from podscaler.controlplane.auth.authorizer import Attributes, Authorizer, join_errors
-from podscaler.controlplane.auth.policy_rules import EVERYTHING, PolicyRule
+from podscaler.controlplane.auth.policy_rules import EVERYTHING
 from podscaler.controlplane.registry.users import MASTERS, User
 
-_AUTHENTICATION = "authentication.k8s.io"
-_AUTHORIZATION = "authorization.k8s.io"
+_AUTHENTICATION_GROUP = "authentication.k8s.io"
+_AUTHORIZATION_GROUP = "authorization.k8s.io"
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewContext:
-    """The user who sent a review, and what evaluates it."""
+    """The user who sent a review, and the parts of the server that evaluate it; `now_ns` is the wall clock."""
 
     user: User
     authenticator: Authenticator
@@ -63,12 +64,12 @@ class Review:
         return self.kind.lower()
 
 
-def _self_subject(review: Object, context: ReviewContext) -> Object:
+def _evaluate_self_subject(review: Object, context: ReviewContext) -> Object:
     review["metadata"] = {"creationTimestamp": rfc3339(context.now_ns)}
     return {"userInfo": user_info(context.user)}
 
 
-def _token(review: Object, context: ReviewContext) -> Object:
+def _evaluate_token(review: Object, context: ReviewContext) -> Object:
     spec = _spec(review)
     if not spec.get("token"):
         raise http_errors.bad_request("token is required for TokenReview in authentication")
@@ -82,22 +83,22 @@ def _token(review: Object, context: ReviewContext) -> Object:
     return {"authenticated": True, "user": user_info(found.user), "audiences": common}
 
 
-def _self_access(review: Object, context: ReviewContext) -> Object:
+def _evaluate_self_access(review: Object, context: ReviewContext) -> Object:
     spec = _spec(review)
-    _raise_if(_attribute_errors(spec) + _metadata_errors(review))
+    _raise_invalid(_attribute_errors(spec) + _metadata_errors(review))
     return _access_status(spec, context.user, context.authorizer)
 
 
-def _subject_access(review: Object, context: ReviewContext) -> Object:
+def _evaluate_subject_access(review: Object, context: ReviewContext) -> Object:
     spec = _spec(review)
-    _raise_if(_attribute_errors(spec) + _subject_errors(spec) + _metadata_errors(review))
+    _raise_invalid(_attribute_errors(spec) + _subject_errors(spec) + _metadata_errors(review))
     return _access_status(spec, _subject(spec), context.authorizer)
 
 
-def _local_access(review: Object, context: ReviewContext) -> Object:
+def _evaluate_local_access(review: Object, context: ReviewContext) -> Object:
     spec = _spec(review)
     namespace = (review.get("metadata") or {}).get("namespace", "")
-    errors = _attribute_errors(spec) + _subject_errors(spec) + _metadata_errors(review, but_namespace=True)
+    errors = _attribute_errors(spec) + _subject_errors(spec) + _metadata_errors(review, allows_namespace=True)
     resource_attributes = spec.get("resourceAttributes")
     if resource_attributes is not None and resource_attributes.get("namespace", "") != namespace:
         path = "spec.resourceAttributes.namespace"
@@ -105,28 +106,24 @@ def _local_access(review: Object, context: ReviewContext) -> Object:
     if (non_resource_attributes := spec.get("nonResourceAttributes")) is not None:
         text = "disallowed on this kind of request"
         errors.append(field.invalid("spec.nonResourceAttributes", _go_path(non_resource_attributes), text))
-    _raise_if(errors)
+    _raise_invalid(errors)
     return _access_status(spec, _subject(spec), context.authorizer)
 
 
-def _self_rules(review: Object, context: ReviewContext) -> Object:
+def _evaluate_self_rules(review: Object, context: ReviewContext) -> Object:
     namespace = _spec(review).get("namespace", "")
     if not namespace:
         raise http_errors.bad_request("no namespace on request")
     rules, errors = context.authorizer.policy.rules(context.user, namespace)
     if MASTERS in context.user.groups and not rules:
         rules = list(EVERYTHING)
-    review["spec"] = {}  # upstream returns it without the namespace
+    review["spec"] = {}  # kube-apiserver returns it without the namespace
     status: Object = {
-        "resourceRules": [_resource_rule(rule) for rule in rules if rule.resources],
+        "resourceRules": [replace(rule, urls=()).to_object() for rule in rules if rule.resources],
         "nonResourceRules": [rule.to_object() for rule in rules if rule.urls],
         "incomplete": bool(errors),
     }
     return {**status, "evaluationError": join_errors(errors)} if errors else status
-
-
-def _resource_rule(rule: PolicyRule) -> Object:
-    return {name: value for name, value in rule.to_object().items() if name != "nonResourceURLs"}
 
 
 def _spec(review: Object) -> Mapping[str, Any]:
@@ -135,7 +132,7 @@ def _spec(review: Object) -> Mapping[str, Any]:
 
 
 def _subject(spec: Mapping[str, Any]) -> User:
-    """The user that a review is about, with the groups that it states only."""
+    """The user in a review's spec, with only the groups in the spec."""
     extra = spec.get("extra") or {}
     return User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""), extra, is_known=False)
 
@@ -167,11 +164,11 @@ def _attribute_errors(spec: Mapping[str, Any]) -> list[FieldError]:
         return [field.invalid("spec", _go_path(non_resource_attributes), _EXACTLY_ONE)]
     if resource_attributes is None:
         return [field.invalid("spec", None, _EXACTLY_ONE)] if non_resource_attributes is None else []
-    return review_selectors.errors(resource_attributes)
+    return review_selectors.selector_field_errors(resource_attributes)
 
 
 def _go_path(non_resource_attributes: Mapping[str, Any]) -> Object:
-    """`nonResourceAttributes` as upstream's messages show them, with the field names of its Go type."""
+    """`nonResourceAttributes` as kube-apiserver's messages show them, with the field names of its Go type."""
     return {"Path": non_resource_attributes.get("path", ""), "Verb": non_resource_attributes.get("verb", "")}
 
 
@@ -181,21 +178,21 @@ def _subject_errors(spec: Mapping[str, Any]) -> list[FieldError]:
     return [field.invalid("spec.user", "", "at least one of user or group must be specified")]
 
 
-def _metadata_errors(review: Object, *, but_namespace: bool = False) -> list[FieldError]:
+def _metadata_errors(review: Object, *, allows_namespace: bool = False) -> list[FieldError]:
     metadata = {name: value for name, value in (review.get("metadata") or {}).items() if value}
     metadata.pop("managedFields", None)
-    if but_namespace:
+    if allows_namespace:
         metadata.pop("namespace", None)
     if not metadata:
         return []
-    text = "must be empty except for namespace" if but_namespace else "must be empty"
+    text = "must be empty except for namespace" if allows_namespace else "must be empty"
     return [field.invalid("metadata", metadata, text)]
 
 
-def _raise_if(errors: list[FieldError]) -> None:
-    """Raise StatusError 422 if there are errors; as upstream, without the kind."""
+def _raise_invalid(errors: list[FieldError]) -> None:
+    """Raise StatusError 422 if there are errors; as kube-apiserver, without the kind."""
     if errors:
-        raise field.invalid_object(group=_AUTHORIZATION, kind="", name="", errors=errors)
+        raise field.invalid_object(group=_AUTHORIZATION_GROUP, kind="", name="", errors=errors)
 
 
 def user_info(user: User) -> Object:
@@ -215,10 +212,10 @@ def _review(group: str, kind: str, evaluate: Callable[[Object, ReviewContext], O
 
 
 REVIEWS = (
-    _review(_AUTHENTICATION, "SelfSubjectReview", _self_subject),
-    _review(_AUTHENTICATION, "TokenReview", _token),
-    _review(_AUTHORIZATION, "LocalSubjectAccessReview", _local_access, namespaced=True),
-    _review(_AUTHORIZATION, "SelfSubjectAccessReview", _self_access),
-    _review(_AUTHORIZATION, "SelfSubjectRulesReview", _self_rules),
-    _review(_AUTHORIZATION, "SubjectAccessReview", _subject_access),
+    _review(_AUTHENTICATION_GROUP, "SelfSubjectReview", _evaluate_self_subject),
+    _review(_AUTHENTICATION_GROUP, "TokenReview", _evaluate_token),
+    _review(_AUTHORIZATION_GROUP, "LocalSubjectAccessReview", _evaluate_local_access, namespaced=True),
+    _review(_AUTHORIZATION_GROUP, "SelfSubjectAccessReview", _evaluate_self_access),
+    _review(_AUTHORIZATION_GROUP, "SelfSubjectRulesReview", _evaluate_self_rules),
+    _review(_AUTHORIZATION_GROUP, "SubjectAccessReview", _evaluate_subject_access),
 )

@@ -1,6 +1,6 @@
-"""The scale subresource: GET, PUT and PATCH of an autoscaling/v1 Scale.
+"""Handles GET, PUT and PATCH requests of the subresource `scale`: an autoscaling/v1 Scale (`kubectl scale`).
 
-Called by `dispatch`; `registry.objects` converts between a Scale and its object.
+`dispatch` calls it; `registry.objects` converts between a Scale and its object.
 """
 
 from functools import partial
@@ -8,12 +8,12 @@ from functools import partial
 from podscaler.api.resource import api_errors, scale_mappings
 from podscaler.api.resource.resources import Object
 from podscaler.api.schema import canonical, unstructured
-from podscaler.controlplane.apiserver.handlers import applying, writes
-from podscaler.controlplane.apiserver.handlers.applying import ApplyTarget
+from podscaler.controlplane.apiserver.handlers import server_side_apply, writes
 from podscaler.controlplane.apiserver.handlers.patching import Patcher, receive
-from podscaler.controlplane.apiserver.http import names, queries, rendering
-from podscaler.controlplane.apiserver.http.bodies import BodyKind
+from podscaler.controlplane.apiserver.handlers.server_side_apply import ApplyTarget
+from podscaler.controlplane.apiserver.http import name_checks, object_responses, query_options
 from podscaler.controlplane.apiserver.http.negotiation import media_type
+from podscaler.controlplane.apiserver.http.request_bodies import BodyKind
 from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.registry import field_managers, scale_field_managers
@@ -23,33 +23,27 @@ SCALE = BodyKind("autoscaling/v1", "Scale", "autoscaling/v1.Scale")
 OLD_SCALES = tuple(
     BodyKind(version, "Scale", SCALE.message) for version in ("extensions/v1beta1", "apps/v1beta1", "apps/v1beta2")
 )
-"""Scales of removed versions: they are decoded, and are errors for their version."""
-_APPLICABLE = ApplyTarget(SCALE, scale_field_managers.SCALE_KIND, partial(unstructured.decoded, message=SCALE.message))
+"""Scales of removed API versions: a body of one is decoded, so that the error names the wrong version."""
+_APPLY_TARGET = ApplyTarget(
+    SCALE, scale_field_managers.SCALE_KIND, partial(unstructured.decoded, message=SCALE.message)
+)
 
 
 async def get(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
-    """The response with the scale of an object.
-
-    Raises:
-        StatusError: 400, 404, 406.
-    """
+    """The response with the scale of an object. Raises StatusError 400, 404, 406."""
     path = request.path
-    names.check_path_name(path.name)
+    name_checks.check_path_name(path.name)
     return await _scale_response(server, request, server.objects.get_scale(request.key, path.namespace, path.name))
 
 
 async def replace(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
-    """Set the scale of an object.
-
-    Raises:
-        StatusError: 400, 404, 406, 408, 409, 413, 415, 422, 500.
-    """
+    """Set the scale of an object. Raises StatusError 400, 404, 406, 408, 409, 413, 415, 422, 500."""
     path = request.path
-    names.check_path_name(path.name)
-    options = queries.write_options(request.query, "UpdateOptions")
+    name_checks.check_path_name(path.name)
+    options = query_options.write_options(request.query, "UpdateOptions")
     new = (await request.receive(SCALE, server.kinds, options)).obj
-    names.set_namespace(new, path.namespace)
-    names.check_name(new, path.name)
+    name_checks.set_namespace(new, path.namespace)
+    name_checks.check_name(new, path.name)
     update = UpdateOptions("", writes.preconditions_of(new), options.dry_run, request.author(options))
     scale = await server.objects.update_scale(
         request.key, path.namespace, path.name, lambda _scale: new, options=update
@@ -58,22 +52,18 @@ async def replace(server: ServerContext, request: ResourceRequest) -> EncodedRes
 
 
 async def patch(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
-    """Patch the scale of an object.
-
-    Raises:
-        StatusError: 400, 404, 406, 408, 409, 413, 415, 422, 500.
-    """
+    """Patch the scale of an object. Raises StatusError 400, 404, 406, 408, 409, 413, 415, 422, 500."""
     path = request.path
-    names.check_path_name(path.name)
-    if media_type(request.content_type) == applying.APPLY:
+    name_checks.check_path_name(path.name)
+    if media_type(request.content_type) == server_side_apply.APPLY_TYPE:
         return await _apply(server, request)
-    options = queries.patch_options(request.query, applies=False)
+    options = query_options.patch_options(request.query, applies=False)
     patcher = Patcher(await receive(request), SCALE, server.kinds, options.field_validation, request.warnings)
     update = UpdateOptions(dry_run=options.dry_run, author=request.author(options))
 
     def change(scale: Object) -> Object:
         patched = patcher.decoded(scale)[0]
-        names.check_name(patched, path.name)
+        name_checks.check_name(patched, path.name)
         _check_uid(request, patched, scale["metadata"]["uid"])
         return patched
 
@@ -83,15 +73,15 @@ async def patch(server: ServerContext, request: ResourceRequest) -> EncodedRespo
 
 def _check_uid(request: ResourceRequest, patched: Object, uid: str) -> None:
     """Check that a patched Scale has the uid of the object. Raises StatusError 409 otherwise."""
-    named = patched["metadata"].get("uid", uid)
-    if named != uid:
-        why = f"Precondition failed: UID in precondition: {named}, UID in object meta: {uid}"
+    patched_uid = patched["metadata"].get("uid", uid)
+    if patched_uid != uid:
+        why = f"Precondition failed: UID in precondition: {patched_uid}, UID in object meta: {uid}"
         raise api_errors.subresource_conflict(request.served.resource, "scale", request.path.name, why)
 
 
 async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
     path = request.path
-    application = await applying.receive(request, _APPLICABLE, server.clock.now_ns())
+    application = await server_side_apply.receive(request, _APPLY_TARGET, server.clock.now_ns())
 
     def change(scale: Object) -> Object:
         entries = field_managers.take_entries(scale) or []
@@ -99,8 +89,8 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResp
         new = application.applied(live, entries, request.warnings)
         if request.served.resource.is_custom:
             _check_custom(live, new)
-        names.check_name(new, path.name)
-        names.set_namespace(new, path.namespace)
+        name_checks.check_name(new, path.name)
+        name_checks.set_namespace(new, path.namespace)
         return new
 
     update = UpdateOptions(dry_run=application.options.dry_run, author=None)
@@ -109,7 +99,7 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResp
 
 
 def _check_custom(live: Object, new: Object) -> None:
-    """Check that apply does not change the Scale of a custom resource. Raises StatusError 500 as upstream."""
+    """Check that apply does not change the Scale of a custom resource. Raises StatusError 500 as kube-apiserver."""
     metadata = {name: value for name, value in new["metadata"].items() if name != "managedFields"}
     if canonical.canonical({**new, "metadata": metadata}, SCALE.message) != live:
         raise api_errors.error_without_reason(
@@ -119,4 +109,4 @@ def _check_custom(live: Object, new: Object) -> None:
 
 
 async def _scale_response(server: ServerContext, request: ResourceRequest, scale: Object) -> EncodedResponse:
-    return await rendering.plain_object(server, request, scale, scale_mappings.PRINTER)
+    return await object_responses.plain_object(server, request, scale, scale_mappings.PRINTER)

@@ -1,9 +1,11 @@
 """Merges and sorts the lists of a strategic merge patch: by merge key, or as sets of scalars.
 
-Called by `strategic_merge`; pure. Elements are identified by the value of the list's merge key, scalars by themselves.
+`strategic_merge` calls it. Elements are identified by the value of the list's merge key (`name` for containers),
+scalars by themselves.
 
 The order of a merged list: elements that the patch names come in the patch's order, the others in their old order; the
 two sequences are interleaved so that an old element precedes the patch's next element only if it already did before.
+Old a, b, c with a patch that names c and d become a, b, c, d.
 """
 
 from collections.abc import Sequence
@@ -26,7 +28,7 @@ _GO_TYPES: dict[type, str] = {
 
 
 def check_is_list(value: Any) -> None:
-    """Check that a value with an order directive is a list. Raises StatusError 500 otherwise, as upstream."""
+    """Check that a value with an order directive is a list. Raises StatusError 500 otherwise, as kube-apiserver."""
     if not isinstance(value, list):
         raise StatusError(f"expected a []interface {{}}, but received a {_GO_TYPES[type(value)]}", code=500)
 
@@ -34,8 +36,7 @@ def check_is_list(value: Any) -> None:
 def check_types(original: Sequence[Any], changes: Sequence[Any]) -> None:
     """Check that the elements of two lists can be merged.
 
-    Raises:
-        StatusError: 422 for lists of lists, 500 for elements of different types, and for two empty lists.
+    Raises StatusError 422 for lists of lists, 500 for elements of different types, and for two empty lists.
     """
     types = [type(item) for item in (*original, *changes)]
     if not types:
@@ -48,7 +49,7 @@ def check_types(original: Sequence[Any], changes: Sequence[Any]) -> None:
         raise StatusError(f"list element types are not identical: {shown}", code=500)
 
 
-def union(original: Sequence[Any], changes: Sequence[Any]) -> list[Any]:
+def merge_scalars(original: Sequence[Any], changes: Sequence[Any]) -> list[Any]:
     """Scalars of both lists, each once, in order of first appearance."""
     result: list[Any] = []
     for item in (*original, *changes):
@@ -57,11 +58,12 @@ def union(original: Sequence[Any], changes: Sequence[Any]) -> list[Any]:
     return result
 
 
-def edited(original: Sequence[Any], changes: Sequence[Object], merge_key: str) -> tuple[list[Any], list[Object]]:
+def apply_directives(
+    original: Sequence[Any], changes: Sequence[Object], merge_key: str
+) -> tuple[list[Any], list[Object]]:
     """The original elements after the directives of `changes` (`$patch: delete`, `replace`), and the other changes.
 
-    Raises:
-        StatusError: 500 for an element without the merge key or with an unknown directive.
+    Raises StatusError 500 for an element without the merge key or with an unknown directive.
     """
     kept = list(original)
     plain: list[Object] = []
@@ -87,8 +89,8 @@ def _key_of(change: Object, merge_key: str) -> Any:
     return change[merge_key]
 
 
-def find(items: Sequence[Any], merge_key: str, value: Any) -> int | None:
-    """The index of the element whose merge key has that value, None without one."""
+def find_element(items: Sequence[Any], merge_key: str, value: Any) -> int | None:
+    """The index of the element whose merge key has that value, None if there is none."""
     for position, item in enumerate(items):
         if isinstance(item, dict) and merge_key in item and item[merge_key] == value:
             return position
@@ -101,11 +103,7 @@ def unknown_directive(directive: Any, patch: dict[str, Any]) -> StatusError:
 
 
 def check_order(changes: Sequence[Any], order: Sequence[Any], merge_key: str) -> None:
-    """Check that the elements of the patch are in the order directive, in the same order.
-
-    Raises:
-        StatusError: 500.
-    """
+    """Check that the elements of the patch are in the order directive, in the same order. Raises StatusError 500."""
     if not order:
         return
     identities = [_identity(item, merge_key) for item in order]
@@ -126,30 +124,30 @@ def _order_text(changes: Sequence[Any], order: Sequence[Any]) -> str:
     return "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n".format(*shown)
 
 
-def in_order(values: Sequence[Any], order: Sequence[Any], server_order: Sequence[Any], merge_key: str) -> list[Any]:
-    """`values` sorted by the order of the patch (`order`) and of the server (`server_order`), see the module."""
+def sort_list(values: Sequence[Any], order: Sequence[Any], server_order: Sequence[Any], merge_key: str) -> list[Any]:
+    """`values` sorted by the patch's order (`order`) and the stored list's (`server_order`), by the rule above."""
     patch_ranks = _ranks(order, merge_key)
     server_ranks = _ranks(server_order, merge_key)
     named = [item for item in values if _rank(item, patch_ranks, merge_key) is not None]
-    others = [item for item in values if _rank(item, patch_ranks, merge_key) is None]
+    unnamed = [item for item in values if _rank(item, patch_ranks, merge_key) is None]
     named.sort(key=lambda item: _rank(item, patch_ranks, merge_key) or 0)
-    others.sort(key=lambda item: _known_rank(item, server_ranks, merge_key))
-    return _interleaved(others, named, server_ranks, merge_key)
+    unnamed.sort(key=lambda item: _rank_or_last(item, server_ranks, merge_key))
+    return _interleave(unnamed, named, server_ranks, merge_key)
 
 
-def _interleaved(others: list[Any], named: list[Any], server_ranks: dict[Any, int], merge_key: str) -> list[Any]:
+def _interleave(unnamed: list[Any], named: list[Any], server_ranks: dict[Any, int], merge_key: str) -> list[Any]:
     result: list[Any] = []
     left, right = 0, 0
-    while left < len(others) and right < len(named):
-        left_rank = _rank(others[left], server_ranks, merge_key)
+    while left < len(unnamed) and right < len(named):
+        left_rank = _rank(unnamed[left], server_ranks, merge_key)
         right_rank = _rank(named[right], server_ranks, merge_key)
         if left_rank is not None and right_rank is not None and left_rank < right_rank:
-            result.append(others[left])
+            result.append(unnamed[left])
             left += 1
         else:
             result.append(named[right])
             right += 1
-    return result + others[left:] + named[right:]
+    return result + unnamed[left:] + named[right:]
 
 
 def _ranks(items: Sequence[Any], merge_key: str) -> dict[Any, int]:
@@ -163,7 +161,7 @@ def _rank(item: Any, ranks: dict[Any, int], merge_key: str) -> int | None:
     return ranks.get(_identity(item, merge_key))
 
 
-def _known_rank(item: Any, ranks: dict[Any, int], merge_key: str) -> int:
+def _rank_or_last(item: Any, ranks: dict[Any, int], merge_key: str) -> int:
     rank = _rank(item, ranks, merge_key)
     return len(ranks) if rank is None else rank
 

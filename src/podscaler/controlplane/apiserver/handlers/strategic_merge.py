@@ -1,11 +1,12 @@
-"""Strategic merge patch (`application/strategic-merge-patch+json`): a merge that merges some lists by key.
+"""Applies strategic merge patches (`application/strategic-merge-patch+json`): merge patches that merge lists by key.
 
-Called by `patching`; pure. `strategic_lists` merges and orders lists. The rules, in the order in which they apply to
-one object of the document:
+`patching` calls it; `strategic_lists` merges and orders lists. The patch {"spec": {"containers": [{"name": "web",
+"image": "b"}]}} changes the image of the container `web` and no other container. The rules, in the order in which they
+apply to one object of the document:
 
 1. `$patch: replace` takes the patch's object instead of merging, `$patch: delete` leaves an empty one.
 2. `$retainKeys: [...]` drops every member that it does not name (a union that changes its kind).
-3. `$setElementOrder/LIST: [...]` merges LIST and sorts it in that order; unnamed elements keep their place.
+3. `$setElementOrder/LIST: [...]` merges LIST and sorts it in that order; unnamed elements keep their position.
 4. `$deleteFromPrimitiveList/LIST: [...]` removes values from a list of scalars.
 5. null removes; objects merge; lists merge where the schema says so, else replace; scalars replace.
 
@@ -34,7 +35,7 @@ class MessageSchema:
 
     Attributes:
         message: the schema's name (`core/v1.PodSpec`); empty for data without a schema.
-        is_map: the value is a map whose values are of the message.
+        is_map: whether the value is a map whose values have that type.
     """
 
     message: str
@@ -62,7 +63,7 @@ class MessageSchema:
         return MessageSchema(merge_keys.element_message(self.message, key), merge_keys.is_map(self.message, key))
 
 
-def merged(original: Object, patch: Object, schema: MessageSchema) -> Object:
+def apply_strategic_merge(original: Object, patch: Object, schema: MessageSchema) -> Object:
     """`original` with `patch` applied.
 
     Args:
@@ -70,13 +71,12 @@ def merged(original: Object, patch: Object, schema: MessageSchema) -> Object:
         patch: JSON-ready object; left as it is.
         schema: the type of both.
 
-    Raises:
-        StatusError: 400 or 422 for invalid directives, 500 for errors that upstream reports as internal.
+    Raises StatusError 400 or 422 for invalid directives, 500 for errors that kube-apiserver reports as internal.
     """
     directive = patch.get(DIRECTIVE)
     if directive is not None:
-        return _directed(directive, patch)
-    result = _retained(dict(original), patch)
+        return _apply_object_directive(directive, patch)
+    result = _drop_unretained(dict(original), patch)
     handled = _order_lists(result, patch, schema)
     for key, value in patch.items():
         if key not in handled:
@@ -84,7 +84,7 @@ def merged(original: Object, patch: Object, schema: MessageSchema) -> Object:
     return result
 
 
-def _directed(directive: Any, patch: Object) -> Object:
+def _apply_object_directive(directive: Any, patch: Object) -> Object:
     if directive == "replace":
         return {key: value for key, value in patch.items() if key != DIRECTIVE}
     if directive == "delete":
@@ -92,7 +92,7 @@ def _directed(directive: Any, patch: Object) -> Object:
     raise lists.unknown_directive(directive, patch)
 
 
-def _retained(result: Object, patch: Object) -> Object:
+def _drop_unretained(result: Object, patch: Object) -> Object:
     """`result` without the members that `$retainKeys` does not name."""
     if RETAIN_KEYS not in patch:
         return result
@@ -136,7 +136,7 @@ def _ordered_list(
     else:
         values = list(original or []) if changes is None else _without_directives(changes)
     lists.check_types(original or [], changes or [])
-    return lists.in_order(values, order, original or [], merge_key)
+    return lists.sort_list(values, order, original or [], merge_key)
 
 
 def _merge_member(result: Object, key: str, value: Any, schema: MessageSchema) -> None:
@@ -159,10 +159,10 @@ def _delete_from_primitive_list(result: Object, key: str, values: Any) -> None:
 
 def _merged_value(key: str, original: Any, value: Any, schema: MessageSchema) -> Any:
     if isinstance(original, dict) and isinstance(value, dict) and schema.merges_object(key):
-        return merged(original, value, schema.member(key))
+        return apply_strategic_merge(original, value, schema.member(key))
     if isinstance(original, list) and isinstance(value, list) and schema.merges_list(key):
         changed = _merged_list(key, original, value, schema)
-        return lists.in_order(changed, value, original, schema.merge_key(key))
+        return lists.sort_list(changed, value, original, schema.merge_key(key))
     return value if isinstance(original, dict | list) and type(original) is type(value) else _without_directives(value)
 
 
@@ -174,17 +174,17 @@ def _merged_list(key: str, original: Sequence[Any], changes: Sequence[Any], sche
         return []
     lists.check_types(original, changes)
     if not any(isinstance(item, dict) for item in (*original, *changes)):
-        return lists.union(original, changes)
+        return lists.merge_scalars(original, changes)
     merge_key = schema.merge_key(key)
-    if not merge_key:  # in upstream only lists of strings have none
+    if not merge_key:  # in kube-apiserver only lists of strings have none
         raise StatusError("cannot merge lists without merge key for type string", code=500)
-    kept, additions = lists.edited(original, changes, merge_key)
+    kept, additions = lists.apply_directives(original, changes, merge_key)
     for addition in additions:
-        position = lists.find(kept, merge_key, addition[merge_key])
+        position = lists.find_element(kept, merge_key, addition[merge_key])
         if position is None:
             kept.append(_without_directives(addition))
         else:
-            kept[position] = merged(kept[position], addition, schema.member(key))
+            kept[position] = apply_strategic_merge(kept[position], addition, schema.member(key))
     return kept
 
 
@@ -209,10 +209,11 @@ def _bad_request(text: str) -> StatusError:
     return StatusError(text, code=400, reason="BadRequest")
 
 
-def rest(original: Object, patch: Object, schema: MessageSchema) -> Object:
+def patch_in_errors(original: Object, patch: Object, schema: MessageSchema) -> Object:
     """The part of `patch` that error messages about the result show; both arguments are left as they are.
 
-    Upstream's merge removes directives and ordered lists from the patch while it applies it, and reports the rest.
+    kube-apiserver's merge removes directives and ordered lists from the patch while it applies it, and reports the
+    rest.
 
     Source: measured with kube-apiserver's `The request is invalid: patch: Invalid value: "map[...]"`.
     """
@@ -229,7 +230,7 @@ def rest(original: Object, patch: Object, schema: MessageSchema) -> Object:
 
 def _rest_of(original: Any, value: Any, key: str, schema: MessageSchema) -> Any:
     if isinstance(original, dict) and isinstance(value, dict) and schema.merges_object(key):
-        return rest(original, value, schema.member(key))
+        return patch_in_errors(original, value, schema.member(key))
     if isinstance(original, list) and isinstance(value, list) and schema.merges_list(key):
         return [_rest_of_element(original, each, schema.merge_key(key), schema.member(key)) for each in value]
     return value
@@ -241,7 +242,7 @@ def _rest_of_element(originals: Sequence[Any], value: Any, merge_key: str, schem
         return value
     same = (each for each in originals if isinstance(each, dict) and each.get(merge_key) == value.get(merge_key))
     found = next(same, None)
-    return value if found is None else rest(found, value, schema)
+    return value if found is None else patch_in_errors(found, value, schema)
 
 
 def _without_nulls(value: Any) -> Any:

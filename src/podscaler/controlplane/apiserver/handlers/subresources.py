@@ -1,6 +1,7 @@
-"""Subresources of a single kind: binding and eviction of pods, finalization of namespaces.
+"""Handles the subresources `binding` and `eviction` of pods, and `finalize` of namespaces.
 
-Called by `dispatch`.
+`dispatch` calls it: POST pods/web-1/binding assigns a pod to a node, POST pods/web-1/eviction deletes it unless a
+PodDisruptionBudget forbids that, PUT namespaces/a/finalize removes finalizers in spec.finalizers.
 """
 
 from dataclasses import replace
@@ -12,14 +13,14 @@ from podscaler.api.resource.resources import Object
 from podscaler.base.clock import rfc3339
 from podscaler.controlplane.apiserver.handlers import writes
 from podscaler.controlplane.apiserver.http import (
-    bodies,
     http_errors,
-    names,
-    queries,
-    rendering,
+    name_checks,
+    object_responses,
+    query_options,
+    request_bodies,
     responses,
 )
-from podscaler.controlplane.apiserver.http.bodies import BodyKind
+from podscaler.controlplane.apiserver.http.request_bodies import BodyKind
 from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.auth import authorizer
@@ -30,20 +31,19 @@ BINDING = BodyKind("v1", "Binding", "core/v1.Binding")
 EVICTION = BodyKind("policy/v1", "Eviction", "policy/v1.Eviction")
 OLD_EVICTION = replace(EVICTION, api_version="policy/v1beta1")
 """The Eviction of older clients, which is accepted at the same path."""
-CREATED: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+CREATED_STATUS: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
 async def bind(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
     """Assign a pod (of the path, or with the name of the body) to the node that the body names.
 
-    Raises:
-        StatusError: 400, 404, 408, 409 (already assigned), 413, 415, 422, 500 for an invalid target.
+    Raises StatusError 400, 404, 408, 409 (already assigned), 413, 415, 422, 500 for an invalid target.
     """
-    options = queries.write_options(request.query, "CreateOptions")
-    body = await bodies.read(request.http)
+    options = query_options.write_options(request.query, "CreateOptions")
+    body = await request_bodies.read(request.http)
     validation = options.field_validation
-    binding = bodies.decode(body, request.content_type, BINDING, server.kinds, validation=validation).obj
-    names.set_namespace(binding, request.path.namespace)
+    binding = request_bodies.decode(body, request.content_type, BINDING, server.kinds, validation=validation).obj
+    name_checks.set_namespace(binding, request.path.namespace)
     name = request.path.name or binding["metadata"].get("name", "")
     if binding["metadata"].get("name", "") != name:
         raise http_errors.bad_request("name in URL does not match name in Binding object")
@@ -67,11 +67,11 @@ async def bind(server: ServerContext, request: ResourceRequest) -> EncodedRespon
     preconditions = writes.preconditions_of(binding) if request.path.name else Preconditions()  # the old path has none
     update = UpdateOptions("binding", preconditions, dry_run=options.dry_run, author=None)
     await server.objects.update("pods", request.path.namespace, name, change, options=update)
-    return await responses.of(CREATED, request.form, status=201)
+    return await responses.encode_object(CREATED_STATUS, request.form, status=201)
 
 
 def _check_target(target: Object) -> None:
-    """Check the target of a Binding. Raises StatusError 500, as upstream, unless it is a node."""
+    """Check the target of a Binding. Raises StatusError 500, as kube-apiserver, unless it is a node."""
     kind, name = target.get("kind", ""), target.get("name", "")
     errors = []
     if kind not in ("", "Node"):
@@ -95,39 +95,37 @@ def _set_scheduled(pod: Object, now: str) -> None:
 async def evict(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
     """Delete the pod of the path, unless a PodDisruptionBudget forbids it.
 
-    Raises:
-        StatusError: 400, 403, 404, 408, 409, 413, 415, 422, 429, 500.
+    Raises StatusError 400, 403, 404, 408, 409, 413, 415, 422, 429, 500.
     """
     path = request.path
-    options = queries.write_options(request.query, "CreateOptions")
-    body = await bodies.read(request.http)
+    options = query_options.write_options(request.query, "CreateOptions")
+    body = await request_bodies.read(request.http)
     validation = options.field_validation
     kinds = {**server.kinds, (OLD_EVICTION.api_version, OLD_EVICTION.kind): OLD_EVICTION}
-    received = bodies.decode(body, request.content_type, EVICTION, kinds, validation=validation)
+    received = request_bodies.decode(body, request.content_type, EVICTION, kinds, validation=validation)
     if received.kind != OLD_EVICTION:
-        bodies.check_version(received, EVICTION)
+        request_bodies.check_version(received, EVICTION)
     eviction = received.obj
-    names.set_namespace(eviction, path.namespace)
+    name_checks.set_namespace(eviction, path.namespace)
     if eviction["metadata"].get("name", "") != path.name:
         raise http_errors.bad_request("name in URL does not match name in Eviction object")
-    delete = queries.delete_options(queries.EMPTY, eviction.get("deleteOptions") or {})
+    delete = query_options.delete_options(query_options.EMPTY_QUERY, eviction.get("deleteOptions") or {})
     delete = replace(delete, dry_run=delete.dry_run or options.dry_run)
     now_ns = server.clock.now_ns()
     await evictions.evict(server.objects, path.namespace, path.name, options=delete, now_ns=now_ns)
-    return await responses.of(CREATED, request.form, status=201)
+    return await responses.encode_object(CREATED_STATUS, request.form, status=201)
 
 
 async def finalize(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
     """Replace the spec, with its finalizers, of a namespace.
 
-    Raises:
-        StatusError: 400, 404, 406, 408, 409, 413, 415, 422.
+    Raises StatusError 400, 404, 406, 408, 409, 413, 415, 422.
     """
     path = request.path
-    options = queries.write_options(request.query, "UpdateOptions")
+    options = query_options.write_options(request.query, "UpdateOptions")
     received = await request.receive(request.kind, server.kinds, options)
-    names.set_namespace(received.obj, "")
-    names.check_name(received.obj, path.name)
+    name_checks.set_namespace(received.obj, "")
+    name_checks.check_name(received.obj, path.name)
     new = writes.to_storage(request.served.version, received.obj)
     update = UpdateOptions("finalize", writes.preconditions_of(new), options.dry_run, request.author(options))
 
@@ -137,4 +135,4 @@ async def finalize(server: ServerContext, request: ResourceRequest) -> EncodedRe
         return stored
 
     entry = await server.objects.update(request.key, "", path.name, change, options=update)
-    return await rendering.one(server, request, entry)
+    return await object_responses.one(server, request, entry)

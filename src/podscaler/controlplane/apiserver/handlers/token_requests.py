@@ -1,8 +1,8 @@
-"""`serviceaccounts/NAME/token`: issues a token of a service account for a TokenRequest.
+"""Handles POST `serviceaccounts/NAME/token`: issues a token of a service account (`kubectl create token`).
 
-Called by `dispatch`. The response with the token is never stored or logged.
+`dispatch` calls it; `auth.account_tokens` signs the token. The response with the token is never stored or logged.
 
-Source: authentication.k8s.io/v1 TokenRequest, upstream's defaults, validation and messages.
+Source: authentication.k8s.io/v1 TokenRequest; kube-apiserver's defaults, validation and messages.
 """
 
 from typing import Any
@@ -12,36 +12,35 @@ from podscaler.api.machinery.field import FieldError
 from podscaler.api.resource.resources import Object
 from podscaler.base.clock import NANOSECONDS, rfc3339
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.apiserver.http import http_errors, names, queries, responses
-from podscaler.controlplane.apiserver.http.bodies import BodyKind
+from podscaler.controlplane.apiserver.http import http_errors, name_checks, query_options, responses
+from podscaler.controlplane.apiserver.http.request_bodies import BodyKind
 from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.auth.account_tokens import DEFAULT_AUDIENCES, AccountTokens, TokenTerms
 
 TOKEN_REQUEST = BodyKind("authentication.k8s.io/v1", "TokenRequest", "authentication/v1.TokenRequest")
 _GROUP = "authentication.k8s.io"
-_LIFE_S = 3600
-_LIFE_MIN_S = 600
-_LIFE_MAX_S = 1 << 32
+_DEFAULT_LIFE_S = 3600
+_MIN_LIFE_S = 600
+_MAX_LIFE_S = 1 << 32
 _BOUND_KINDS = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
 
 async def create(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
     """The response with a TokenRequest and its new token.
 
-    Raises:
-        StatusError: 400, 404 (the account or the bound object), 408, 409 (another uid), 413, 415, 422.
+    Raises StatusError 400, 404 (the account or the bound object), 408, 409 (another uid), 413, 415, 422.
     """
     tokens = server.parts.accounts
     if tokens is None:
         raise http_errors.no_such_path()
-    options = queries.write_options(request.query, "CreateOptions")
+    options = query_options.write_options(request.query, "CreateOptions")
     token_request = (await request.receive(TOKEN_REQUEST, server.kinds, options)).obj
-    names.set_namespace(token_request, request.path.namespace)
+    name_checks.set_namespace(token_request, request.path.namespace)
     _check_name(token_request["metadata"].get("name"), request.path.name)
     account = server.objects.get("serviceaccounts", request.path.namespace, request.path.name).decode()
     issued = _issue(server, tokens, token_request, account)
-    return await responses.of(issued, request.form, status=201)
+    return await responses.encode_object(issued, request.form, status=201)
 
 
 def _issue(server: ServerContext, tokens: AccountTokens, token_request: Object, account: Object) -> Object:
@@ -50,7 +49,7 @@ def _issue(server: ServerContext, tokens: AccountTokens, token_request: Object, 
     spec: Object = dict(token_request.get("spec") or {})
     spec["audiences"] = list(spec.get("audiences") or DEFAULT_AUDIENCES)
     life_s = spec.get("expirationSeconds")
-    spec["expirationSeconds"] = life_s = _LIFE_S if life_s is None else life_s
+    spec["expirationSeconds"] = life_s = _DEFAULT_LIFE_S if life_s is None else life_s
     spec.setdefault("boundObjectRef", None)
     _check_life(life_s)
     metadata = account["metadata"]
@@ -61,17 +60,17 @@ def _issue(server: ServerContext, tokens: AccountTokens, token_request: Object, 
     return {**token_request, "metadata": token_request["metadata"] | own, "spec": spec, "status": status}
 
 
-def _check_name(given: str | None, account: str) -> None:
-    if given and given != account:
+def _check_name(reference: str | None, account: str) -> None:
+    if reference and reference != account:
         text = "must match the service account name if specified"
-        raise _invalid([field.invalid("metadata.name", given, text)], account)
+        raise _invalid([field.invalid("metadata.name", reference, text)], account)
 
 
 def _check_life(life_s: int) -> None:
     path = "spec.expirationSeconds"
-    if life_s < _LIFE_MIN_S:
+    if life_s < _MIN_LIFE_S:
         raise _invalid([field.invalid(path, life_s, "may not specify a duration less than 10 minutes")])
-    if life_s > _LIFE_MAX_S:
+    if life_s > _MAX_LIFE_S:
         raise _invalid([field.invalid(path, life_s, "may not specify a duration larger than 2^32 seconds")])
 
 
@@ -79,16 +78,15 @@ def _invalid(errors: list[FieldError], name: str = "") -> StatusError:
     return field.invalid_object(group=_GROUP, kind="TokenRequest", name=name, errors=errors)
 
 
-def _bound_objects(server: ServerContext, given: Any, namespace: str, account: str) -> dict[str, Object]:
+def _bound_objects(server: ServerContext, reference: Any, namespace: str, account: str) -> dict[str, Object]:
     """The object of `boundObjectRef` by `pod`, `secret` or `node`, with the node of a pod; empty for None.
 
-    Raises:
-        StatusError: 400 for another kind or a pod of another account, 404, 409 for another uid.
+    Raises StatusError 400 for another kind or a pod of another account, 404, 409 for another uid.
     """
-    if given is None:
+    if reference is None:
         return {}
-    kind, name = given.get("kind", ""), given.get("name", "")
-    group, _, version = given.get("apiVersion", "").rpartition("/")
+    kind, name = reference.get("kind", ""), reference.get("name", "")
+    group, _, version = reference.get("apiVersion", "").rpartition("/")
     resource = _BOUND_KINDS.get(kind)
     if group or resource is None:
         text = f"cannot bind token to object of type {group}/{version}, Kind={kind}"
@@ -97,7 +95,7 @@ def _bound_objects(server: ServerContext, given: Any, namespace: str, account: s
     if resource == "pods" and (found["spec"].get("serviceAccountName") or "default") != account:
         text = f'cannot bind token for serviceaccount "{account}" to pod running with different serviceaccount name.'
         raise http_errors.bad_request(text)
-    _check_uid(given, found)
+    _check_uid(reference, found)
     bound = {kind.lower(): found}
     node = server.objects.find("nodes", "", found["spec"].get("nodeName", "")) if resource == "pods" else None
     return bound | ({"node": node.decode()} if node is not None else {})

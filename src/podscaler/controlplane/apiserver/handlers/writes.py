@@ -1,32 +1,28 @@
-"""POST and PUT of objects and their status.
+"""Handles POST and PUT requests: creates and replaces objects, and replaces their status.
 
-Called by `dispatch`. The body is decoded in the version of the path, defaulted, converted to the storage version and
+`dispatch` calls it. The body is decoded in the version of the path, defaulted, converted to the storage version and
 passed to `registry.objects`, which validates and stores it.
 """
 
 from podscaler.api.resource.resources import Object, Version
 from podscaler.api.text.json_text import DecodeError
-from podscaler.controlplane.apiserver.http import http_errors, names, queries, rendering
-from podscaler.controlplane.apiserver.http.queries import WriteOptions
+from podscaler.controlplane.apiserver.http import http_errors, name_checks, object_responses, query_options
+from podscaler.controlplane.apiserver.http.query_options import WriteOptions
 from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.registry.object_writer import Replacement
 from podscaler.controlplane.storage.options import Preconditions, UpdateOptions
 
 _DUPLICATE_OWNERS = ".metadata.ownerReferences contains duplicate entries"
-_PATCHED = f"{_DUPLICATE_OWNERS} after mutating admission happens"
-_ADVICE = "API server dedups owner references in 1.20+, and may reject such requests as early as 1.24"
+_DUPLICATE_OWNERS_PATCHED = f"{_DUPLICATE_OWNERS} after mutating admission happens"
+_DUPLICATE_OWNERS_ADVICE = "API server dedups owner references in 1.20+, and may reject such requests as early as 1.24"
 
 
 async def create(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
-    """Create an object.
-
-    Raises:
-        StatusError: 400, 403, 404, 406, 408, 409, 413, 415, 422, 500.
-    """
-    options = queries.write_options(request.query, "CreateOptions")
+    """Create an object. Raises StatusError 400, 403, 404, 406, 408, 409, 413, 415, 422, 500."""
+    options = query_options.write_options(request.query, "CreateOptions")
     received = await request.receive(request.kind, server.kinds, options)
-    names.set_namespace(received.obj, request.path.namespace)
+    name_checks.set_namespace(received.obj, request.path.namespace)
     remove_duplicate_owners(received.obj, request.warnings)
     return await _create(server, request, to_storage(request.served.version, received.obj), options)
 
@@ -34,16 +30,15 @@ async def create(server: ServerContext, request: ResourceRequest) -> EncodedResp
 async def replace(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
     """Replace an object, or the status of one; objects of some kinds are created where they are missing.
 
-    Raises:
-        StatusError: 400, 403, 404, 406, 408, 409, 413, 415, 422, 500.
+    Raises StatusError 400, 403, 404, 406, 408, 409, 413, 415, 422, 500.
     """
     path = request.path
-    names.check_path_name(path.name)
-    options = queries.write_options(request.query, "UpdateOptions")
+    name_checks.check_path_name(path.name)
+    options = query_options.write_options(request.query, "UpdateOptions")
     received = await request.receive(request.kind, server.kinds, options)
-    names.set_namespace(received.obj, path.namespace)
+    name_checks.set_namespace(received.obj, path.namespace)
     remove_duplicate_owners(received.obj, request.warnings)
-    names.check_name(received.obj, path.name)
+    name_checks.check_name(received.obj, path.name)
     new = to_storage(request.served.version, received.obj)
     may_create = request.served.resource.strategy.allows_create_on_update and not path.subresource
     if may_create and server.objects.find(request.key, path.namespace, path.name) is None:
@@ -54,7 +49,7 @@ async def replace(server: ServerContext, request: ResourceRequest) -> EncodedRes
     entry = await server.objects.update(request.key, path.namespace, path.name, change, options=update)
     if request.may_warn and change.replaced is not None:
         request.warn(entry, change.replaced.decode())
-    return await rendering.one(server, request, entry)
+    return await object_responses.one(server, request, entry)
 
 
 async def _create(
@@ -63,14 +58,13 @@ async def _create(
     author = request.author(options)
     entry = await server.objects.create(request.key, stored, dry_run=options.dry_run, author=author)
     request.warn(entry, None)
-    return await rendering.one(server, request, entry, status=201)
+    return await object_responses.one(server, request, entry, status=201)
 
 
 def to_storage(version: Version, obj: Object) -> Object:
     """A decoded object (changed in place), defaulted and converted to the storage version.
 
-    Raises:
-        StatusError: 400 for an object that cannot be converted.
+    Raises StatusError 400 for an object that cannot be converted.
     """
     version.default(obj)
     try:
@@ -91,11 +85,11 @@ def remove_duplicate_owners(obj: Object, warnings: list[str], *, is_patched: boo
     """Remove duplicate owner references from `obj`, in place, and append a warning with their uids.
 
     Args:
-        obj: the object as it was sent, or (`is_patched`) as a patch made it; upstream's warnings differ.
+        obj: the object as it was sent, or (`is_patched`) as a patch made it; kube-apiserver's warnings differ.
         warnings: gets the warning, once; a patch may be applied several times.
         is_patched: see above.
 
-    Source: upstream's handlers of create, update and patch.
+    Source: kube-apiserver's handlers of create, update and patch.
     """
     metadata = obj.get("metadata") or {}
     kept: list[Object] = []
@@ -109,6 +103,6 @@ def remove_duplicate_owners(obj: Object, warnings: list[str], *, is_patched: boo
         return
     metadata["ownerReferences"] = kept
     uids = f"please fix your requests; duplicate UID(s) observed: {', '.join(duplicate_uids)}"
-    text = f"{_PATCHED if is_patched else _DUPLICATE_OWNERS}; {_ADVICE}; {uids}"
+    text = f"{_DUPLICATE_OWNERS_PATCHED if is_patched else _DUPLICATE_OWNERS}; {_DUPLICATE_OWNERS_ADVICE}; {uids}"
     if text not in warnings:
         warnings.append(text)

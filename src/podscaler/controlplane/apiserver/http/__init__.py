@@ -1,6 +1,6 @@
-"""HTTP as the API server speaks it: paths, queries, bodies, negotiation, responses, errors.
+"""Parses requests and builds responses for all handlers: paths, queries, bodies, negotiation, errors.
 
-Reading order: `resource_request` has the arguments of every handler; `paths`, `queries`, `bodies` parse requests;
-`responses`, `response_encoder` and `rendering` make responses.
-May import: `controlplane.aggregator` and below.
+Reading order: `resource_request` has the arguments of every handler; `request_paths`, `query_options`, `request_bodies`
+parse requests; `responses`, `response_encoder` and `object_responses` make responses. May import:
+`controlplane.aggregator` and below.
 """

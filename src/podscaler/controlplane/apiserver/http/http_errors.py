@@ -1,15 +1,20 @@
-"""API errors about HTTP itself, in upstream's words: path, method, media type, size, authentication.
+"""Builds the API errors about HTTP itself, with kube-apiserver's messages: path, method, media type, size, credentials.
 
-Called by every package of the API server. `api.resource.api_errors` has the errors about objects.
+Every package of the API server calls it: `raise http_errors.no_such_path()`. `api.resource.api_errors` has the errors
+about objects.
 """
 
 from collections.abc import Sequence
 
 from podscaler.base.errors import StatusError
 
-BODY_TYPES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
-CUSTOM_PATCHES = ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
-STREAM_TYPES = ("application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
+BODY_MEDIA_TYPES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
+CUSTOM_PATCH_MEDIA_TYPES = (
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/apply-patch+yaml",
+)
+STREAM_MEDIA_TYPES = ("application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
 
 
 def unauthorized() -> StatusError:
@@ -35,14 +40,14 @@ def none_acceptable(*, can_stream: bool, only: str = "") -> StatusError:
         can_stream: whether the path can be watched, which adds the media types of watches to the text.
         only: the one media type of the path, where it is not served in the usual ones.
     """
-    available = only or ", ".join((*BODY_TYPES, *STREAM_TYPES) if can_stream else BODY_TYPES)
+    available = only or ", ".join((*BODY_MEDIA_TYPES, *STREAM_MEDIA_TYPES) if can_stream else BODY_MEDIA_TYPES)
     text = f"406: Not Acceptable\n\nAvailable representations: {available}"
     return StatusError(text, code=406, reason="NotAcceptable", details={})
 
 
 def no_such_form() -> StatusError:
     """406: the media type is served, but not with the transformation of the parameter `as`."""
-    return not_acceptable(f"only the following media types are accepted: {', '.join(BODY_TYPES)}")
+    return not_acceptable(f"only the following media types are accepted: {', '.join(BODY_MEDIA_TYPES)}")
 
 
 def not_acceptable(text: str) -> StatusError:
@@ -52,7 +57,7 @@ def not_acceptable(text: str) -> StatusError:
 
 def unsupported_body() -> StatusError:
     """415: the media type of the body is not read."""
-    return _unsupported(BODY_TYPES)
+    return _unsupported(BODY_MEDIA_TYPES)
 
 
 def unsupported_patch() -> StatusError:
@@ -62,7 +67,7 @@ def unsupported_patch() -> StatusError:
 
 def unsupported_custom_patch() -> StatusError:
     """415: the media type is none of a patch of custom resources, which have no strategic merge patch."""
-    return _unsupported(CUSTOM_PATCHES)
+    return _unsupported(CUSTOM_PATCH_MEDIA_TYPES)
 
 
 def _unsupported(accepted: Sequence[str]) -> StatusError:
@@ -93,6 +98,6 @@ def internal(text: str) -> StatusError:
     return StatusError(f"Internal error occurred: {text}", code=500, reason="InternalError")
 
 
-def strict(problems: Sequence[str]) -> str:
+def strict_decoding_text(problems: Sequence[str]) -> str:
     """The text of the error for a body with problems, under `fieldValidation=Strict`."""
     return f"strict decoding error: {', '.join(problems)}"

@@ -1,9 +1,10 @@
-"""Content negotiation: from an `Accept` header to the encoding and shape of the response.
+"""Negotiates the content type: from an `Accept` header to the encoding and shape of the response.
 
-Called by `dispatch` and the discovery handlers for every request; results are cached by header text, as clients send
-few different ones.
+`dispatch` and the discovery handlers call it for every request; results are cached by header text, as clients send few
+different ones. `application/json;as=Table;v=v1;g=meta.k8s.io, application/json` (kubectl get) becomes
+`Form("json", "table", "v1")`.
 
-Rules, as upstream's:
+Rules (kube-apiserver's):
 
 1. If no clause of `Accept` names a media type that is served (or `*/*`): 406 with the list of those.
 2. Clauses in order of preference (`q`, then as written): the first whose media type is served and whose parameters can
@@ -37,9 +38,9 @@ _SHAPES: Mapping[str, Shape] = {
 }
 _PROTOBUF_SHAPES = frozenset({"PartialObjectMetadata", "PartialObjectMetadataList"})
 _ENCODINGS: Mapping[str, Encoding] = {JSON: "json", YAML: "yaml", PROTOBUF: "protobuf"}
-_Shapes = Literal["objects", "aggregates", "none"]
-"""The transformations of a path: Table and PartialObjectMetadata, aggregated discovery, or none."""
-_META_VERSIONS = ("v1", "v1beta1")
+TransformationSet = Literal["objects", "aggregates", "none"]
+"""Which transformations a path has: Table and PartialObjectMetadata, aggregated discovery, or none."""
+_META_API_VERSIONS = ("v1", "v1beta1")
 HEADER_MAX_CHARACTERS = 4096
 
 
@@ -48,7 +49,8 @@ class Form:
     """The form of a response.
 
     Attributes:
-        shape: the object itself, or the transformation asked for.
+        encoding: the encoding of the body.
+        shape: `object` for the object or list itself, else the requested transformation.
         meta_version: the version of meta.k8s.io of a Table or PartialObjectMetadata.
     """
 
@@ -57,11 +59,13 @@ class Form:
     meta_version: str = "v1"
 
 
-PLAIN = Form()
+PLAIN_JSON = Form()
 
 
 @dataclass(frozen=True, slots=True)
 class _Clause:
+    """One media range of an `Accept` header; `quality` is its `q`, which `parameters` lacks."""
+
     media_type: str
     parameters: Mapping[str, str]
     quality: float
@@ -72,12 +76,11 @@ def resource_form(accept: str, *, can_stream: bool, has_protobuf: bool = True) -
     """The form of a response about a resource.
 
     Args:
-        accept: the `Accept` header, empty where there is none.
+        accept: the `Accept` header, empty if there is none.
         can_stream: whether the path can be watched (only for the text of the error).
         has_protobuf: whether objects of the resource have a protobuf form.
 
-    Raises:
-        StatusError: 406.
+    Raises StatusError 406.
     """
     return _negotiate(accept, can_stream=can_stream, shapes="objects", has_protobuf=has_protobuf)
 
@@ -87,52 +90,47 @@ def discovery_form(accept: str, *, aggregates: bool, is_routed: bool = True) -> 
     """The form of a discovery document.
 
     Args:
-        accept: the `Accept` header, empty where there is none.
+        accept: the `Accept` header, empty if there is none.
         aggregates: whether the path has aggregated discovery.
-        is_routed: whether upstream's router, which has an error text of its own, checks the header first.
+        is_routed: whether kube-apiserver's router, which has an error text of its own, checks the header first.
 
-    Raises:
-        StatusError: 406.
+    Raises StatusError 406.
     """
-    clauses = _clauses(accept)
-    if clauses and not is_routed and not _served(clauses):
+    clauses = _parse_accept(accept)
+    if clauses and not is_routed and not _served_clauses(clauses):
         raise http_errors.no_such_form()
     return _negotiate(accept, can_stream=False, shapes="aggregates" if aggregates else "none", has_protobuf=True)
 
 
 def check_plain(accept: str) -> None:
-    """Check that the client accepts plain JSON, the only form that some paths have.
-
-    Raises:
-        StatusError: 406.
-    """
-    clauses = _clauses(accept)
+    """Check that the client accepts plain JSON, the only form that some paths have. Raises StatusError 406."""
+    clauses = _parse_accept(accept)
     if clauses and not any(clause.media_type in (JSON, "*/*") for clause in clauses):
         raise http_errors.none_acceptable(can_stream=False, only=JSON)
 
 
 def error_form(accept: str) -> Form:
     """The form of the Status of an error: the first encoding that is served, else JSON."""
-    for clause in _clauses(accept):
+    for clause in _parse_accept(accept):
         shape = clause.parameters.get("as", "")
         is_transformed = shape not in {"", *_PROTOBUF_SHAPES} if clause.media_type == PROTOBUF else bool(shape)
         if clause.media_type in _ENCODINGS and not is_transformed:
             return Form(_ENCODINGS[clause.media_type])
         if clause.media_type == "*/*":
             break
-    return PLAIN
+    return PLAIN_JSON
 
 
 def takes_gzip(headers: Mapping[str, str]) -> bool:
-    """Whether `Accept-Encoding` has gzip, without parameters: upstream does not parse qualities."""
+    """Whether `Accept-Encoding` has gzip, without parameters: kube-apiserver does not parse qualities."""
     return any(token.strip() == "gzip" for token in headers.get("Accept-Encoding", "").split(","))
 
 
-def _negotiate(accept: str, *, can_stream: bool, shapes: _Shapes, has_protobuf: bool) -> Form:
-    clauses = _clauses(accept)
+def _negotiate(accept: str, *, can_stream: bool, shapes: TransformationSet, has_protobuf: bool) -> Form:
+    clauses = _parse_accept(accept)
     if not clauses:
-        return PLAIN
-    served = _served(clauses)
+        return PLAIN_JSON
+    served = _served_clauses(clauses)
     if not served:
         raise http_errors.none_acceptable(can_stream=can_stream)
     for clause in served:
@@ -142,8 +140,8 @@ def _negotiate(accept: str, *, can_stream: bool, shapes: _Shapes, has_protobuf: 
     raise http_errors.no_such_form()
 
 
-def _find_form(clause: _Clause, *, shapes: _Shapes, has_protobuf: bool) -> Form | None:
-    """The form that a clause asks for, None where it is not served."""
+def _find_form(clause: _Clause, *, shapes: TransformationSet, has_protobuf: bool) -> Form | None:
+    """The form that a clause asks for, None if it is not served."""
     encoding = _ENCODINGS.get(clause.media_type, "json")
     transformation = clause.parameters.get("as")
     if not transformation:
@@ -154,22 +152,22 @@ def _find_form(clause: _Clause, *, shapes: _Shapes, has_protobuf: bool) -> Form 
     if shapes == "aggregates":
         is_known = (transformation, group, version) == ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
         return Form(encoding, "discovery") if is_known else None
-    if shapes == "objects" and transformation in _SHAPES and group == "meta.k8s.io" and version in _META_VERSIONS:
+    if shapes == "objects" and transformation in _SHAPES and group == "meta.k8s.io" and version in _META_API_VERSIONS:
         return Form(encoding, _SHAPES[transformation], version)
     return None
 
 
-def _served(clauses: Sequence[_Clause]) -> list[_Clause]:
+def _served_clauses(clauses: Sequence[_Clause]) -> list[_Clause]:
     return [clause for clause in clauses if clause.media_type in (JSON, YAML, PROTOBUF, "*/*")]
 
 
-def _clauses(accept: str) -> Sequence[_Clause]:
+def _parse_accept(accept: str) -> Sequence[_Clause]:
     """The clauses of an Accept header, preferred first, without those of quality 0."""
-    found = [_clause(text) for text in accept[:HEADER_MAX_CHARACTERS].split(",") if text.strip()]
+    found = [_parse_clause(text) for text in accept[:HEADER_MAX_CHARACTERS].split(",") if text.strip()]
     return sorted((clause for clause in found if clause.quality > 0), key=lambda clause: -clause.quality)
 
 
-def _clause(text: str) -> _Clause:
+def _parse_clause(text: str) -> _Clause:
     media_type, *rest = (part.strip() for part in text.split(";"))
     parameters: dict[str, str] = {}
     for part in rest:
@@ -187,5 +185,5 @@ def _quality(text: str) -> float:
 
 @lru_cache(maxsize=64)
 def media_type(content_type: str) -> str:
-    """The media type of a `Content-Type` header, in lower case and without parameters; empty where there is none."""
+    """The media type of a `Content-Type` header, in lower case and without parameters; empty if there is none."""
     return content_type.partition(";")[0].strip().lower()

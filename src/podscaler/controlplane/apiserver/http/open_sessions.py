@@ -1,6 +1,6 @@
-"""The open interactive sessions (exec, attach, port-forward): limited in number, ended when idle and at shutdown.
+"""Limits and ends the open interactive sessions (exec, attach, port-forward): by number, when idle, at shutdown.
 
-Called by the handlers of `streaming`; `app` stops it.
+The handlers of `streaming` run each session by `OpenSessions.run`; `app` calls `stop`.
 
 Source: the kubelet's idle timeout of streaming connections (4 h).
 """
@@ -13,12 +13,12 @@ from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
 
 SESSIONS_MAX: Final = 1000
-IDLE_S: Final = 4 * 3600.0
+IDLE_TIMEOUT_S: Final = 4 * 3600.0
 STOP_TIMEOUT_S: Final = 5.0
 
 
 class Activity:
-    """The time of the last transfer of a session."""
+    """The time of the last transfer of a session, to which the session reports each transfer by `touch`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -29,13 +29,18 @@ class Activity:
         self._last_s = self._clock.monotonic_s()
 
     async def wait_idle(self) -> None:
-        """Return when there was no transfer for `IDLE_S`."""
-        while (left_s := self._last_s + IDLE_S - self._clock.monotonic_s()) > 0:
+        """Return when there was no transfer for `IDLE_TIMEOUT_S`."""
+        while (left_s := self._last_s + IDLE_TIMEOUT_S - self._clock.monotonic_s()) > 0:
             await self._clock.sleep(left_s)
 
 
 class OpenSessions:
-    """See the module."""
+    """The open sessions of one API server.
+
+    Args:
+        clock: measures idle times.
+        limit: the most sessions at a time.
+    """
 
     def __init__(self, clock: Clock, *, limit: int = SESSIONS_MAX) -> None:
         self._clock = clock
@@ -44,17 +49,13 @@ class OpenSessions:
         self._is_stopping = False
 
     def check_limit(self) -> None:
-        """Check that one more session may be opened.
-
-        Raises:
-            StatusError: 429 at the limit, or while the server stops.
-        """
+        """Check that one more session may be opened. Raises StatusError 429 at the limit, or while the server stops."""
         if self._is_stopping or len(self._open) >= self._limit:
             text = f"too many streams are open: this server has at most {self._limit}"
             raise StatusError(text, code=429, reason="TooManyRequests", details={"retryAfterSeconds": 1})
 
     async def run(self, session: Callable[[Activity], Coroutine[None, None, None]]) -> None:
-        """Run `session` until it ends, is idle for `IDLE_S`, or the server stops. Its errors escape."""
+        """Run `session` until it ends, is idle for `IDLE_TIMEOUT_S`, or the server stops. Its errors escape."""
         activity = Activity(self._clock)
         worker = asyncio.create_task(session(activity))
         idle = asyncio.create_task(activity.wait_idle())

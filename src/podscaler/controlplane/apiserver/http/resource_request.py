@@ -1,6 +1,6 @@
-"""The two arguments of every handler: the server context, and the request to a resource.
+"""Defines the two arguments of every handler: the server context, and the request to a resource.
 
-`app` makes the `ServerContext` once; `dispatch` makes a `ResourceRequest` for each request to a resource.
+`app` creates the `ServerContext` once; `dispatch` creates a `ResourceRequest` for each request to a resource.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,14 +14,14 @@ from podscaler.api.resource.resources import Object, Strategy
 from podscaler.base.clock import Clock
 from podscaler.controlplane.aggregator.aggregation_layer import Aggregation
 from podscaler.controlplane.aggregator.remote_versions import Remote
-from podscaler.controlplane.apiserver.http import bodies
-from podscaler.controlplane.apiserver.http.bodies import BodyKind, DecodedBody, Kinds
+from podscaler.controlplane.apiserver.http import request_bodies
 from podscaler.controlplane.apiserver.http.negotiation import Form
 from podscaler.controlplane.apiserver.http.open_sessions import OpenSessions
-from podscaler.controlplane.apiserver.http.paths import ResourcePath
-from podscaler.controlplane.apiserver.http.queries import Query, WriteOptions
+from podscaler.controlplane.apiserver.http.query_options import Query, WriteOptions
+from podscaler.controlplane.apiserver.http.request_bodies import BodyKind, DecodedBody, Kinds
+from podscaler.controlplane.apiserver.http.request_paths import ResourcePath
 from podscaler.controlplane.apiserver.http.response_encoder import ResponseEncoder
-from podscaler.controlplane.apiserver.http.routes import Served
+from podscaler.controlplane.apiserver.http.routes import ServedResource
 from podscaler.controlplane.auth.account_tokens import AccountTokens
 from podscaler.controlplane.auth.audit_log import AuditLog
 from podscaler.controlplane.auth.authorizer import Attributes, Authorizer
@@ -72,9 +72,12 @@ NO_PARTS = ServerParts()
 
 @dataclass(frozen=True, slots=True)
 class ServerContext:
-    """What all requests share.
+    """The state that all requests share.
 
     Attributes:
+        objects: the stored objects.
+        clock: the wall clock, for ages and times.
+        parts: the optional parts of the control plane.
         kinds: every kind that a request body may have, by apiVersion and kind.
         encoder: encodes stored objects for responses.
         sessions: the open exec, attach and port-forward sessions.
@@ -90,12 +93,12 @@ class ServerContext:
     authorizer: Authorizer
 
     def remote_of(self, group: str, version: str) -> Remote | None:
-        """The other API server that serves a group and version, None where this one does or none does."""
+        """The other API server that serves a group and version, None if this one does or none does."""
         aggregation = self.parts.aggregation
         return aggregation.remotes.find(group, version) if aggregation is not None else None
 
     def metrics_of(self, group: str) -> MetricApis | None:
-        """The provider of the metrics APIs, None without one or where another API server serves the group."""
+        """The provider of the metrics APIs; None if there is none, or if another API server serves the group."""
         aggregation = self.parts.aggregation
         return None if aggregation is not None and aggregation.remotes.has_group(group) else self.parts.metrics
 
@@ -106,6 +109,9 @@ class ResourceRequest:
 
     Attributes:
         http: the HTTP request.
+        path: the parts of its path.
+        query: its query parameters.
+        served: the resource, in the API version of the path.
         form: the negotiated form of the response.
         warnings: texts for `Warning` headers of the response, also of an error; handlers append to it.
     """
@@ -113,7 +119,7 @@ class ResourceRequest:
     http: web.BaseRequest
     path: ResourcePath
     query: Query
-    served: Served
+    served: ServedResource
     form: Form
     warnings: list[str] = field(default_factory=list)
 
@@ -124,7 +130,7 @@ class ResourceRequest:
 
     @property
     def content_type(self) -> str:
-        """The `Content-Type` header, empty where there is none."""
+        """The `Content-Type` header, empty if there is none."""
         return self.http.headers.get("Content-Type", "")
 
     @property
@@ -145,7 +151,7 @@ class ResourceRequest:
     def author(self, options: WriteOptions) -> Author:
         """The field manager of what the request writes: the one that it names, else the program of its User-Agent.
 
-        Source: upstream's managerOrUserAgent.
+        Source: kube-apiserver's managerOrUserAgent.
         """
         manager = options.field_manager or prefix_from_user_agent(self.http.headers.get("User-Agent", ""))
         return Author(manager, self.served.api_version)
@@ -153,20 +159,18 @@ class ResourceRequest:
     async def receive(self, expected: BodyKind, kinds: Kinds, options: WriteOptions) -> DecodedBody:
         """The body, which must be an object of the kind and version `expected`; its warnings are appended.
 
-        Raises:
-            StatusError: 400, 408, 413, 415.
+        Raises StatusError 400, 408, 413, 415.
         """
-        body = await bodies.read(self.http)
-        received = bodies.decode(body, self.content_type, expected, kinds, validation=options.field_validation)
+        body = await request_bodies.read(self.http)
+        received = request_bodies.decode(body, self.content_type, expected, kinds, validation=options.field_validation)
         self.warnings.extend(received.warnings)
-        bodies.check_version(received, expected)
+        request_bodies.check_version(received, expected)
         return received
 
     def check_may_create(self, authorizer: Authorizer) -> None:
         """Check that the user may also create the object of the path, for PUT and PATCH that create.
 
-        Raises:
-            StatusError: 403.
+        Raises StatusError 403.
         """
         path = self.path
         create = Attributes(
@@ -175,7 +179,7 @@ class ResourceRequest:
         authorizer.authorize(acting_user.current(), create)
 
 
-def kind_of(served: Served) -> BodyKind:
+def kind_of(served: ServedResource) -> BodyKind:
     """The kind of a resource in the version served."""
     return BodyKind(served.api_version, served.resource.kind, served.version.message, served.version.decode)
 

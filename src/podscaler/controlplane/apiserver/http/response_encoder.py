@@ -1,7 +1,8 @@
 """Encodes stored entries for responses: objects in the requested version, Tables, PartialObjectMetadata, lists.
 
-Called by `rendering` and by the watch streams. An object that is served in its storage version is sent as the stored
-bytes; converted objects are cached by version.
+`object_responses` and the watch streams call it. An object that is served in its storage version is sent as the stored
+bytes; converted objects are cached by version. A Table has a row of printed columns for each object (`kubectl get`), a
+PartialObjectMetadata only the metadata.
 
 Source: the API concepts on Table and PartialObjectMetadata.
 """
@@ -15,9 +16,9 @@ import msgspec
 from podscaler.api.protobuf import protobuf
 from podscaler.api.resource.resources import Object, Printer, Version
 from podscaler.api.text import json_text
-from podscaler.controlplane.apiserver.http import http_errors, protobuf_forms
+from podscaler.controlplane.apiserver.http import http_errors, protobuf_encoding
 from podscaler.controlplane.apiserver.http.negotiation import Form
-from podscaler.controlplane.apiserver.http.routes import Served
+from podscaler.controlplane.apiserver.http.routes import ServedResource
 from podscaler.controlplane.storage.entries import Entry
 from podscaler.controlplane.storage.listing import ListPage
 
@@ -38,10 +39,10 @@ class ResponseEncoder:
     """Encodes entries as JSON and protobuf; caches the last `CACHE_MAX_ENTRIES` that had to be converted."""
 
     def __init__(self) -> None:
-        self._converted: OrderedDict[tuple[Served, bytes], bytes] = OrderedDict()
-        self._messages = protobuf_forms.MessageCache()
+        self._converted: OrderedDict[tuple[ServedResource, bytes], bytes] = OrderedDict()
+        self._messages = protobuf_encoding.MessageCache()
 
-    def body(self, served: Served, entry: Entry) -> bytes:
+    def body(self, served: ServedResource, entry: Entry) -> bytes:
         """The object as JSON in the version served."""
         if served.is_storage_version and served.version.from_storage is NO_CONVERSION:
             return entry.body
@@ -53,20 +54,20 @@ class ResponseEncoder:
                 self._converted.popitem(last=False)
         return body
 
-    def raw(self, served: Served, entry: Entry) -> bytes:
+    def raw(self, served: ServedResource, entry: Entry) -> bytes:
         """The object as a protobuf message of the version served, without an envelope."""
         return self._messages.raw(self.body(served, entry), served.version.message)
 
-    def packed(self, served: Served, entry: Entry) -> bytes:
+    def protobuf_body(self, served: ServedResource, entry: Entry) -> bytes:
         """The object as a protobuf body of the version served, in its envelope."""
         return protobuf.envelope(self.raw(served, entry), served.api_version, served.resource.kind)
 
 
-def list_body(served: Served, bodies: Sequence[bytes], page: ListPage) -> bytes:
+def list_body(served: ServedResource, bodies: Sequence[bytes], page: ListPage) -> bytes:
     """A List of objects (their JSON) in the version served.
 
-    As upstream's, items of built-in kinds have neither kind nor apiVersion; items of custom resources keep both, and
-    their lists have an empty `continue`.
+    As kube-apiserver's, items of built-in kinds have neither kind nor apiVersion; items of custom resources keep both,
+    and their lists have an empty `continue`.
     """
     kind, metadata = f"{served.resource.kind}List", list_metadata(page)
     if served.resource.is_custom:
@@ -80,7 +81,7 @@ def _list(kind: str, api_version: str, metadata: Object, items: Iterable[bytes])
     return head.encode() + b'"items":[' + b",".join(items) + b"]}"
 
 
-def _type_prefixes(served: Served) -> tuple[bytes, ...]:
+def _type_prefixes(served: ServedResource) -> tuple[bytes, ...]:
     """The two beginnings that the JSON of an object can have: kind and apiVersion, in either order."""
     kind, version = f'"kind":"{served.resource.kind}"', f'"apiVersion":"{served.api_version}"'
     return (f"{{{kind},{version},".encode(), f"{{{version},{kind},".encode())
@@ -113,15 +114,15 @@ def partial(body: bytes, meta_version: str, hidden: frozenset[str] = frozenset()
 
 
 def _without_annotations(metadata: Object, hidden: frozenset[str]) -> Object:
-    shown = {name: text for name, text in (metadata.get("annotations") or {}).items() if name not in hidden}
-    rest = {name: value for name, value in metadata.items() if name != "annotations" or shown}
-    return {**rest, "annotations": shown} if shown else rest
+    annotations = {name: text for name, text in (metadata.get("annotations") or {}).items() if name not in hidden}
+    rest = {name: value for name, value in metadata.items() if name != "annotations" or annotations}
+    return {**rest, "annotations": annotations} if annotations else rest
 
 
 def partial_list(
     bodies: Sequence[bytes], page: ListPage, meta_version: str, hidden: frozenset[str] = frozenset()
 ) -> bytes:
-    """The PartialObjectMetadataList of objects' JSON; without objects its `items` are null, as upstream's."""
+    """The PartialObjectMetadataList of objects' JSON; without objects its `items` are null, as kube-apiserver's."""
     kind, api_version = "PartialObjectMetadataList", f"meta.k8s.io/{meta_version}"
     if not bodies:
         return json_text.encode(
@@ -130,11 +131,10 @@ def partial_list(
     return _list(kind, api_version, list_metadata(page), (partial(body, meta_version, hidden) for body in bodies))
 
 
-def check_single(served: Served, form: Form, kind: str = "") -> None:
+def check_single(served: ServedResource, form: Form, kind: str = "") -> None:
     """Check that one object can be sent in `form`; `kind` is the Go type where it is not the resource's own kind.
 
-    Raises:
-        StatusError: 406 for PartialObjectMetadataList.
+    Raises StatusError 406 for PartialObjectMetadataList.
     """
     if form.shape == "partial_list":
         go_type = f"*{kind or f'{_go_package(served)}.{served.resource.kind}'}"
@@ -143,7 +143,7 @@ def check_single(served: Served, form: Form, kind: str = "") -> None:
         )
 
 
-def check_list(served: Served, form: Form) -> None:
+def check_list(served: ServedResource, form: Form) -> None:
     """Check that a list can be sent in `form`. Raises StatusError 406 for PartialObjectMetadata."""
     if form.shape == "partial":
         go_type = f"*{_go_package(served)}.{served.resource.kind}List"
@@ -152,7 +152,7 @@ def check_list(served: Served, form: Form) -> None:
         )
 
 
-def _go_package(served: Served) -> str:
+def _go_package(served: ServedResource) -> str:
     """The Go package of the internal type; for a kind that is served in two groups, that of its storage group."""
     resource = served.resource
     group = resource.stored_as.partition(".")[2] if resource.stored_as else resource.group
@@ -162,8 +162,7 @@ def _go_package(served: Served) -> str:
 def include_object(text: str) -> IncludeObject:
     """How much of its object a row of a Table holds, from the query parameter `includeObject` (default Metadata).
 
-    Raises:
-        StatusError: 400 for an unknown value.
+    Raises StatusError 400 for an unknown value.
     """
     match text:
         case "":
@@ -181,16 +180,16 @@ def columns(printer: Printer) -> list[Object]:
     return [{name: getattr(column, name) for name in names} for column in printer.columns]
 
 
-def row(printer: Printer, obj: Object, *, now_ns: int, shown: bytes | None) -> Object:
+def row(printer: Printer, obj: Object, *, now_ns: int, object_json: bytes | None) -> Object:
     """One row of a Table.
 
     Args:
         printer: makes the cells of the kind.
         obj: the object in its storage version.
         now_ns: the wall clock, for ages.
-        shown: the JSON that the row holds as its object, None for null.
+        object_json: the JSON that the row holds as its object, None for null.
     """
-    return {"cells": printer.row(obj, now_ns), "object": None if shown is None else msgspec.Raw(shown)}
+    return {"cells": printer.row(obj, now_ns), "object": None if object_json is None else msgspec.Raw(object_json)}
 
 
 def table(metadata: Object, definitions: list[Object] | None, rows: list[Object] | None, meta_version: str) -> bytes:

@@ -1,9 +1,9 @@
-"""The routing table: served resources by group, version and plural, with the methods of their paths.
+"""Holds the routing table: served resources by group, version and plural, with the HTTP methods of their paths.
 
-Called by `dispatch` and `discovery`. Routes follow from the records of resources; only the subresources of a single
-kind are named here.
+`dispatch` and `discovery` read it. Routes follow from the `Resource` of each kind; only the subresources of a single
+kind (`pods/exec`) are named here: a new one is a line in `_subresources`, and a handler in `dispatch`.
 
-Source: the API server's installer: collections, objects, `status`, `scale`; cluster-wide lists of namespaced kinds.
+Source: kube-apiserver's API installer: collections, objects, `status`, `scale`; cluster-wide lists of namespaced kinds.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,32 +12,33 @@ from dataclasses import dataclass
 from podscaler.api.crd.version_order import sort_key
 from podscaler.api.resource.resources import Resource, Version
 from podscaler.api.schema import schema
-from podscaler.controlplane.apiserver.http.paths import ResourcePath
+from podscaler.controlplane.apiserver.http.request_paths import ResourcePath
 from podscaler.controlplane.auth.authorizer import Attributes
 
-READ = frozenset({"GET"})
-COLLECTION = frozenset({"GET", "POST", "DELETE"})
-OBJECT = frozenset({"GET", "PUT", "PATCH", "DELETE"})
-PART = frozenset({"GET", "PUT", "PATCH"})
-CREATE = frozenset({"POST"})
-CONNECT = frozenset({"GET", "POST"})
-REPLACE = frozenset({"PUT"})
-NOTHING: frozenset[str] = frozenset()
+READ_METHODS = frozenset({"GET"})
+COLLECTION_METHODS = frozenset({"GET", "POST", "DELETE"})
+OBJECT_METHODS = frozenset({"GET", "PUT", "PATCH", "DELETE"})
+PART_METHODS = frozenset({"GET", "PUT", "PATCH"})
+CREATE_METHODS = frozenset({"POST"})
+CONNECT_METHODS = frozenset({"GET", "POST"})
+REPLACE_METHODS = frozenset({"PUT"})
+NO_METHODS: frozenset[str] = frozenset()
 CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
-"""In the order in which upstream lists those of custom resources."""
+"""The verbs of custom resources, in the order of kube-apiserver's discovery documents."""
 
-_VERBS = {"GET": ("get",), "PUT": ("update",), "PATCH": ("patch",), "POST": ("create",), "DELETE": ("delete",)}
-_COLLECTION_VERBS = {"GET": ("list", "watch"), "POST": ("create",), "DELETE": ("deletecollection",)}
+_METHOD_VERBS = {"GET": ("get",), "PUT": ("update",), "PATCH": ("patch",), "POST": ("create",), "DELETE": ("delete",)}
+_COLLECTION_VERBS_BY_METHOD = {"GET": ("list", "watch"), "POST": ("create",), "DELETE": ("deletecollection",)}
 
 
 @dataclass(frozen=True, slots=True)
 class Subresource:
-    """A subresource.
+    """A subresource, such as `scale`.
 
     Attributes:
         name: the last segment of the path.
-        kind: the kind of its objects; `group` and `version` are empty where they are the resource's.
+        kind: the kind of its objects (`Scale`).
         methods: its HTTP methods.
+        group, version: the API group and version of `kind`, empty if they are the resource's own.
     """
 
     name: str
@@ -49,16 +50,18 @@ class Subresource:
     @property
     def verbs(self) -> tuple[str, ...]:
         """The verbs of its methods, sorted."""
-        return tuple(sorted(verb for method in self.methods for verb in _VERBS[method]))
+        return tuple(sorted(verb for method in self.methods for verb in _METHOD_VERBS[method]))
 
 
 @dataclass(frozen=True, eq=False)
-class Served:
-    """One resource in one version, as it is served.
+class ServedResource:
+    """One resource in one API version.
 
     Attributes:
+        resource: the kind.
+        version: the API version.
         collection, item: the HTTP methods of the collection's path and of an object's.
-        subresources: by name.
+        subresources: the subresources by name.
     """
 
     resource: Resource
@@ -82,8 +85,8 @@ class Served:
         """All verbs of the resource, sorted, as discovery lists them."""
         if self.resource.is_custom:
             return CUSTOM_VERBS
-        found = {verb for method in self.item for verb in _VERBS[method]}
-        found |= {verb for method in self.collection for verb in _COLLECTION_VERBS[method]}
+        found = {verb for method in self.item for verb in _METHOD_VERBS[method]}
+        found |= {verb for method in self.collection for verb in _COLLECTION_VERBS_BY_METHOD[method]}
         return tuple(sorted(found if self.resource.stored else found - {"watch"}))
 
     @property
@@ -92,17 +95,17 @@ class Served:
         return schema.find_message(self.version.message) is not None
 
     def methods(self, path: ResourcePath) -> frozenset[str]:
-        """The HTTP methods of a path of this resource; empty where there is no such path."""
+        """The HTTP methods of a path of this resource; empty if there is no such path."""
         if path.has_rest or not self._is_in_scope(path):
-            return NOTHING
-        if path.watches:
-            return READ if self.resource.stored and not path.subresource else NOTHING
+            return NO_METHODS
+        if path.is_deprecated_watch:
+            return READ_METHODS if self.resource.stored and not path.subresource else NO_METHODS
         if path.subresource:
             part = self.subresources.get(path.subresource)
-            return part.methods if part else NOTHING
+            return part.methods if part else NO_METHODS
         if path.name:
             return self.item
-        return self.collection & READ if self.is_over_all_namespaces(path) else self.collection
+        return self.collection & READ_METHODS if self.is_over_all_namespaces(path) else self.collection
 
     def is_over_all_namespaces(self, path: ResourcePath) -> bool:
         """Whether the path is a collection of a namespaced resource over all namespaces, which is read-only."""
@@ -115,11 +118,15 @@ class Served:
 
 
 class Routes:
-    """The served resources by group, version and plural; `generation` increases with each change."""
+    """The served resources by group, version and plural.
+
+    Attributes:
+        generation: increases with each change; a cache key.
+    """
 
     def __init__(self, resources: Iterable[Resource]) -> None:
         self.generation = 0
-        self._groups: dict[str, dict[str, dict[str, Served]]] = {}
+        self._groups: dict[str, dict[str, dict[str, ServedResource]]] = {}
         self._custom: dict[str, Sequence[Resource]] = {}
         for resource in resources:
             self.add(resource)
@@ -130,7 +137,7 @@ class Routes:
         self.generation += 1
         versions = self._groups.setdefault(resource.group, {})
         for version in resource.versions:
-            versions.setdefault(version.version, {})[resource.plural] = _served(resource, version)
+            versions.setdefault(version.version, {})[resource.plural] = _served_resource(resource, version)
 
     def serve(self, definition: str, resources: Sequence[Resource]) -> None:
         """Replace the resources of the CustomResourceDefinition named `definition`; an empty sequence removes them."""
@@ -158,8 +165,8 @@ class Routes:
         """Whether the group has only custom resources."""
         return group in self._groups and group not in self._own_groups
 
-    def find(self, path: ResourcePath) -> Served | None:
-        """The resource of the path, None where the group and version do not serve it."""
+    def find(self, path: ResourcePath) -> ServedResource | None:
+        """The resource of the path, None if the group and version do not serve it."""
         return self._groups.get(path.group, {}).get(path.version, {}).get(path.resource)
 
     def serves(self, attributes: Attributes, version: str) -> bool:
@@ -190,38 +197,39 @@ class Routes:
         """The versions of a group, preferred first."""
         return list(self._groups.get(group, {}))
 
-    def resources(self, group: str, version: str) -> list[Served]:
+    def resources(self, group: str, version: str) -> list[ServedResource]:
         """The resources of a group and version, sorted by plural."""
         found = self._groups.get(group, {}).get(version, {})
         return [found[plural] for plural in sorted(found)]
 
-    def all_resources(self) -> Iterator[Served]:
+    def all_resources(self) -> Iterator[ServedResource]:
         """Every resource, once for each version."""
         for versions in self._groups.values():
             for found in versions.values():
                 yield from found.values()
 
 
-def _served(resource: Resource, version: Version) -> Served:
+def _served_resource(resource: Resource, version: Version) -> ServedResource:
     if not resource.stored:
-        return Served(resource, version, READ, READ, {})
-    collection = COLLECTION - {"DELETE"} if resource.key == "namespaces" else COLLECTION
-    return Served(resource, version, collection, OBJECT, {part.name: part for part in _subresources(resource)})
+        return ServedResource(resource, version, READ_METHODS, READ_METHODS, {})
+    collection = COLLECTION_METHODS - {"DELETE"} if resource.key == "namespaces" else COLLECTION_METHODS
+    subresources = {part.name: part for part in _subresources(resource)}
+    return ServedResource(resource, version, collection, OBJECT_METHODS, subresources)
 
 
 def _subresources(resource: Resource) -> Iterator[Subresource]:
     if resource.key == "namespaces":
-        yield Subresource("finalize", "Namespace", REPLACE)
+        yield Subresource("finalize", "Namespace", REPLACE_METHODS)
     if resource.key == "pods":
-        yield Subresource("attach", "PodAttachOptions", CONNECT)
-        yield Subresource("binding", "Binding", CREATE)
-        yield Subresource("eviction", "Eviction", CREATE, "policy", "v1")
-        yield Subresource("exec", "PodExecOptions", CONNECT)
-        yield Subresource("log", "Pod", READ)
-        yield Subresource("portforward", "PodPortForwardOptions", CONNECT)
+        yield Subresource("attach", "PodAttachOptions", CONNECT_METHODS)
+        yield Subresource("binding", "Binding", CREATE_METHODS)
+        yield Subresource("eviction", "Eviction", CREATE_METHODS, "policy", "v1")
+        yield Subresource("exec", "PodExecOptions", CONNECT_METHODS)
+        yield Subresource("log", "Pod", READ_METHODS)
+        yield Subresource("portforward", "PodPortForwardOptions", CONNECT_METHODS)
     if resource.key == "serviceaccounts":
-        yield Subresource("token", "TokenRequest", CREATE, "authentication.k8s.io", "v1")
+        yield Subresource("token", "TokenRequest", CREATE_METHODS, "authentication.k8s.io", "v1")
     if resource.scale is not None:
-        yield Subresource("scale", "Scale", PART, "autoscaling", "v1")
+        yield Subresource("scale", "Scale", PART_METHODS, "autoscaling", "v1")
     if resource.has_status:
-        yield Subresource("status", resource.kind, PART)
+        yield Subresource("status", resource.kind, PART_METHODS)

@@ -1,6 +1,6 @@
-"""Streaming responses for watches and followed logs: chunked, with a timeout for clients that do not read.
+"""Sends streaming responses of watches and followed logs: chunked, with a timeout for clients that do not read.
 
-Called by `streams` and `pod_logs`. After the head is sent an error cannot become a status code any more, so the
+`watch_streams` and `pod_logs` use it. After the head is sent an error cannot become a status code any more, so the
 connection is closed in the middle of the body: clients see a truncated response. A client that does not read for
 `WRITE_TIMEOUT_S` is disconnected too, so that its pending data is freed.
 
@@ -20,12 +20,13 @@ from aiohttp import web
 from podscaler.controlplane.apiserver.http import responses
 
 WRITE_TIMEOUT_S = 30.0
-SMALL_BYTES = 16 * 1024
+DIRECT_WRITE_MAX_BYTES = 16 * 1024
+"""Smaller chunks are written to the transport directly."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamStart:
-    """A callback for the moment in which the head of a stream has been sent."""
+    """A callback for the moment in which the head of a stream has been sent, for the audit log."""
 
     notify: Callable[[], Awaitable[None]]
 
@@ -39,6 +40,11 @@ class StreamingResponse:
     """The response to `request` as a context manager: entering sends the head, leaving ends the body.
 
     An error inside the context closes the connection and is logged (unless the client has gone); it does not escape.
+
+    Args:
+        request: the request.
+        content_type: of the response.
+        warnings: texts of `Warning` headers.
     """
 
     def __init__(self, request: web.BaseRequest, content_type: str, warnings: Iterable[str] = ()) -> None:
@@ -69,12 +75,11 @@ class StreamingResponse:
     async def write(self, data: bytes) -> None:
         """Send `data`; returns when the write buffer has room for more. Does nothing for empty `data`.
 
-        Raises:
-            ConnectionResetError: the client has disconnected, or has not read for `WRITE_TIMEOUT_S`.
+        Raises ConnectionResetError if the client has disconnected, or has not read for `WRITE_TIMEOUT_S`.
         """
         if not data:
             return
-        if len(data) < SMALL_BYTES and self.is_idle:
+        if len(data) < DIRECT_WRITE_MAX_BYTES and self.is_idle:
             self.push(data)  # no timer: the socket takes it at once
             return
         try:

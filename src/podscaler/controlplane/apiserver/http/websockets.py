@@ -1,8 +1,8 @@
-"""WebSocket upgrades: detection, choice of the sub-protocol, and the handshake.
+"""Upgrades requests to WebSockets: detects the request, chooses the sub-protocol, does the handshake.
 
-Called by the handlers of streams (`pod_sessions`, `pod_ports`, `pod_logs`).
+The handlers of streams (`pod_sessions`, `pod_ports`, `pod_logs`) call it; `auth_filter` reads the sub-protocols.
 
-Source: RFC 6455; the API server's and the kubelet's choice of sub-protocols: the first of the client's that is served.
+Source: RFC 6455; kube-apiserver's and the kubelet's choice of sub-protocols: the first of the client's that is served.
 """
 
 from collections.abc import Collection
@@ -13,7 +13,7 @@ from podscaler.base.errors import StatusError
 from podscaler.controlplane.apiserver.http import http_errors
 
 MESSAGE_MAX_BYTES = 32 << 20
-CLOSE_WITHIN_S = 2.0
+CLOSE_TIMEOUT_S = 2.0
 
 
 def is_upgrade(request: web.BaseRequest) -> bool:
@@ -36,8 +36,7 @@ def offered_protocols(request: web.BaseRequest) -> list[str]:
 def choose_protocol(request: web.BaseRequest, served: Collection[str]) -> str:
     """The first offered sub-protocol that is in `served`; a client that offers none is taken to offer the empty name.
 
-    Raises:
-        StatusError: 403 without a common sub-protocol.
+    Raises StatusError 403 without a common sub-protocol.
     """
     offered = offered_protocols(request) or [""]
     for name in offered:
@@ -51,8 +50,7 @@ def choose_protocol(request: web.BaseRequest, served: Collection[str]) -> str:
 async def open_socket(request: web.BaseRequest, protocol: str) -> web.WebSocketResponse:
     """Accept the handshake; `protocol` is the chosen sub-protocol, empty for none.
 
-    Raises:
-        StatusError: 400 for an invalid handshake, 405 for another method than GET.
+    Raises StatusError 400 for an invalid handshake, 405 for another method than GET.
     """
     if request.method != hdrs.METH_GET:
         raise StatusError("bad method", code=405, reason="MethodNotAllowed")
@@ -60,7 +58,7 @@ async def open_socket(request: web.BaseRequest, protocol: str) -> web.WebSocketR
         protocols=(protocol,) if protocol else (),
         compress=False,
         max_msg_size=MESSAGE_MAX_BYTES,
-        timeout=CLOSE_WITHIN_S,
+        timeout=CLOSE_TIMEOUT_S,
     )
     try:
         await socket.prepare(request)

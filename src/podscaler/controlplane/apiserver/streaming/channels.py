@@ -1,11 +1,12 @@
-"""Multiplexes streams over one WebSocket: the first byte of a message is the channel of its data.
+"""Multiplexes streams (stdin, stdout, ...) over one WebSocket: the first byte of a message is the channel of its data.
 
-Called by `pod_sessions` and `pod_ports`.
+`pod_sessions` (exec, attach) and `pod_ports` (port-forward) use it. The channels of exec and attach:
 
     0 stdin   1 stdout   2 stderr   3 error (one Status at the end)   4 resize
     255 half-close (v5: the next byte is the channel)
 
-In the base64 protocols messages are text: the channel as a digit, the rest in base64.
+The message b"\\x01hello" is `hello` on standard output. In the base64 protocols messages are text: the channel as a
+digit, the rest in base64 ("1aGVsbG8=").
 
 Source: the remote command sub-protocols of the Kubernetes API, `channel.k8s.io` to `v5.channel.k8s.io`.
 """
@@ -25,8 +26,8 @@ STDOUT: Final = 1
 STDERR: Final = 2
 ERROR: Final = 3
 RESIZE: Final = 4
-CLOSE: Final = 255
-_ZERO: Final = ord("0")
+HALF_CLOSE: Final = 255
+_DIGIT_ZERO: Final = ord("0")
 
 
 class ChannelProtocolError(Exception):
@@ -35,13 +36,13 @@ class ChannelProtocolError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """One sub-protocol.
+    """One WebSocket sub-protocol: how messages carry channels.
 
     Attributes:
-        name: as it is negotiated.
-        is_base64: messages are text.
-        half_closes: the client can close a single channel.
-        has_status: the error channel carries a Status, not only a text.
+        name: its name in Sec-WebSocket-Protocol; empty for clients that offer none.
+        is_base64: whether messages are text.
+        half_closes: whether the client can close a single channel.
+        has_status: whether the error channel carries a Status; otherwise only a text.
     """
 
     name: str
@@ -52,33 +53,32 @@ class Framing:
     def encode(self, channel: int, data: bytes) -> bytes | str:
         """The message that carries `data`."""
         if self.is_base64:
-            return chr(_ZERO + channel) + base64.b64encode(data).decode()
+            return chr(_DIGIT_ZERO + channel) + base64.b64encode(data).decode()
         return bytes((channel,)) + data
 
     def decode(self, message: bytes | str) -> "ChannelMessage | None":
-        """A decoded message, None for an empty or invalid one, which are ignored as by upstream.
+        """A decoded message, None for an empty or invalid one, which are ignored as by kube-apiserver.
 
-        Raises:
-            ChannelProtocolError: a half-close does not name a channel.
+        Raises ChannelProtocolError if a half-close does not name a channel.
         """
         raw = message.encode() if isinstance(message, str) else message
         if not raw:
             return None
-        if self.half_closes and raw[0] == CLOSE:
+        if self.half_closes and raw[0] == HALF_CLOSE:
             if len(raw) != 2 or raw[1] > RESIZE:
                 raise ChannelProtocolError("a stream close signal is followed by the one byte of a channel")
             return ChannelMessage(raw[1], b"", ends=True)
         if not self.is_base64:
             return ChannelMessage(raw[0], raw[1:])
         try:
-            return ChannelMessage(raw[0] - _ZERO, base64.b64decode(raw[1:], validate=True))
+            return ChannelMessage(raw[0] - _DIGIT_ZERO, base64.b64decode(raw[1:], validate=True))
         except binascii.Error:
             return None
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelMessage:
-    """One message of a client: data of a channel, or (`ends`) the half-close of it."""
+    """One message of a client: data of a channel, or (`ends`) the end of the client's data on that channel."""
 
     channel: int
     data: bytes
@@ -122,7 +122,7 @@ class ChannelSocket:
             await self._socket.send_bytes(message)
         self._activity.touch()
 
-    async def received(self) -> AsyncIterator[ChannelMessage]:
+    async def received_messages(self) -> AsyncIterator[ChannelMessage]:
         """The valid messages of the client, until it closes the connection. Raises ChannelProtocolError."""
         async for message in self._socket:
             self._activity.touch()

@@ -1,8 +1,8 @@
-"""`GET .../pods/NAME/log`: the log of a container as text, also followed, also over a WebSocket.
+"""Handles `GET .../pods/NAME/log` (`kubectl logs`): the log of a container as text, followed, or over a WebSocket.
 
-Called by `dispatch`; the bytes come from `PodLogs`.
+`dispatch` calls `get`; the bytes come from `registry.providers.PodLogs`.
 
-Source: core/v1 PodLogOptions, its default container, its validation. For WebSockets, the API server's stream readers:
+Source: core/v1 PodLogOptions, its default container, its validation. For WebSockets, kube-apiserver's stream readers:
 the sub-protocols `binary.k8s.io` and `base64.binary.k8s.io`, an empty message at the beginning.
 """
 
@@ -19,7 +19,7 @@ from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.apiserver.http import http_errors, websockets
 from podscaler.controlplane.apiserver.http.open_sessions import Activity
-from podscaler.controlplane.apiserver.http.queries import Query
+from podscaler.controlplane.apiserver.http.query_options import Query
 from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.apiserver.http.streaming_response import StreamingResponse
@@ -34,15 +34,14 @@ MESSAGE_BYTES: Final = 32 * 1024
 async def get(server: ServerContext, request: ResourceRequest) -> EncodedResponse | web.StreamResponse:
     """The response with the log; 204 for a pod without a node.
 
-    Raises:
-        StatusError: 400, 403, 404, 405, 422, 429, 503, before the response starts.
+    Raises StatusError 400, 403, 404, 405, 422, 429, 503, before the response starts.
     """
     options = _options(request.query, request.path.name, server.clock.now_ns())
-    pod = pod_targets.pod_of(server, request)
-    options = replace(options, container=pod_targets.container_of(options.container, pod))
+    pod = pod_targets.get_pod(server, request)
+    options = replace(options, container=pod_targets.choose_container(options.container, pod))
     if not pod["spec"].get("nodeName"):
         return web.Response(status=204, headers={"Cache-Control": "no-cache, private"})
-    pod_targets.check_node(server, pod)
+    pod_targets.check_node_exists(server, pod)
     if server.parts.logs is None:
         raise StatusError("logs are kept where pods run, and none run here", code=503, reason="ServiceUnavailable")
     chunks = server.parts.logs.stream(pod, options)
@@ -50,12 +49,12 @@ async def get(server: ServerContext, request: ResourceRequest) -> EncodedRespons
     if websockets.is_websocket(request.http):
         return await _send_over_websocket(server, request, first, chunks)
     if options.follow:
-        return await _followed(request.http, first, chunks)
+        return await _send_followed(request.http, first, chunks)
     rest = [chunk async for chunk in chunks]
     return EncodedResponse(b"".join((first, *rest)), 200, "text/plain")
 
 
-async def _followed(request: web.BaseRequest, first: bytes, chunks: AsyncIterator[bytes]) -> web.StreamResponse:
+async def _send_followed(request: web.BaseRequest, first: bytes, chunks: AsyncIterator[bytes]) -> web.StreamResponse:
     async with StreamingResponse(request, "text/plain") as stream:
         await stream.write(first)
         async for chunk in chunks:
@@ -66,7 +65,7 @@ async def _followed(request: web.BaseRequest, first: bytes, chunks: AsyncIterato
 def _options(query: Query, name: str, now_ns: int) -> LogOptions:
     tail, limit = query.number("tailLines"), query.number("limitBytes")
     since_s, since_time = query.number("sinceSeconds"), query.text("sinceTime")
-    errors = _errors(tail=tail, limit=limit, since_s=since_s, since_time=since_time)
+    errors = _option_errors(tail=tail, limit=limit, since_s=since_s, since_time=since_time)
     if "stream" in query:  # a choice of streams is behind a feature gate that is off
         errors.append(field.forbidden("stream", "may not be specified"))
     if errors:
@@ -82,7 +81,7 @@ def _options(query: Query, name: str, now_ns: int) -> LogOptions:
     )
 
 
-def _errors(*, tail: int | None, limit: int | None, since_s: int | None, since_time: str) -> list[FieldError]:
+def _option_errors(*, tail: int | None, limit: int | None, since_s: int | None, since_time: str) -> list[FieldError]:
     errors = []
     if tail is not None and tail < 0:
         errors.append(field.invalid("tailLines", tail, "must be greater than or equal to 0"))
@@ -109,7 +108,7 @@ def _since_ns(since_s: int | None, since_time: str, now_ns: int) -> int | None:
 async def _send_over_websocket(
     server: ServerContext, request: ResourceRequest, first: bytes, chunks: AsyncIterator[bytes]
 ) -> web.StreamResponse:
-    """Send `first` and `chunks` as messages, then close. Raises StatusError 403, 405, 429 before the handshake."""
+    """Send the log as messages, then close. Raises StatusError 403, 405, 429 before the handshake."""
     protocol = websockets.choose_protocol(request.http, SOCKET_PROTOCOLS)
     server.sessions.check_limit()
     socket = await websockets.open_socket(request.http, protocol)
@@ -123,7 +122,7 @@ async def _send_over_websocket(
 
     async def session(activity: Activity) -> None:
         try:
-            await port_relay.first_of(send_log(activity), _wait_closed(socket))
+            await port_relay.run_until_first(send_log(activity), _wait_closed(socket))
         except ConnectionError:
             return  # the client has disconnected
         finally:

@@ -1,7 +1,7 @@
-"""`pods/NAME/portforward`: TCP connections to ports of a pod over a WebSocket.
+"""Handles `pods/NAME/portforward` (`kubectl port-forward`): TCP connections to ports of a pod over a WebSocket.
 
-Called by `dispatch`. With `v4.channel.k8s.io` the query names the ports, each with one connection and two channels:
-data and errors. With the tunnelling protocol the WebSocket carries SPDY (`spdy_ports`).
+`dispatch` calls `forward`. With `v4.channel.k8s.io` the query names the ports, each with one connection and two
+channels: data and errors. With the tunnelling protocol the WebSocket carries SPDY (`spdy_ports`).
 
 Source: core/v1 PodPortForwardOptions; the kubelet's port forwarding server.
 """
@@ -15,7 +15,7 @@ from aiohttp import web
 from podscaler.api.machinery import numbers
 from podscaler.api.text import quoting
 from podscaler.controlplane.apiserver.http import responses, websockets
-from podscaler.controlplane.apiserver.http.queries import Query
+from podscaler.controlplane.apiserver.http.query_options import Query
 from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.apiserver.streaming import channels, pod_targets, port_relay, spdy_ports
@@ -24,8 +24,8 @@ from podscaler.controlplane.registry.pod_connections import PodConnections
 from podscaler.controlplane.registry.registry import Object
 
 PORTS_MAX = 100
-INPUT_MESSAGES_MAX = 4
-"""Of each connection; a client that sends more to one that does not read waits, with all its connections."""
+QUEUED_MESSAGES_MAX = 4
+"""The most messages that wait for a connection that does not read; then the client waits, with all its connections."""
 
 
 async def forward(server: ServerContext, request: ResourceRequest) -> EncodedResponse | web.StreamResponse:
@@ -33,13 +33,12 @@ async def forward(server: ServerContext, request: ResourceRequest) -> EncodedRes
 
     Returns a plain-text error of the node where the ports are invalid or the pod does not run.
 
-    Raises:
-        StatusError: 400, 403, 404, 405, 429, 503, before the handshake.
+    Raises StatusError 400, 403, 404, 405, 429, 503, before the handshake.
     """
-    pod = pod_targets.pod_of(server, request)
-    pod_targets.check_host(server, pod)
+    pod = pod_targets.get_pod(server, request)
+    pod_targets.check_has_node(server, pod)
     pod_targets.check_upgrade(request)
-    connections = pod_targets.connections_of(server)
+    connections = pod_targets.get_connections(server)
     if not websockets.is_websocket(request.http):
         raise pod_targets.spdy_not_served()
     is_tunnel = spdy_ports.PROTOCOL in websockets.offered_protocols(request.http)
@@ -88,18 +87,18 @@ def _parse_port(text: str) -> int:
 
 async def _forward_all(socket: ChannelSocket, connections: PodConnections, pod: Object, ports: Sequence[int]) -> None:
     """Forward each port on its two channels (2 * index and the next) until all have ended or the client disconnects."""
-    inputs: list[asyncio.Queue[bytes]] = [asyncio.Queue(INPUT_MESSAGES_MAX) for _ in ports]
+    inputs: list[asyncio.Queue[bytes]] = [asyncio.Queue(QUEUED_MESSAGES_MAX) for _ in ports]
 
     async def forward_one(index: int, port: int) -> None:
         async def send(data: bytes) -> None:
             await socket.send(2 * index, data)
 
-        error = await port_relay.relay(connections, pod, port, _queued(inputs[index]), send)
+        error = await port_relay.relay(connections, pod, port, _messages_of(inputs[index]), send)
         if error:
             await socket.send(2 * index + 1, error.encode())
 
-    async def take_input() -> None:
-        async for message in socket.received():
+    async def queue_input() -> None:
+        async for message in socket.received_messages():
             if message.channel in range(0, 2 * len(inputs), 2):
                 await inputs[message.channel // 2].put(message.data)
 
@@ -108,13 +107,13 @@ async def _forward_all(socket: ChannelSocket, connections: PodConnections, pod: 
             await socket.send(2 * index, struct.pack("<H", port))
             await socket.send(2 * index + 1, struct.pack("<H", port))
         forwards = [forward_one(index, port) for index, port in enumerate(ports)]
-        await port_relay.first_of(take_input(), port_relay.all_of(forwards))
+        await port_relay.run_until_first(queue_input(), port_relay.run_all(forwards))
     except ConnectionError:
         return  # the client has disconnected
     finally:
         await socket.close()
 
 
-async def _queued(queue: "asyncio.Queue[bytes]") -> AsyncIterator[bytes]:
+async def _messages_of(queue: "asyncio.Queue[bytes]") -> AsyncIterator[bytes]:
     while True:
         yield await queue.get()

@@ -1,10 +1,10 @@
-"""`pods/NAME/exec` and `pods/NAME/attach`: the standard streams of a process over a WebSocket.
+"""Handles `pods/NAME/exec` and `pods/NAME/attach`: the standard streams of a process over a WebSocket.
 
-Called by `dispatch`; the node runs the processes (`pod_connections`). The order of errors is upstream's: pod, container
-and host by the API server, streams and the running container by the node, as plain texts.
+`dispatch` calls `execute` and `attach`; the node agent runs the processes (`registry.pod_connections`). Errors come in
+kube-apiserver's order: pod, container and host as a Status, then streams and the running container as plain texts.
 
 Source: core/v1 PodExecOptions and PodAttachOptions; the remote command servers of the kubelet and of container
-runtimes; in `v5` failures are wrapped a second time, as upstream translates it from `v4`.
+runtimes; in `v5` failures are wrapped a second time, as kube-apiserver translates it from `v4`.
 Differs: no SPDY; a command is killed when its client disconnects.
 """
 
@@ -19,16 +19,10 @@ from aiohttp import web
 from podscaler.api.resource.resources import Object
 from podscaler.api.text import json_text
 from podscaler.controlplane.apiserver.http import responses, websockets
-from podscaler.controlplane.apiserver.http.queries import Query
+from podscaler.controlplane.apiserver.http.query_options import Query
 from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.apiserver.streaming import channels, pod_targets
-from podscaler.controlplane.apiserver.streaming.channels import (
-    ChannelMessage,
-    ChannelProtocolError,
-    ChannelSocket,
-    Framing,
-)
 from podscaler.controlplane.registry.pod_connections import (
     ContainerSessions,
     PodSession,
@@ -36,10 +30,10 @@ from podscaler.controlplane.registry.pod_connections import (
     SessionStreams,
 )
 
-SIZE_MAX_BYTES = 1024
-"""Of a message with the size of a terminal."""
+RESIZE_MAX_BYTES = 1024
+"""The most bytes of a message with the size of a terminal; a longer one is ignored."""
 
-NO_STREAM = "you must specify at least 1 of stdin, stdout, stderr"
+NO_STREAM_TEXT = "you must specify at least 1 of stdin, stdout, stderr"
 
 _log = logging.getLogger(__name__)
 
@@ -49,8 +43,7 @@ StartSession = Callable[[ContainerSessions], Awaitable[PodSession]]
 async def execute(server: ServerContext, request: ResourceRequest) -> EncodedResponse | web.StreamResponse:
     """Run the command of the query in a container; returns when the session has ended.
 
-    Raises:
-        StatusError: 400, 403, 404, 405, 429, 503, before the handshake.
+    Raises StatusError 400, 403, 404, 405, 429, 503, before the handshake.
     """
     command = tuple(request.query.texts("command"))
     options = _options(request.query)
@@ -61,7 +54,7 @@ async def execute(server: ServerContext, request: ResourceRequest) -> EncodedRes
         return await container.execute(command, options)
 
     requested = _SessionRequest(
-        start, options, "executing command in", command, missing='container not found ("{name}")'
+        start, options, "executing command in", command, missing_text='container not found ("{name}")'
     )
     return await _serve(server, request, requested)
 
@@ -69,27 +62,36 @@ async def execute(server: ServerContext, request: ResourceRequest) -> EncodedRes
 async def attach(server: ServerContext, request: ResourceRequest) -> EncodedResponse | web.StreamResponse:
     """Attach to the main process of a container; returns when the session has ended.
 
-    Raises:
-        StatusError: 400, 403, 404, 405, 429, 503, before the handshake.
+    Raises StatusError 400, 403, 404, 405, 429, 503, before the handshake.
     """
     options = _options(request.query)
 
     async def start(container: ContainerSessions) -> PodSession:
         return await container.attach(options)
 
-    requested = _SessionRequest(start, options, "attaching to", (), missing="container {name} not found in pod {pod}")
+    requested = _SessionRequest(
+        start, options, "attaching to", (), missing_text="container {name} not found in pod {pod}"
+    )
     return await _serve(server, request, requested)
 
 
 @dataclass(frozen=True, slots=True)
 class _SessionRequest:
-    """A session to start; `what` names it in messages, `missing` is the error for a container that does not run."""
+    """A session to start.
+
+    Attributes:
+        start: starts it in a container.
+        options: its streams.
+        action: names the session in messages: `executing command in`, `attaching to`.
+        command: the command of exec, empty for attach.
+        missing_text: the error if the container does not run.
+    """
 
     start: StartSession
     options: SessionStreams
-    what: str
+    action: str
     command: tuple[str, ...]
-    missing: str
+    missing_text: str
 
 
 def _options(query: Query) -> SessionStreams:
@@ -105,25 +107,25 @@ def _options(query: Query) -> SessionStreams:
 async def _serve(
     server: ServerContext, request: ResourceRequest, requested: _SessionRequest
 ) -> EncodedResponse | web.StreamResponse:
-    pod = pod_targets.pod_of(server, request)
-    name = pod_targets.container_of(request.query.text("container"), pod)
-    pod_targets.check_host(server, pod)
+    pod = pod_targets.get_pod(server, request)
+    name = pod_targets.choose_container(request.query.text("container"), pod)
+    pod_targets.check_has_node(server, pod)
     pod_targets.check_upgrade(request)
-    connections = pod_targets.connections_of(server)
+    connections = pod_targets.get_connections(server)
     options = requested.options
     if not (options.stdin or options.stdout or options.stderr):
-        return responses.text(NO_STREAM, 400)
+        return responses.text(NO_STREAM_TEXT, 400)
     container = connections.find_container(pod, name)
     if container is None:
         full_name = f"{pod['metadata']['name']}_{pod['metadata']['namespace']}"
-        return responses.text(requested.missing.format(name=name, pod=full_name), 500)
+        return responses.text(requested.missing_text.format(name=name, pod=full_name), 500)
     if not websockets.is_websocket(request.http):
         raise pod_targets.spdy_not_served()
     framing = channels.COMMAND_PROTOCOLS[websockets.choose_protocol(request.http, channels.COMMAND_PROTOCOLS)]
     server.sessions.check_limit()
     socket = await websockets.open_socket(request.http, framing.name)
     await server.sessions.run(
-        lambda activity: _Session(ChannelSocket(socket, framing, activity), requested).run(container)
+        lambda activity: _Session(channels.ChannelSocket(socket, framing, activity), requested).run(container)
     )
     return socket
 
@@ -131,7 +133,7 @@ async def _serve(
 class _Session:
     """One session over an open WebSocket."""
 
-    def __init__(self, socket: ChannelSocket, requested: _SessionRequest) -> None:
+    def __init__(self, socket: channels.ChannelSocket, requested: _SessionRequest) -> None:
         self._socket = socket
         self._requested = requested
 
@@ -142,7 +144,7 @@ class _Session:
             try:
                 session = await self._requested.start(container)
             except SessionFailure as failure:
-                await self._send_status(failed_status(self._requested.what, str(failure), self._socket.framing))
+                await self._send_status(failed_status(self._requested.action, str(failure), self._socket.framing))
                 return
             try:
                 await self._relay(session)
@@ -161,7 +163,7 @@ class _Session:
 
     async def _relay(self, session: PodSession) -> None:
         """Relay the streams until the session has ended or the client disconnects."""
-        receiving = asyncio.ensure_future(self._take_input(session))
+        receiving = asyncio.ensure_future(self._relay_input(session))
         sending = asyncio.ensure_future(self._send_output(session))
         try:
             await asyncio.wait((receiving, sending), return_when=asyncio.FIRST_COMPLETED)
@@ -193,22 +195,22 @@ class _Session:
         async for chunk in chunks:
             await self._socket.send(channel, chunk)
 
-    async def _take_input(self, session: PodSession) -> None:
+    async def _relay_input(self, session: PodSession) -> None:
         """Relay the input of the client; returns when it closes the connection or violates the protocol."""
         try:
-            async for received in self._socket.received():
-                await self._take(received, session)
-        except ChannelProtocolError as error:
+            async for received in self._socket.received_messages():
+                await self._handle_message(received, session)
+        except channels.ChannelProtocolError as error:
             _log.info("a stream was closed: %s", error)
 
-    async def _take(self, received: ChannelMessage, session: PodSession) -> None:
+    async def _handle_message(self, received: channels.ChannelMessage, session: PodSession) -> None:
         if received.channel == channels.STDIN and self._requested.options.stdin:
             if received.ends:
                 await session.end_input()
             else:
                 await session.write(received.data)
         elif received.channel == channels.RESIZE and not received.ends:
-            size = _size(received.data)
+            size = _parse_terminal_size(received.data)
             if size is not None:
                 session.resize(*size)
 
@@ -218,9 +220,9 @@ class _Session:
             await self._socket.send(channels.ERROR, content)
 
 
-def _size(data: bytes) -> tuple[int, int] | None:
+def _parse_terminal_size(data: bytes) -> tuple[int, int] | None:
     """Columns and rows of a terminal, None for an invalid message."""
-    if len(data) > SIZE_MAX_BYTES:
+    if len(data) > RESIZE_MAX_BYTES:
         return None
     try:
         size = json.loads(data)
@@ -232,7 +234,7 @@ def _size(data: bytes) -> tuple[int, int] | None:
 SUCCESS: Object = {"metadata": {}, "status": "Success"}
 
 
-def exit_status(code: int, command: Sequence[str], framing: Framing) -> Object:
+def exit_status(code: int, command: Sequence[str], framing: channels.Framing) -> Object:
     """The Status of a command that ended with exit code `code`."""
     if code == 0:
         return SUCCESS
@@ -249,13 +251,13 @@ def exit_status(code: int, command: Sequence[str], framing: Framing) -> Object:
     }
 
 
-def failed_status(what: str, why: str, framing: Framing) -> Object:
-    """The Status of a session that could not be started; `what` is `executing command in` or `attaching to`."""
-    status = _internal(f"error {what} container: {why}")
+def failed_status(action: str, why: str, framing: channels.Framing) -> Object:
+    """The Status of a session that could not be started; `action` is `executing command in` or `attaching to`."""
+    status = _internal(f"error {action} container: {why}")
     return _internal(status["message"]) if framing.half_closes else status
 
 
-def status_message(status: Object, framing: Framing) -> bytes:
+def status_message(status: Object, framing: channels.Framing) -> bytes:
     """The data of the error channel; empty for a success in the oldest protocols."""
     if framing.has_status:
         return json_text.encode(status)

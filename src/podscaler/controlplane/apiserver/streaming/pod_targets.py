@@ -1,29 +1,28 @@
 """Resolves the pod and the container of a request for logs, exec, attach or port-forward, and checks them.
 
-Called by `pod_logs`, `pod_sessions` and `pod_ports`.
+`pod_logs`, `pod_sessions` and `pod_ports` call it before their responses start.
 
-Source: the API server's registry of pods (its default container, its messages).
+Source: kube-apiserver's registry of pods (its default container, its messages).
 """
 
 from podscaler.api.resource.resources import Object
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.apiserver.http import http_errors, names, websockets
+from podscaler.controlplane.apiserver.http import http_errors, name_checks, websockets
 from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.registry.pod_connections import PodConnections
 
 
-def pod_of(server: ServerContext, request: ResourceRequest) -> Object:
+def get_pod(server: ServerContext, request: ResourceRequest) -> Object:
     """The pod of the path. Raises StatusError 400, 404."""
-    names.check_path_name(request.path.name)
+    name_checks.check_path_name(request.path.name)
     pod: Object = server.objects.get(request.key, request.path.namespace, request.path.name).decode()
     return pod
 
 
-def container_of(requested: str, pod: Object) -> str:
+def choose_container(requested: str, pod: Object) -> str:
     """The name of the requested container (empty: the only one of the pod).
 
-    Raises:
-        StatusError: 400 where it does not exist, or the name is missing for a pod with several.
+    Raises StatusError 400 where it does not exist, or the name is missing for a pod with several.
     """
     spec, name = pod["spec"], pod["metadata"]["name"]
     groups = ("initContainers", "containers", "ephemeralContainers")
@@ -40,14 +39,14 @@ def container_of(requested: str, pod: Object) -> str:
     )
 
 
-def check_host(server: ServerContext, pod: Object) -> None:
+def check_has_node(server: ServerContext, pod: Object) -> None:
     """Check that a pod is assigned to an existing node. Raises StatusError 400, 404."""
     if not pod["spec"].get("nodeName"):
         raise http_errors.bad_request(f"pod {pod['metadata']['name']} does not have a host assigned")
-    check_node(server, pod)
+    check_node_exists(server, pod)
 
 
-def check_node(server: ServerContext, pod: Object) -> None:
+def check_node_exists(server: ServerContext, pod: Object) -> None:
     """Check that the node of a pod exists. Raises StatusError 404."""
     server.objects.get("nodes", "", pod["spec"]["nodeName"])
 
@@ -58,7 +57,7 @@ def check_upgrade(request: ResourceRequest) -> None:
         raise http_errors.bad_request("Upgrade request required")
 
 
-def connections_of(server: ServerContext) -> PodConnections:
+def get_connections(server: ServerContext) -> PodConnections:
     """The connections to pods. Raises StatusError 503 for a server without a node."""
     if server.parts.connections is None:
         text = "streams lead to where pods run, and none run here"

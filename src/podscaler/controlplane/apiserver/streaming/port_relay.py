@@ -1,6 +1,7 @@
 """Relays bytes between a client and one TCP connection to a port of a pod.
 
-Called by `pod_ports` and `spdy_ports`, which transport the client's bytes.
+`pod_ports` and `spdy_ports`, which transport the client's bytes, call `relay` once for each connection.
+`run_until_first` and `run_all` are helpers for concurrent coroutines.
 """
 
 import asyncio
@@ -12,11 +13,16 @@ from podscaler.controlplane.registry.registry import Object
 Send = Callable[[bytes], Awaitable[None]]
 
 
-async def relay(connections: PodConnections, pod: Object, port: int, given: AsyncIterator[bytes], send: Send) -> str:
-    """Connect and relay until the pod closes its side; returns the error in the kubelet's words, empty without one.
+async def relay(
+    connections: PodConnections, pod: Object, port: int, client_data: AsyncIterator[bytes], send: Send
+) -> str:
+    """Connect and relay until the pod closes its side; returns the kubelet's error message, empty if none.
 
     Args:
-        given: the data of the client, until it closes its side.
+        connections: connects to pods.
+        pod: the pod.
+        port: the port number in the pod.
+        client_data: the data of the client, until it closes its side.
         send: sends data of the pod to the client.
 
     Raises:
@@ -26,7 +32,7 @@ async def relay(connections: PodConnections, pod: Object, port: int, given: Asyn
         connection = await connections.connect(pod, port)
     except SessionFailure as failure:
         return _error(pod, port, f"failed to connect: {failure}")
-    sending = asyncio.ensure_future(_send_to_pod(connection, given))
+    sending = asyncio.ensure_future(_send_to_pod(connection, client_data))
     try:
         return await _receive(connection, pod, port, send)
     finally:
@@ -35,10 +41,10 @@ async def relay(connections: PodConnections, pod: Object, port: int, given: Asyn
         await connection.close()
 
 
-async def _send_to_pod(connection: PodPortConnection, given: AsyncIterator[bytes]) -> None:
+async def _send_to_pod(connection: PodPortConnection, client_data: AsyncIterator[bytes]) -> None:
     """Send the client's data to the pod; ends silently on errors, as then the pod closes its side too."""
     try:
-        async for data in given:
+        async for data in client_data:
             await connection.write(data)
         await connection.end_input()
     except OSError:
@@ -62,9 +68,9 @@ def _error(pod: Object, port: int, why: str) -> str:
     return f"error forwarding port {port} to pod {meta['name']}, uid {meta['uid']}: {why}"
 
 
-async def first_of(*works: Coroutine[None, None, None]) -> None:
+async def run_until_first(*coroutines: Coroutine[None, None, None]) -> None:
     """Run all until one ends, then cancel the others; an error of the first one escapes."""
-    tasks = [asyncio.ensure_future(work) for work in works]
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -75,9 +81,9 @@ async def first_of(*works: Coroutine[None, None, None]) -> None:
         task.result()
 
 
-async def all_of(works: Iterable[Coroutine[None, None, None]]) -> None:
+async def run_all(coroutines: Iterable[Coroutine[None, None, None]]) -> None:
     """Run all until they end; if one fails the others are cancelled and its error escapes."""
-    tasks = [asyncio.ensure_future(work) for work in works]
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
     try:
         await asyncio.gather(*tasks)
     finally:

@@ -1,6 +1,7 @@
-"""Encodes and decodes frames of SPDY/3.1.
+"""Encodes and decodes frames of SPDY/3.1, the protocol in which kubectl multiplexes forwarded connections.
 
-Called by `spdy_session`; pure. Control and data frames begin with eight bytes:
+`spdy_session` calls it. A frame is one message of a connection: data of a stream, or a control frame that opens or ends
+one. Both begin with eight bytes:
 
     data     0 | stream id (31)                 flags (8) | length (24)
     control  1 | version (15) | type (16)       flags (8) | length (24)
@@ -19,12 +20,14 @@ VERSION: Final = 3
 FLAG_FIN: Final = 1
 HEAD_BYTES: Final = 8
 FRAME_MAX_BYTES: Final = 1 << 20
-"""Of a received frame; the protocol allows sixteen times as much, clients send 32 KiB."""
+"""The most bytes of a received frame; the protocol allows sixteen times as much, clients send 32 KiB."""
 
-_CONTROL: Final = 0x8000_0000
+_CONTROL_BIT: Final = 0x8000_0000
 _ID_MASK: Final = 0x7FFF_FFFF
 SYN_STREAM, SYN_REPLY, RST_STREAM, PING, GOAWAY, HEADERS = 1, 2, 3, 6, 7, 8
+"""Types of control frames."""
 
+# status codes of RST_STREAM
 PROTOCOL_ERROR: Final = 1
 INVALID_STREAM: Final = 2
 REFUSED_STREAM: Final = 3
@@ -46,6 +49,8 @@ class Data:
 
 @dataclass(frozen=True, slots=True)
 class _HeaderFrame:
+    """A frame with a compressed header block; with `is_last` its sender sends no data."""
+
     stream_id: int
     block: bytes
     is_last: bool = False
@@ -86,14 +91,14 @@ class GoAway:
     status: int = 0
 
 
-_WITH_HEADERS: Final[Mapping[int, tuple[type[SynStream | SynReply | HeadersFrame], int]]] = {
+_HEADER_FRAMES: Final[Mapping[int, tuple[type[SynStream | SynReply | HeadersFrame], int]]] = {
     SYN_STREAM: (SynStream, 10),
     SYN_REPLY: (SynReply, 4),
     HEADERS: (HeadersFrame, 4),
 }
 """The class of each type of frame with headers, and the offset of its header block."""
 
-_WITH_NUMBER: Final = frozenset({*_WITH_HEADERS, RST_STREAM, PING, GOAWAY})
+_FRAMES_WITH_NUMBER: Final = frozenset({*_HEADER_FRAMES, RST_STREAM, PING, GOAWAY})
 
 Frame = Data | SynStream | SynReply | HeadersFrame | Reset | Ping | GoAway
 
@@ -104,24 +109,24 @@ def encode(frame: Frame) -> bytes:
         case Data(stream_id, data, is_last):
             return struct.pack(">II", stream_id, _flags(is_last) << 24 | len(data)) + data
         case SynStream(stream_id, block, is_last):
-            return _control(SYN_STREAM, struct.pack(">IIH", stream_id, 0, 0) + block, is_last=is_last)
+            return _encode_control(SYN_STREAM, struct.pack(">IIH", stream_id, 0, 0) + block, is_last=is_last)
         case SynReply(stream_id, block, is_last) | HeadersFrame(stream_id, block, is_last):
             kind = SYN_REPLY if isinstance(frame, SynReply) else HEADERS
-            return _control(kind, struct.pack(">I", stream_id) + block, is_last=is_last)
+            return _encode_control(kind, struct.pack(">I", stream_id) + block, is_last=is_last)
         case Reset(stream_id, status):
-            return _control(RST_STREAM, struct.pack(">II", stream_id, status))
+            return _encode_control(RST_STREAM, struct.pack(">II", stream_id, status))
         case Ping(number):
-            return _control(PING, struct.pack(">I", number))
+            return _encode_control(PING, struct.pack(">I", number))
         case GoAway(last_stream_id, status):
-            return _control(GOAWAY, struct.pack(">II", last_stream_id, status))
+            return _encode_control(GOAWAY, struct.pack(">II", last_stream_id, status))
 
 
 def _flags(is_last: bool) -> int:
     return FLAG_FIN if is_last else 0
 
 
-def _control(kind: int, content: bytes, *, is_last: bool = False) -> bytes:
-    head = struct.pack(">II", _CONTROL | VERSION << 16 | kind, _flags(is_last) << 24 | len(content))
+def _encode_control(kind: int, content: bytes, *, is_last: bool = False) -> bytes:
+    head = struct.pack(">II", _CONTROL_BIT | VERSION << 16 | kind, _flags(is_last) << 24 | len(content))
     return head + content
 
 
@@ -129,46 +134,46 @@ class FrameReader:
     """Splits received bytes into frames."""
 
     def __init__(self) -> None:
-        self._rest = bytearray()
+        self._unparsed = bytearray()
 
     def feed(self, data: bytes) -> list[Frame]:
         """The frames that `data`, a piece of any size, completes; frames of unused types are left out.
 
-        Raises:
-            SPDYProtocolError: a frame has another version, is too short or too long.
+        Raises SPDYProtocolError if a frame has another version, is too short or too long.
         """
-        self._rest += data
-        found: list[Frame] = []
+        self._unparsed += data
+        frames: list[Frame] = []
         offset = 0
-        while len(self._rest) - offset >= HEAD_BYTES:
-            first, second = struct.unpack_from(">II", self._rest, offset)
+        while len(self._unparsed) - offset >= HEAD_BYTES:
+            first, second = struct.unpack_from(">II", self._unparsed, offset)
             end = offset + HEAD_BYTES + (second & 0xFF_FFFF)
             if end - offset > FRAME_MAX_BYTES:
                 raise SPDYProtocolError(f"a frame is longer than {FRAME_MAX_BYTES} bytes")
-            if end > len(self._rest):
+            if end > len(self._unparsed):
                 break
-            frame = _frame(first, second >> 24, bytes(self._rest[offset + HEAD_BYTES : end]))
+            frame = _parse_frame(first, second >> 24, bytes(self._unparsed[offset + HEAD_BYTES : end]))
             if frame is not None:
-                found.append(frame)
+                frames.append(frame)
             offset = end
-        del self._rest[:offset]
-        return found
+        del self._unparsed[:offset]
+        return frames
 
 
-def _frame(first: int, flags: int, content: bytes) -> Frame | None:
+def _parse_frame(first: int, flags: int, content: bytes) -> Frame | None:
+    """The frame with the first word `first`, None for a type that is not used. Raises SPDYProtocolError."""
     is_last = bool(flags & FLAG_FIN)
-    if not first & _CONTROL:
+    if not first & _CONTROL_BIT:
         return Data(first, content, is_last)
     if (first & _ID_MASK) >> 16 != VERSION:
         raise SPDYProtocolError(f"a frame of version {(first & _ID_MASK) >> 16}")
     try:
-        return _control_frame(first & 0xFFFF, content, is_last)
+        return _parse_control_frame(first & 0xFFFF, content, is_last)
     except struct.error:
         raise SPDYProtocolError(f"a frame of type {first & 0xFFFF} is too short") from None
 
 
-def _control_frame(kind: int, content: bytes, is_last: bool) -> Frame | None:
-    if kind not in _WITH_NUMBER:
+def _parse_control_frame(kind: int, content: bytes, is_last: bool) -> Frame | None:
+    if kind not in _FRAMES_WITH_NUMBER:
         return None  # settings and windows, which these clients do not observe
     (number,) = struct.unpack_from(">I", content)
     if kind == PING:
@@ -176,7 +181,7 @@ def _control_frame(kind: int, content: bytes, is_last: bool) -> Frame | None:
     if kind in (RST_STREAM, GOAWAY):
         (status,) = struct.unpack_from(">I", content, 4)
         return Reset(number & _ID_MASK, status) if kind == RST_STREAM else GoAway(number & _ID_MASK, status)
-    record, head_bytes = _WITH_HEADERS[kind]
+    record, head_bytes = _HEADER_FRAMES[kind]
     if len(content) < head_bytes:
         raise struct.error
     return record(number & _ID_MASK, content[head_bytes:], is_last)

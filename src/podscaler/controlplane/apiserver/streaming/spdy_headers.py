@@ -1,7 +1,8 @@
-"""Encodes and decodes SPDY header blocks: names and values, compressed with the earlier blocks of the direction.
+"""Encodes and decodes SPDY header blocks: the headers of a stream, such as {"streamtype": "data", "port": "80"}.
 
-Called by `spdy_session`; a `HeaderReader` and a `HeaderWriter` belong to one connection and are used in the order of
-frames.
+A block has the number of headers, then each name and value with its length in four bytes. It is compressed by zlib with
+`DICTIONARY` and with the earlier blocks of the same direction. `spdy_session` calls it; a `HeaderReader` and a
+`HeaderWriter` belong to one connection and are used in the order of frames.
 
 Source: SPDY Protocol, draft 3, section 2.6.10 (Name/Value Header Block), with its dictionary (2.6.10.1).
 """
@@ -13,10 +14,10 @@ from typing import Final
 
 from podscaler.controlplane.apiserver.streaming.spdy_frames import SPDYProtocolError
 
-BLOCK_MAX_BYTES: Final = 64 * 1024
-"""Of a decompressed block; clients send a few short headers."""
+HEADER_BLOCK_MAX_BYTES: Final = 64 * 1024
+"""The most bytes of a decompressed block; clients send a few short headers."""
 
-_WORDS: Final = """
+_DICTIONARY_NAMES: Final = """
 options head post put delete trace accept accept-charset accept-encoding accept-language accept-ranges age
 allow authorization cache-control connection content-base content-encoding content-language content-length
 content-location content-md5 content-range content-type date etag expect expires from host if-match
@@ -25,11 +26,11 @@ proxy-authenticate proxy-authorization range referer retry-after server te trail
 user-agent vary via warning www-authenticate method get status
 """
 
-_PAIRS: Final = ("200 OK", "version", "HTTP/1.1", "url", "public", "set-cookie", "keep-alive", "origin")
+_DICTIONARY_PHRASES: Final = ("200 OK", "version", "HTTP/1.1", "url", "public", "set-cookie", "keep-alive", "origin")
 
-_CODES: Final = "100101201202205206300302303304305306307402405406407408409410411412413414415416417502504505"
+_DICTIONARY_CODES: Final = "100101201202205206300302303304305306307402405406407408409410411412413414415416417502504505"
 
-_REASONS: Final = (
+_DICTIONARY_REASONS: Final = (
     "203 Non-Authoritative Information",
     "204 No Content",
     "301 Moved Permanently",
@@ -42,26 +43,27 @@ _REASONS: Final = (
     "503 Service Unavailable",
 )
 
-_VALUES: Final = (
+_DICTIONARY_VALUES: Final = (
     "Jan Feb Mar Apr May Jun Jul Aug Sept Oct Nov Dec 00:00:00 Mon, Tue, Wed, Thu, Fri, Sat, Sun, GMT"
     "chunked,text/html,image/png,image/jpg,image/gif,application/xml,application/xhtml+xml,text/plain,text/javascript,"
     "publicprivatemax-age=gzip,deflate,sdchcharset=utf-8charset=iso-8859-1,utf-,*,enq=0."
 )
 
 
-def _prefixed(word: str) -> bytes:
+def _length_prefixed(word: str) -> bytes:
     return struct.pack(">I", len(word)) + word.encode()
 
 
 DICTIONARY: Final = (
-    b"".join(map(_prefixed, (*_WORDS.split(), *_PAIRS))) + (_CODES + "".join(_REASONS) + _VALUES).encode()
+    b"".join(map(_length_prefixed, (*_DICTIONARY_NAMES.split(), *_DICTIONARY_PHRASES)))
+    + (_DICTIONARY_CODES + "".join(_DICTIONARY_REASONS) + _DICTIONARY_VALUES).encode()
 )
 """The initial dictionary of the compression: names of common headers and methods, each with its length in four bytes,
 then common values."""
 
 
 class HeaderReader:
-    """Reads the blocks of one direction."""
+    """Decodes the blocks of one direction of a connection, in order."""
 
     def __init__(self) -> None:
         self._unpacker = zlib.decompressobj(zdict=DICTIONARY)
@@ -69,23 +71,22 @@ class HeaderReader:
     def read(self, block: bytes) -> dict[str, str]:
         """The headers of a compressed block: value by name in lower case.
 
-        Raises:
-            SPDYProtocolError: it cannot be decoded, or is too long.
+        Raises SPDYProtocolError if the block cannot be decoded, or is too long.
         """
         try:
-            plain = self._unpacker.decompress(block, BLOCK_MAX_BYTES)
+            plain = self._unpacker.decompress(block, HEADER_BLOCK_MAX_BYTES)
         except zlib.error as error:
             raise SPDYProtocolError(f"a header block cannot be decompressed: {error}") from None
         if self._unpacker.unconsumed_tail:
-            raise SPDYProtocolError(f"a header block is longer than {BLOCK_MAX_BYTES} bytes")
+            raise SPDYProtocolError(f"a header block is longer than {HEADER_BLOCK_MAX_BYTES} bytes")
         try:
-            return _pairs(plain)
+            return _parse_headers(plain)
         except (struct.error, UnicodeDecodeError, ValueError) as error:
             raise SPDYProtocolError(f"a header block cannot be read: {error}") from None
 
 
 class HeaderWriter:
-    """Writes the blocks of one direction."""
+    """Encodes the blocks of one direction of a connection, in order."""
 
     def __init__(self) -> None:
         self._packer = zlib.compressobj(zdict=DICTIONARY)
@@ -94,28 +95,29 @@ class HeaderWriter:
         """The compressed block."""
         plain = struct.pack(">I", len(headers))
         for name, value in headers.items():
-            plain += _text(name.lower()) + _text(value)
+            plain += _encode_text(name.lower()) + _encode_text(value)
         return self._packer.compress(plain) + self._packer.flush(zlib.Z_SYNC_FLUSH)
 
 
-def _text(value: str) -> bytes:
+def _encode_text(value: str) -> bytes:
     encoded = value.encode()
     return struct.pack(">I", len(encoded)) + encoded
 
 
-def _pairs(plain: bytes) -> dict[str, str]:
+def _parse_headers(plain: bytes) -> dict[str, str]:
     (count,) = struct.unpack_from(">I", plain)
     offset, found = 4, {}
     for _ in range(count):
-        name, offset = _take(plain, offset)
-        value, offset = _take(plain, offset)
+        name, offset = _parse_text(plain, offset)
+        value, offset = _parse_text(plain, offset)
         found[name.lower()] = value.partition("\0")[0]
     if offset != len(plain):
         raise ValueError("there is data after the headers")
     return found
 
 
-def _take(plain: bytes, offset: int) -> tuple[str, int]:
+def _parse_text(plain: bytes, offset: int) -> tuple[str, int]:
+    """The text at `offset`, behind its length, and the offset after it."""
     (length,) = struct.unpack_from(">I", plain, offset)
     end = offset + 4 + length
     if end > len(plain):

@@ -1,7 +1,8 @@
-"""Port-forward in the tunnelling protocol of kubectl: SPDY inside a WebSocket, two streams for each connection.
+"""Forwards ports in the tunnelling protocol of kubectl: SPDY inside a WebSocket, two streams for each connection.
 
-Called by `pod_ports`. For every local connection the client opens an error stream and a data stream, both with the port
-and a common request id. The data stream carries bytes both ways; the error stream an error text, or nothing.
+`pod_ports` creates a `PortForwardTunnel` for each client. For every local connection the client opens an error stream
+and a data stream, both with the port and a common request id. The data stream carries bytes both ways; the error stream
+an error text, or nothing.
 
 Source: KEP-4006 (`SPDY/3.1+portforward.k8s.io`), the kubelet's port forwarding server.
 """
@@ -24,21 +25,29 @@ from podscaler.controlplane.registry.pod_connections import PodConnections
 from podscaler.controlplane.registry.registry import Object
 
 PROTOCOL: Final = "SPDY/3.1+portforward.k8s.io"
-PAIR_WITHIN_S: Final = 30.0
+PAIR_TIMEOUT_S: Final = 30.0
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Unpaired:
-    """A stream whose pair is not open yet, and the task that ends it after `PAIR_WITHIN_S`."""
+class _UnpairedStream:
+    """A stream whose pair is not open yet, and the task that ends it after `PAIR_TIMEOUT_S`."""
 
     stream: SPDYStream
     expiry: "asyncio.Task[None]"
 
 
 class PortForwardTunnel:
-    """All forwarded connections of one client to ports of `pod`."""
+    """All forwarded connections of one client to ports of one pod.
+
+    Args:
+        socket: the accepted WebSocket.
+        connections: connects to pods.
+        pod: the pod.
+        clock: measures `PAIR_TIMEOUT_S`.
+        activity: records that the session is in use.
+    """
 
     def __init__(
         self,
@@ -55,7 +64,7 @@ class PortForwardTunnel:
         self._clock = clock
         self._activity = activity
         self._session = SPDYSession(self._send, self._on_stream)
-        self._unpaired: dict[str, _Unpaired] = {}
+        self._unpaired: dict[str, _UnpairedStream] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
@@ -89,7 +98,7 @@ class PortForwardTunnel:
         request_id = stream.headers.get("requestid") or str(stream.stream_id - (2 if kind == "data" else 0))
         other = self._unpaired.get(request_id)
         if other is None:
-            self._unpaired[request_id] = _Unpaired(stream, self._start(self._expire(request_id, stream)))
+            self._unpaired[request_id] = _UnpairedStream(stream, self._start(self._expire(request_id, stream)))
         elif other.stream.headers["streamtype"] == kind:
             self._start(stream.reset(PROTOCOL_ERROR))
         else:
@@ -98,8 +107,8 @@ class PortForwardTunnel:
             data, error = (stream, other.stream) if kind == "data" else (other.stream, stream)
             self._start(self._forward(data, error, port))
 
-    def _start(self, work: Coroutine[None, None, None]) -> "asyncio.Task[None]":
-        task = asyncio.ensure_future(work)
+    def _start(self, coroutine: Coroutine[None, None, None]) -> "asyncio.Task[None]":
+        task = asyncio.ensure_future(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return task
@@ -112,7 +121,7 @@ class PortForwardTunnel:
 
     async def _expire(self, request_id: str, stream: SPDYStream) -> None:
         """End a stream whose pair was not opened in time."""
-        await self._clock.sleep(PAIR_WITHIN_S)
+        await self._clock.sleep(PAIR_TIMEOUT_S)
         del self._unpaired[request_id]
         if stream.headers["streamtype"] == "error":
             await stream.write(f"(conn=0, request={request_id}) timed out waiting for streams".encode())
@@ -125,7 +134,7 @@ class PortForwardTunnel:
                 await error.write(failure.encode())
 
         try:
-            await port_relay.first_of(relay(), data.wait_reset())
+            await port_relay.run_until_first(relay(), data.wait_reset())
         finally:
             await data.end()
             await error.end()

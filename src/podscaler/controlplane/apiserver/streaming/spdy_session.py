@@ -1,6 +1,6 @@
-"""The server side of one SPDY connection, without sockets: multiplexes the streams that the client opens.
+"""Implements the server side of one SPDY connection, without sockets: multiplexes the streams that the client opens.
 
-`spdy_ports` passes received bytes to `feed` and is called for each new stream. Rules:
+`spdy_ports` passes received bytes to `SPDYSession.feed`; `on_stream` is called for each new stream. Rules:
 
 1. Frames are handled in order; as there are no windows, a slow reader of one stream delays all streams.
 2. A stream is removed when both sides have ended it, or one has reset it.
@@ -16,24 +16,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Final
 
 from podscaler.controlplane.apiserver.streaming import spdy_frames
-from podscaler.controlplane.apiserver.streaming.spdy_frames import (
-    Data,
-    Frame,
-    FrameReader,
-    GoAway,
-    HeadersFrame,
-    Ping,
-    Reset,
-    SynReply,
-    SynStream,
-)
 from podscaler.controlplane.apiserver.streaming.spdy_headers import HeaderReader, HeaderWriter
 
-PENDING_MAX_BYTES: Final = 256 * 1024
-"""Of the data of one stream that has been received but not read."""
+UNREAD_MAX_BYTES: Final = 256 * 1024
+"""The most bytes of one stream that were received but not read (rule 1)."""
 
 STREAMS_MAX: Final = 2000
-DATA_MAX_BYTES: Final = 32 * 1024
+DATA_FRAME_MAX_BYTES: Final = 32 * 1024
 
 Send = Callable[[bytes], Awaitable[None]]
 
@@ -43,16 +32,21 @@ class StreamReset(ConnectionError):
 
 
 class SPDYStream:
-    """One stream; made by `SPDYSession`."""
+    """One stream, which the client opened.
+
+    Attributes:
+        stream_id: the number of the stream in its connection.
+        headers: the headers of SYN_STREAM, by name in lower case.
+    """
 
     def __init__(self, stream_id: int, headers: Mapping[str, str], session: "SPDYSession") -> None:
         self.stream_id = stream_id
         self.headers = headers
         self._session = session
-        self._pending: deque[bytes] = deque()
-        self._pending_bytes = 0
+        self._unread: deque[bytes] = deque()
+        self._unread_bytes = 0
         self._changed = asyncio.Event()
-        self._room = asyncio.Event()
+        self._has_room = asyncio.Event()
         self._was_reset = asyncio.Event()
         self._client_ended = False
         self._server_ended = False
@@ -60,11 +54,11 @@ class SPDYStream:
     async def received(self) -> AsyncIterator[bytes]:
         """The data of the client, until it ends or resets the stream. To be called once."""
         while True:
-            while self._pending:
-                data = self._pending.popleft()
+            while self._unread:
+                data = self._unread.popleft()
                 yield data
-                self._pending_bytes -= len(data)
-                self._room.set()
+                self._unread_bytes -= len(data)
+                self._has_room.set()
             if self._client_ended or self._was_reset.is_set():
                 return
             self._changed.clear()
@@ -72,49 +66,49 @@ class SPDYStream:
 
     async def write(self, data: bytes) -> None:
         """Send `data` to the client. Raises StreamReset."""
-        for start in range(0, len(data), DATA_MAX_BYTES):
+        for start in range(0, len(data), DATA_FRAME_MAX_BYTES):
             if self._was_reset.is_set():
                 raise StreamReset("the stream was reset")
-            await self._session.send(Data(self.stream_id, data[start : start + DATA_MAX_BYTES]))
+            await self._session.send(spdy_frames.Data(self.stream_id, data[start : start + DATA_FRAME_MAX_BYTES]))
 
     async def end(self) -> None:
         """End the server's side of the stream; does nothing the second time."""
         if not self._server_ended and not self._was_reset.is_set():
             self._server_ended = True
-            await self._session.send(Data(self.stream_id, b"", is_last=True))
+            await self._session.send(spdy_frames.Data(self.stream_id, b"", is_last=True))
             self._remove_if_ended()
 
     async def reset(self, status: int = spdy_frames.CANCEL) -> None:
         """Reset the stream; does nothing the second time."""
         if not self._was_reset.is_set():
-            self.set_reset()
-            await self._session.send(Reset(self.stream_id, status))
+            self.mark_reset()
+            await self._session.send(spdy_frames.Reset(self.stream_id, status))
 
     async def wait_reset(self) -> None:
         """Return when the stream has been reset."""
         await self._was_reset.wait()
 
-    async def take(self, frame: Data) -> None:
+    async def receive(self, frame: spdy_frames.Data) -> None:
         """Append received data; returns when there is room for more (rule 1)."""
         if self._client_ended or self._was_reset.is_set():
             return
         if frame.data:
-            self._pending.append(frame.data)
-            self._pending_bytes += len(frame.data)
+            self._unread.append(frame.data)
+            self._unread_bytes += len(frame.data)
         self._client_ended = frame.is_last
         self._changed.set()
         self._remove_if_ended()
-        while self._pending_bytes >= PENDING_MAX_BYTES and not self._was_reset.is_set():
-            self._room.clear()
-            await self._room.wait()
+        while self._unread_bytes >= UNREAD_MAX_BYTES and not self._was_reset.is_set():
+            self._has_room.clear()
+            await self._has_room.wait()
 
-    def set_reset(self) -> None:
+    def mark_reset(self) -> None:
         """Mark the stream as reset and wake everything that waits for it."""
         self._was_reset.set()
-        self._pending.clear()
-        self._pending_bytes = 0
+        self._unread.clear()
+        self._unread_bytes = 0
         self._changed.set()
-        self._room.set()
+        self._has_room.set()
         self._session.remove(self.stream_id)
 
     def _remove_if_ended(self) -> None:
@@ -123,7 +117,7 @@ class SPDYStream:
 
 
 class SPDYSession:
-    """See the module.
+    """One SPDY connection.
 
     Args:
         send: sends bytes to the client; waits while its buffer is full.
@@ -133,22 +127,18 @@ class SPDYSession:
     def __init__(self, send: Send, on_stream: Callable[[SPDYStream], None]) -> None:
         self._send_bytes = send
         self._on_stream = on_stream
-        self._reader = FrameReader()
+        self._reader = spdy_frames.FrameReader()
         self._headers = HeaderReader()
         self._replies = HeaderWriter()
         self._streams: dict[int, SPDYStream] = {}
         self._last_id = 0
 
     async def feed(self, data: bytes) -> None:
-        """Handle received bytes.
-
-        Raises:
-            SPDYProtocolError: the connection is to be closed.
-        """
+        """Handle received bytes. Raises SPDYProtocolError if the connection is to be closed."""
         for frame in self._reader.feed(data):
             await self._handle(frame)
 
-    async def send(self, frame: Frame) -> None:
+    async def send(self, frame: spdy_frames.Frame) -> None:
         """Send one frame. Called by the streams."""
         await self._send_bytes(spdy_frames.encode(frame))
 
@@ -159,40 +149,40 @@ class SPDYSession:
     def close(self) -> None:
         """Reset all streams, as the connection is closed."""
         for stream in list(self._streams.values()):
-            stream.set_reset()
+            stream.mark_reset()
 
-    async def _handle(self, frame: Frame) -> None:
+    async def _handle(self, frame: spdy_frames.Frame) -> None:
         match frame:
-            case SynStream():
-                await self._begin(frame)
-            case Data(stream_id=stream_id):
+            case spdy_frames.SynStream():
+                await self._open_stream(frame)
+            case spdy_frames.Data(stream_id=stream_id):
                 stream = self._streams.get(stream_id)
                 if stream is not None:
-                    await stream.take(frame)
-            case Reset(stream_id=stream_id):
+                    await stream.receive(frame)
+            case spdy_frames.Reset(stream_id=stream_id):
                 stream = self._streams.get(stream_id)
                 if stream is not None:
-                    stream.set_reset()
-            case HeadersFrame(block=block) | SynReply(block=block):
+                    stream.mark_reset()
+            case spdy_frames.HeadersFrame(block=block) | spdy_frames.SynReply(block=block):
                 self._headers.read(block)  # later blocks are compressed with it
-            case Ping():
+            case spdy_frames.Ping():
                 await self.send(frame)
-            case GoAway():
+            case spdy_frames.GoAway():
                 return
 
-    async def _begin(self, frame: SynStream) -> None:
+    async def _open_stream(self, frame: spdy_frames.SynStream) -> None:
         headers = self._headers.read(frame.block)
         if frame.stream_id % 2 == 0 or frame.stream_id <= self._last_id:
-            await self.send(Reset(frame.stream_id, spdy_frames.PROTOCOL_ERROR))
+            await self.send(spdy_frames.Reset(frame.stream_id, spdy_frames.PROTOCOL_ERROR))
             return
         self._last_id = frame.stream_id
         if len(self._streams) >= STREAMS_MAX:
-            await self.send(Reset(frame.stream_id, spdy_frames.REFUSED_STREAM))
+            await self.send(spdy_frames.Reset(frame.stream_id, spdy_frames.REFUSED_STREAM))
             return
         stream = SPDYStream(frame.stream_id, headers, self)
         self._streams[frame.stream_id] = stream
         # Each reply is compressed with the earlier ones: they must be sent in the order in which they are encoded.
-        await self.send(SynReply(frame.stream_id, self._replies.write({})))
+        await self.send(spdy_frames.SynReply(frame.stream_id, self._replies.write({})))
         self._on_stream(stream)
         if frame.is_last:
-            await stream.take(Data(frame.stream_id, b"", is_last=True))
+            await stream.receive(spdy_frames.Data(frame.stream_id, b"", is_last=True))

@@ -1,13 +1,14 @@
-"""Brings the subsets of Endpoints into upstream's canonical form; the endpoint controller calls it. Pure.
+"""Brings the subsets of an Endpoints object into the canonical form in which kube-controller-manager writes them.
 
-The API server stores subsets as they are sent. Rules:
+`endpoint_object` calls `canonical`, so that equal endpoints are equal objects: two subsets {addresses: [10.0.0.1],
+ports: [80]} and {addresses: [10.0.0.1], ports: [443]} become one with both ports. Rules:
 
 1. Ports that the same addresses serve, with the same readiness of each, share a subset; an address may be in several.
 2. An address that is both ready and not ready on a port is not ready there.
-3. Subsets and ports are sorted by hash, as upstream does; addresses by their text.
+3. Subsets and ports are sorted by hash; addresses by IP, then by the target's uid.
 
-Source: core/v1 Endpoints; RepackSubsets of upstream's endpoints package, which sorts by a hash of Go's debugging output
-of a value.
+Source: core/v1 Endpoints; RepackSubsets of kube-controller-manager's endpoints package. It sorts by the MD5 hash of
+Go's debugging output of a value, which the functions `..._text` reproduce.
 """
 
 import hashlib
@@ -22,7 +23,7 @@ _Port = tuple[str, int, str, str | None]
 _States = dict[_Address, bool]
 """Whether each address of one port is ready."""
 
-_REFERENCE = {
+_REFERENCE_FIELDS = {
     "Kind": "kind",
     "Namespace": "namespace",
     "Name": "name",
@@ -31,38 +32,40 @@ _REFERENCE = {
     "ResourceVersion": "resourceVersion",
     "FieldPath": "fieldPath",
 }
+"""The fields of an ObjectReference in the order of its Go type: name in Go, name in JSON."""
 
 
 def canonical(subsets: Iterable[Object]) -> list[Object]:
     """The subsets (valid, defaults filled in) in the canonical form; the argument stays as it is."""
-    known: dict[_Address, Object] = {}
-    offered: dict[_Port | None, _States] = {}
+    addresses: dict[_Address, Object] = {}
+    states_by_port: dict[_Port | None, _States] = {}
     for subset in subsets:
         ports: list[_Port | None] = [_port_of(port) for port in subset.get("ports") or []]
         for port in ports or [None]:
-            _note(subset, offered.setdefault(port, {}), known)
+            _add_readiness(subset, states_by_port.setdefault(port, {}), addresses)
     shared: dict[frozenset[tuple[_Address, bool]], list[_Port]] = {}
-    for each, states in offered.items():
-        shared.setdefault(frozenset(states.items()), []).extend([] if each is None else [each])
-    made = [_subset(dict(states), ports, known) for states, ports in shared.items()]
-    return made if len(made) < 2 else sorted(made, key=lambda subset: _digest(_subset_text(subset)))
+    for port, states in states_by_port.items():
+        shared.setdefault(frozenset(states.items()), []).extend([] if port is None else [port])
+    built = [_build_subset(dict(states), ports, addresses) for states, ports in shared.items()]
+    return built if len(built) < 2 else sorted(built, key=lambda subset: _md5(_subset_text(subset)))
 
 
-def _note(subset: Object, states: _States, known: dict[_Address, Object]) -> None:
+def _add_readiness(subset: Object, states: _States, addresses: dict[_Address, Object]) -> None:
+    """Add the addresses of a subset to `addresses`, and their readiness on one of its ports to `states` (rule 2)."""
     for field, is_ready in (("addresses", True), ("notReadyAddresses", False)):
         for address in subset.get(field) or []:
             key = (address.get("ip", ""), (address.get("targetRef") or {}).get("uid", ""))
-            known.setdefault(key, address)
+            addresses.setdefault(key, address)
             states[key] = states.get(key, True) and is_ready
 
 
-def _subset(states: _States, ports: Sequence[_Port], known: Mapping[_Address, Object]) -> Object:
+def _build_subset(states: _States, ports: Sequence[_Port], addresses: Mapping[_Address, Object]) -> Object:
     ordered = sorted(states)
     result: Object = {}
     for field, wanted in (("addresses", True), ("notReadyAddresses", False)):
-        listed = [known[key] for key in ordered if states[key] is wanted]
+        listed = [addresses[key] for key in ordered if states[key] is wanted]
         result |= {field: listed} if listed else {}
-    ordered_ports = sorted(ports, key=lambda port: _digest(f"(v1.EndpointPort){_port_text(port)}"))
+    ordered_ports = sorted(ports, key=lambda port: _md5(f"(v1.EndpointPort){_port_text(port)}"))
     return result | ({"ports": [_port_json(port) for port in ordered_ports]} if ports else {})
 
 
@@ -77,26 +80,28 @@ def _port_json(port: _Port) -> Object:
     return result | ({} if application is None else {"appProtocol": application})
 
 
-def _digest(text: str) -> bytes:
+def _md5(text: str) -> bytes:
     return hashlib.md5(text.encode(), usedforsecurity=False).digest()
 
 
 def _subset_text(subset: Object) -> str:
     ports = [_port_text(_port_of(port)) for port in subset.get("ports") or []]
     parts = [
-        f"Addresses:([]v1.EndpointAddress){_listed(map(_address_text, subset.get('addresses') or []))}",
-        f"NotReadyAddresses:([]v1.EndpointAddress){_listed(map(_address_text, subset.get('notReadyAddresses') or []))}",
-        f"Ports:([]v1.EndpointPort){_listed(ports)}",
+        f"Addresses:([]v1.EndpointAddress){_slice(map(_address_text, subset.get('addresses') or []))}",
+        f"NotReadyAddresses:([]v1.EndpointAddress){_slice(map(_address_text, subset.get('notReadyAddresses') or []))}",
+        f"Ports:([]v1.EndpointPort){_slice(ports)}",
     ]
     return f"(v1.EndpointSubset){{{' '.join(parts)}}}"
 
 
-def _listed(texts: Iterable[str]) -> str:
+def _slice(texts: Iterable[str]) -> str:
+    """The text of a Go slice, of its elements' texts."""
     listed = list(texts)
     return f"[{' '.join(listed)}]" if listed else "<nil>"
 
 
 def _pointer(kind: str, text: str | None) -> str:
+    """The text of a Go pointer to a value with that text, None for a nil pointer."""
     return f"(*{kind}){text}" if text is not None else f"(*{kind})<nil>"
 
 
@@ -118,5 +123,5 @@ def _address_text(address: Object) -> str:
 
 
 def _reference_parts(reference: Object) -> Iterator[str]:
-    for name, field in _REFERENCE.items():
+    for name, field in _REFERENCE_FIELDS.items():
         yield f"{name}:({'types.UID' if name == 'UID' else 'string'}){reference.get(field, '')}"

@@ -1,10 +1,13 @@
-"""Parses request paths into group, version, namespace, resource, name and subresource.
+"""Parses request paths into API group, version, namespace, resource, name and subresource.
 
-Called by `dispatch` for every request; pure. The path forms are
+`dispatch` calls it for every request. The path forms are
 
     /api/v1/...            /apis/GROUP/VERSION/...
     [namespaces/NS/]PLURAL[/NAME[/SUBRESOURCE]]
-    watch/...              the old form of ?watch=true
+    watch/...              the deprecated form of ?watch=true
+
+/apis/apps/v1/namespaces/default/deployments/web/scale becomes ResourcePath("apps", "v1", namespace="default",
+resource="deployments", name="web", subresource="scale").
 
 Source: the request paths of the Kubernetes API conventions. A namespace's own path is `namespaces/NS`, also with
 `status` or `finalize`, which therefore are no resources.
@@ -22,7 +25,7 @@ class ResourcePath:
 
     Attributes:
         resource: the plural.
-        watches: the path has the deprecated form `watch/...`.
+        is_deprecated_watch: whether the path has the deprecated form `watch/...`.
         has_rest: the path goes on after the subresource; no such path is served.
     """
 
@@ -32,23 +35,23 @@ class ResourcePath:
     resource: str = ""
     name: str = ""
     subresource: str = ""
-    watches: bool = False
+    is_deprecated_watch: bool = False
     has_rest: bool = False
 
 
 def split(raw_path: str) -> tuple[str, str]:
-    """The decoded path and the raw query of a request target; escaped slashes count as slashes, as upstream's do."""
+    """Decoded path and raw query of a request target; escaped slashes count as slashes (as in kube-apiserver)."""
     path, _, query = raw_path.partition("?")
     return (unquote(path) if "%" in path else path), query
 
 
 def parse(path: str) -> ResourcePath | None:
-    """The parts of a decoded path, None where it is not below a group and version."""
+    """The parts of a decoded path, None if it is not below a group and version."""
     parts = path.strip("/").split("/")
     if parts[0] == "api" and len(parts) > 2:
-        return _resource("", parts[1], parts[2:])
+        return _parse_resource("", parts[1], parts[2:])
     if parts[0] == "apis" and len(parts) > 3:
-        return _resource(parts[1], parts[2], parts[3:])
+        return _parse_resource(parts[1], parts[2], parts[3:])
     return None
 
 
@@ -67,13 +70,13 @@ def group_version(path: str) -> tuple[str, str] | None:
 
 
 def is_watch_without_resource(path: str) -> bool:
-    """Whether a decoded path ends at `/watch`, without a resource: upstream's RequestInfo fails for it."""
+    """Whether a decoded path ends at `/watch`, without a resource: kube-apiserver's RequestInfo fails for it."""
     return path.startswith("/api") and path.rstrip("/").endswith("/watch") and path.strip("/").count("/") in (2, 3)
 
 
-def _resource(group: str, version: str, parts: list[str]) -> ResourcePath:
-    watches = parts[0] == "watch" and len(parts) > 1
-    if watches:
+def _parse_resource(group: str, version: str, parts: list[str]) -> ResourcePath:
+    is_deprecated_watch = parts[0] == "watch" and len(parts) > 1
+    if is_deprecated_watch:
         parts = parts[1:]
     namespace = ""
     if parts[0] == "namespaces" and len(parts) > 2 and parts[2] not in NAMESPACE_SUBRESOURCES:
@@ -87,6 +90,6 @@ def _resource(group: str, version: str, parts: list[str]) -> ResourcePath:
         resource=padded[0],
         name=padded[1],
         subresource=padded[2],
-        watches=watches,
+        is_deprecated_watch=is_deprecated_watch,
         has_rest=len(parts) > 3,
     )

@@ -1,7 +1,8 @@
 """Parses query parameters into the options of list, watch, create, update, patch and delete.
 
-Called by the handlers; pure. As upstream's, parsing is lenient (any boolean but `false` and `0` is true); the options
-are then validated, with upstream's messages.
+The handlers call it: `?limit=500&labelSelector=app%3Dweb` becomes ListOptions(limit=500, label_selector="app=web"). As
+in kube-apiserver, parsing is lenient (any boolean but `false` and `0` is true); the options are then validated, with
+its messages. A new parameter: add it to the options and to the function that fills them.
 
 Source: metav1.ListOptions, CreateOptions, UpdateOptions, PatchOptions, DeleteOptions.
 """
@@ -22,7 +23,7 @@ from podscaler.controlplane.storage.options import DeleteOptions, ListOptions, P
 FieldValidation = Literal["Strict", "Warn", "Ignore"]
 FIELD_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 PARAMETERS_MAX = 1000
-_FORCES = "ignoreStoreReadErrorWithClusterBreakingPotential"
+_FORCE_UNREADABLE = "ignoreStoreReadErrorWithClusterBreakingPotential"
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
 
 
@@ -32,8 +33,7 @@ class Query:
     Args:
         text: the raw query; parameters that Go's parser skips (a `;` or a broken escape) are skipped here too.
 
-    Raises:
-        StatusError: 400 for more than `PARAMETERS_MAX` parameters.
+    Raises StatusError 400 for more than `PARAMETERS_MAX` parameters.
     """
 
     def __init__(self, text: str) -> None:
@@ -52,7 +52,7 @@ class Query:
         return name in self._values
 
     def text(self, name: str) -> str:
-        """The first value, empty where there is none."""
+        """The first value, empty if there is none."""
         values = self._values.get(name)
         return values[0] if values else ""
 
@@ -61,16 +61,12 @@ class Query:
         return self._values.get(name, [])
 
     def flag(self, name: str) -> bool | None:
-        """The first value as a boolean, None where there is none."""
+        """The first value as a boolean, None if there is none."""
         values = self._values.get(name)
         return values[0].lower() not in ("false", "0") if values else None
 
     def number(self, name: str) -> int | None:
-        """The first value as an int64, None where there is none.
-
-        Raises:
-            StatusError: 400 in the words of Go's parser.
-        """
+        """The first value as an int64, None if there is none. Raises StatusError 400 in the words of Go's parser."""
         values = self._values.get(name)
         return _int64(values[0]) if values else None
 
@@ -90,7 +86,7 @@ def _int64(text: str) -> int:
     return value
 
 
-EMPTY = Query("")
+EMPTY_QUERY = Query("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +96,8 @@ class WriteOptions:
     Attributes:
         dry_run: whether nothing is stored.
         field_validation: whether unknown and duplicate fields are errors, warnings or ignored.
-        field_manager: the parameter `fieldManager`; empty where it is not sent.
-        force: whether apply takes over fields of other managers; None where it is not sent.
+        field_manager: the parameter `fieldManager`; empty if it is not sent.
+        force: whether apply takes over fields of other managers; None if it is not sent.
     """
 
     dry_run: bool = False
@@ -114,11 +110,7 @@ DEFAULT_WRITE_OPTIONS = WriteOptions()
 
 
 def list_options(query: Query) -> ListOptions:
-    """The options of a list or watch that select objects.
-
-    Raises:
-        StatusError: 400 for an invalid number.
-    """
+    """The options of a list or watch that select objects. Raises StatusError 400 for an invalid number."""
     query.number("timeoutSeconds")
     return ListOptions(
         label_selector=query.text("labelSelector"),
@@ -138,10 +130,9 @@ def write_options(query: Query, kind: Literal["CreateOptions", "UpdateOptions", 
         query: the request's parameters.
         kind: the kind of the options, for error messages.
 
-    Raises:
-        StatusError: 422 for invalid values.
+    Raises StatusError 422 for invalid values.
     """
-    if query is EMPTY:
+    if query is EMPTY_QUERY:
         return DEFAULT_WRITE_OPTIONS
     validation = query.text("fieldValidation")
     manager = query.text("fieldManager")
@@ -158,8 +149,7 @@ def write_options(query: Query, kind: Literal["CreateOptions", "UpdateOptions", 
 def patch_options(query: Query, *, applies: bool) -> WriteOptions:
     """The options of a patch; `applies` tells server-side apply, which needs a field manager, from other patches.
 
-    Raises:
-        StatusError: 422 for invalid values, also those that do not fit the type of patch.
+    Raises StatusError 422 for invalid values, also those that do not fit the type of patch.
     """
     options = write_options(query, "PatchOptions")
     if applies and not options.field_manager:
@@ -174,23 +164,22 @@ def delete_options(query: Query, body: Mapping[str, Any]) -> DeleteOptions:
 
     Args:
         query: the request's parameters.
-        body: a decoded meta/v1.DeleteOptions; empty where the request had no body.
+        body: a decoded meta/v1.DeleteOptions; empty if the request had no body.
 
-    Raises:
-        StatusError: 400 for an invalid number, 422 for invalid values.
+    Raises StatusError 400 for an invalid number, 422 for invalid values.
     """
-    given = dict(body) if body else _delete_query(query)
-    errors = _policy_errors(body) + _dry_run_errors(given.get("dryRun") or [])
+    values = dict(body) if body else _delete_query(query)
+    errors = _policy_errors(body) + _dry_run_errors(values.get("dryRun") or [])
     if errors:
         raise _invalid("DeleteOptions", errors)
-    preconditions = given.get("preconditions") or {}
+    preconditions = values.get("preconditions") or {}
     return DeleteOptions(
-        grace_period_s=given.get("gracePeriodSeconds"),
-        propagation=given.get("propagationPolicy") or "",
-        orphan_dependents=given.get("orphanDependents"),
+        grace_period_s=values.get("gracePeriodSeconds"),
+        propagation=values.get("propagationPolicy") or "",
+        orphan_dependents=values.get("orphanDependents"),
         preconditions=Preconditions(preconditions.get("uid", ""), preconditions.get("resourceVersion", "")),
-        dry_run=bool(given.get("dryRun")),
-        forces_unreadable=bool(given.get(_FORCES)),
+        dry_run=bool(values.get("dryRun")),
+        forces_unreadable=bool(values.get(_FORCE_UNREADABLE)),
     )
 
 
@@ -207,7 +196,7 @@ def _delete_query(query: Query) -> dict[str, Any]:
         "propagationPolicy": query.text("propagationPolicy"),
         "orphanDependents": query.flag("orphanDependents"),
         "dryRun": query.texts("dryRun"),
-        _FORCES: query.flag(_FORCES),
+        _FORCE_UNREADABLE: query.flag(_FORCE_UNREADABLE),
         "preconditions": {name: query.text(name) for name in ("uid", "resourceVersion")},
     }
 

@@ -1,7 +1,8 @@
-"""Watches over HTTP: encodes events as JSON lines or protobuf frames and streams them until the timeout.
+"""Serves watches over HTTP: encodes events as JSON lines or protobuf frames and streams them until the timeout.
 
-Called by `dispatch`; aiohttp cancels the handler of a client that disconnects. Each event is encoded once for each form
-and shared by all watchers of that form; the events of one batch are sent in one write.
+`dispatch` calls `OpenStreams.watch`; aiohttp cancels the handler of a client that disconnects. An event is the line
+{"type": "MODIFIED", "object": {...}}. Each event is encoded once for each form (API version, encoding, Table, ...) and
+shared by all watchers of that form; the events of one batch are sent in one write.
 
 Source: the API concepts on watches and bookmarks; a watch from a compacted revision gets a 200 and an ERROR event.
 """
@@ -21,10 +22,10 @@ from podscaler.api.text import json_text
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.apiserver.http import (
     http_errors,
+    object_responses,
     open_sessions,
-    protobuf_forms,
-    queries,
-    rendering,
+    protobuf_encoding,
+    query_options,
     response_encoder,
 )
 from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
@@ -32,14 +33,18 @@ from podscaler.controlplane.apiserver.http.streaming_response import StreamingRe
 from podscaler.controlplane.storage.options import ListOptions
 from podscaler.controlplane.storage.watching import EntryEvent, EventBatch, Subscription, WatchEnded
 
-TIMEOUT_MIN_S = 1800.0
+DEFAULT_TIMEOUT_MIN_S = 1800.0
 BOOKMARK_PERIOD_S = 60.0
 WRITE_MAX_BYTES = 1 << 20
 """A batch is written in pieces of about this size, so that a slow but reading client does not hit the write timeout."""
 
 
-class Streams:
-    """The open watches and other streams that end at shutdown."""
+class OpenStreams:
+    """The open watches, and other streams that must end at shutdown.
+
+    Args:
+        random: varies the default timeout of watches, so that clients do not reconnect all at once.
+    """
 
     def __init__(self, random: Random | None = None) -> None:
         self._open: set[asyncio.Task[object]] = set()
@@ -50,38 +55,37 @@ class Streams:
     async def watch(self, server: ServerContext, request: ResourceRequest) -> web.StreamResponse:
         """Stream the events that the request selects; returns when the stream has ended.
 
-        Raises:
-            StatusError: 400, 406, 422, 500, before the response starts.
+        Raises StatusError 400, 406, 422, 500, before the response starts.
         """
         if request.form.encoding == "yaml":
             raise http_errors.none_acceptable(can_stream=True)
-        timeout_s = request.query.number("timeoutSeconds") or TIMEOUT_MIN_S * (1 + self._random.random())
+        timeout_s = request.query.number("timeoutSeconds") or DEFAULT_TIMEOUT_MIN_S * (1 + self._random.random())
         response_encoder.include_object(request.query.text("includeObject"))
-        selected = _list_options(request)
-        encoder = _EventEncoder(server, request, selected)
-        source = _subscribe(server, request, selected)
-        content_type = protobuf_forms.STREAM_TYPE if request.form.encoding == "protobuf" else "application/json"
+        list_options = _list_options(request)
+        encoder = _EventEncoder(server, request, list_options)
+        subscription = _subscribe(server, request, list_options)
+        content_type = protobuf_encoding.STREAM_TYPE if request.form.encoding == "protobuf" else "application/json"
         async with StreamingResponse(request.http, content_type, request.warnings) as stream:
-            with self._registered(request.served.resource.storage_key, source):
-                await self.until_stopped(_run(stream, encoder, source, timeout_s))
+            with self._registered(request.served.resource.storage_key, subscription):
+                await self.until_stopped(_run(stream, encoder, subscription, timeout_s))
         return stream.response
 
     def end(self, storage_key: str) -> None:
         """End the watches of a kind that is served differently now, or no more; their clients watch again."""
-        for source in self._subscriptions.get(storage_key, ()):
-            source.end()
+        for subscription in self._subscriptions.get(storage_key, ()):
+            subscription.end()
 
     @contextmanager
-    def _registered(self, storage_key: str, source: Subscription | StatusError) -> Iterator[None]:
-        if isinstance(source, StatusError):
+    def _registered(self, storage_key: str, subscription: Subscription | StatusError) -> Iterator[None]:
+        if isinstance(subscription, StatusError):
             yield
             return
         subscriptions = self._subscriptions.setdefault(storage_key, set())
-        subscriptions.add(source)
+        subscriptions.add(subscription)
         try:
             yield
         finally:
-            subscriptions.discard(source)
+            subscriptions.discard(subscription)
             if not subscriptions and self._subscriptions.get(storage_key) is subscriptions:
                 del self._subscriptions[storage_key]
 
@@ -107,7 +111,7 @@ class Streams:
 
 def _list_options(request: ResourceRequest) -> ListOptions:
     """The options of the watch; the deprecated path `watch/.../NAME` selects one object by its name."""
-    options = queries.list_options(request.query)
+    options = query_options.list_options(request.query)
     if not request.path.name:
         return options
     by_name = f"metadata.name={request.path.name}"
@@ -125,33 +129,33 @@ def _subscribe(server: ServerContext, request: ResourceRequest, options: ListOpt
 
 
 async def _run(
-    stream: StreamingResponse, encoder: "_EventEncoder", source: Subscription | StatusError, timeout_s: float
+    stream: StreamingResponse, encoder: "_EventEncoder", subscription: Subscription | StatusError, timeout_s: float
 ) -> None:
     """Send events until the timeout, until the history was compacted, or until the kind is not served any more."""
-    if isinstance(source, StatusError):
-        await stream.write(encoder.error(source))
+    if isinstance(subscription, StatusError):
+        await stream.write(encoder.error(subscription))
         return
     try:
         async with asyncio.timeout(timeout_s):
-            await _send_events(stream, encoder, source)
+            await _send_events(stream, encoder, subscription)
     except TimeoutError:
-        await stream.write(encoder.bookmark(source.revision))
+        await stream.write(encoder.bookmark(subscription.revision))
     except WatchEnded:
         return
     except StatusError as error:
         await stream.write(encoder.error(error))
 
 
-async def _send_events(stream: StreamingResponse, encoder: "_EventEncoder", source: Subscription) -> None:
-    source.receiver = _Receiver(stream, encoder)
-    with _BookmarkTimer(source) as bookmarks:
+async def _send_events(stream: StreamingResponse, encoder: "_EventEncoder", subscription: Subscription) -> None:
+    subscription.receiver = _Receiver(stream, encoder)
+    with _BookmarkTimer(subscription) as bookmarks:
         while True:
-            batch = await source.batch()
+            batch = await subscription.batch()
             for piece in encoder.pieces(batch):
                 await stream.write(piece)
             if bookmarks.is_due and not batch.events:
                 bookmarks.restart()
-                await stream.write(encoder.bookmark(source.revision))
+                await stream.write(encoder.bookmark(subscription.revision))
 
 
 class _Receiver:
@@ -176,8 +180,8 @@ class _BookmarkTimer:
     There is one timer for each bookmark, not for each wait for events, as most waits are much shorter.
     """
 
-    def __init__(self, source: Subscription) -> None:
-        self._source = source
+    def __init__(self, subscription: Subscription) -> None:
+        self._subscription = subscription
         self._timer: asyncio.TimerHandle | None = None
         self.is_due = False
 
@@ -196,26 +200,26 @@ class _BookmarkTimer:
 
     def _become_due(self) -> None:
         self.is_due = True
-        self._source.interrupt()
+        self._subscription.interrupt()
 
 
 class _EventEncoder:
-    """Encodes the events of one watch; only the first Table has column definitions."""
+    """Encodes the events of one watch in its form; only the first Table has column definitions."""
 
     def __init__(self, server: ServerContext, request: ResourceRequest, options: ListOptions) -> None:
         self._server = server
         self._request = request
         self._sends_bookmarks = bool(request.query.flag("allowWatchBookmarks"))
-        # as upstream, also without the parameter sendInitialEvents
+        # as kube-apiserver, also without the parameter sendInitialEvents
         self._marks_initial = self._sends_bookmarks and options.send_initial_events is not False
-        self._form = f"{request.served.api_version} {request.form}"
+        self._cache_key = f"{request.served.api_version} {request.form}"
         self._columns: list[Object] | None = response_encoder.columns(request.served.resource.printer)
 
     def pieces(self, batch: EventBatch) -> list[bytes]:
         """The encoded events of a batch, joined into pieces of about `WRITE_MAX_BYTES`."""
         if self._request.form.shape == "partial_list":
-            return []  # no event is a list: as upstream, none is sent
-        frames = [self._frame(event) for event in batch.events]
+            return []  # no event is a list: as kube-apiserver, none is sent
+        frames = [self._encode_change(event) for event in batch.events]
         if len(frames) == 1 and not batch.initial_done:
             return frames
         if batch.initial_done and self._marks_initial:
@@ -232,35 +236,37 @@ class _EventEncoder:
         return [*pieces, b"".join(waiting)]
 
     def bookmark(self, revision: int) -> bytes:
-        """A bookmark; empty where the client did not ask for bookmarks."""
+        """A bookmark; empty if the client did not ask for bookmarks."""
         return self._bookmark(revision, {}) if self._sends_bookmarks else b""
 
     def error(self, error: StatusError) -> bytes:
         """An ERROR event."""
-        return self._framed("ERROR", json_text.encode(error.to_status()))
+        return self._encode_event("ERROR", json_text.encode(error.to_status()))
 
-    def _frame(self, event: EntryEvent) -> bytes:
+    def _encode_change(self, event: EntryEvent) -> bytes:
         if self._request.form.shape == "table":
-            return _frame(event.type, self._table_of(event))
-        return event.encoded(self._form, self._encode)
+            return _json_event(event.type, self._table_event(event))
+        return event.encoded(self._cache_key, self._encode)
 
     def _encode(self, event: EntryEvent) -> bytes:
         form, served, encoder = self._request.form, self._request.served, self._server.encoder
         if form.shape != "object":
             hidden = served.resource.hidden_annotations
-            bare = response_encoder.partial(encoder.body(served, event.entry), form.meta_version, hidden)
-            return self._framed(event.type, bare)
+            partial_object = response_encoder.partial(encoder.body(served, event.entry), form.meta_version, hidden)
+            return self._encode_event(event.type, partial_object)
         if form.encoding == "protobuf":
-            return protobuf_forms.frame(event.type, encoder.packed(served, event.entry))
-        return _frame(event.type, encoder.body(served, event.entry))
+            return protobuf_encoding.encode_watch_event(event.type, encoder.protobuf_body(served, event.entry))
+        return _json_event(event.type, encoder.body(served, event.entry))
 
-    def _framed(self, event_type: str, body: bytes) -> bytes:
+    def _encode_event(self, event_type: str, body: bytes) -> bytes:
         """An event with an object's JSON, in the encoding of the watch."""
-        packed = protobuf_forms.of_json(body) if self._request.form.encoding == "protobuf" else None
-        return _frame(event_type, body) if packed is None else protobuf_forms.frame(event_type, packed)
+        packed = protobuf_encoding.from_json(body) if self._request.form.encoding == "protobuf" else None
+        if packed is None:
+            return _json_event(event_type, body)
+        return protobuf_encoding.encode_watch_event(event_type, packed)
 
-    def _table_of(self, event: EntryEvent) -> bytes:
-        row = rendering.table_row(self._server, self._request, event.entry)
+    def _table_event(self, event: EntryEvent) -> bytes:
+        row = object_responses.table_row(self._server, self._request, event.entry)
         return self._table({"resourceVersion": str(event.entry.revision)}, [row])
 
     def _table(self, metadata: Object, rows: list[Object]) -> bytes:
@@ -274,19 +280,19 @@ class _EventEncoder:
         served, form = self._request.served, self._request.form
         if form.shape == "object":
             typed = {"kind": served.resource.kind, "apiVersion": served.api_version, "metadata": metadata}
-            return self._framed("BOOKMARK", json_text.encode({**typed, **zero_fields(served.version.message)}))
-        bare = {
+            return self._encode_event("BOOKMARK", json_text.encode({**typed, **zero_fields(served.version.message)}))
+        partial_object = {
             "kind": "PartialObjectMetadata",
             "apiVersion": f"meta.k8s.io/{form.meta_version}",
             "metadata": metadata,
         }
         if form.shape == "table":
-            rows = [{"cells": [], "object": bare}] if annotations else []
-            return _frame("BOOKMARK", self._table({"resourceVersion": str(revision)}, rows))
-        return self._framed("BOOKMARK", json_text.encode(bare))
+            rows = [{"cells": [], "object": partial_object}] if annotations else []
+            return _json_event("BOOKMARK", self._table({"resourceVersion": str(revision)}, rows))
+        return self._encode_event("BOOKMARK", json_text.encode(partial_object))
 
 
-def _frame(event_type: str, body: bytes) -> bytes:
+def _json_event(event_type: str, body: bytes) -> bytes:
     """An event as a line of JSON."""
     return b'{"type":"' + event_type.encode() + b'","object":' + body + b"}\n"
 

@@ -1,6 +1,6 @@
-"""Responses with one object or a page of a list, in the negotiated form.
+"""Builds responses with one object (`one`) or a page of a list (`page`), in the negotiated form (JSON, Table, ...).
 
-Called by the handlers of reads, writes, scales and deletes.
+The handlers of reads, writes, scales and deletes call it. `response_encoder` has the JSON of each form.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from podscaler.api.resource.resources import Object, Printer
 from podscaler.api.text import json_text
-from podscaler.controlplane.apiserver.http import protobuf_forms, response_encoder, responses
+from podscaler.controlplane.apiserver.http import protobuf_encoding, response_encoder, responses
 from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.response_encoder import IncludeObject
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
@@ -28,21 +28,21 @@ Encoded = TypeVar("Encoded")
 async def one(server: ServerContext, request: ResourceRequest, entry: Entry, *, status: int = 200) -> EncodedResponse:
     """A response with one object.
 
-    Raises:
-        StatusError: 406 for a form that only lists have, 400 for an unknown option of Tables.
+    Raises StatusError 406 for a form that only lists have, 400 for an unknown option of Tables.
     """
     served, form = request.served, request.form
     response_encoder.check_single(served, form)
     if form.encoding == "protobuf" and form.shape == "object":
-        return responses.of_protobuf(server.encoder.packed(served, entry), status)
+        return responses.from_protobuf(server.encoder.protobuf_body(served, entry), status)
     body = server.encoder.body(served, entry)
     if form.shape != "object":
         version = str(entry.revision) if entry.revision else ""
-        body = _transformed(request, body, version, served.resource.printer, lambda: table_row(server, request, entry))
-    return await responses.of_json(body, form, status=status)
+        printer = served.resource.printer
+        body = _table_or_partial(request, body, version, printer, lambda: table_row(server, request, entry))
+    return await responses.from_json(body, form, status=status)
 
 
-def _transformed(
+def _table_or_partial(
     request: ResourceRequest, body: bytes, version: str, printer: Printer, make_row: Callable[[], Object]
 ) -> bytes:
     """PartialObjectMetadata of an object's JSON, or a Table with its one row."""
@@ -53,38 +53,38 @@ def _transformed(
     return response_encoder.table(metadata, columns, [make_row()], request.form.meta_version)
 
 
-async def page(server: ServerContext, request: ResourceRequest, found: ListPage) -> EncodedResponse:
+async def page(server: ServerContext, request: ResourceRequest, listed: ListPage) -> EncodedResponse:
     """A response with a list. Raises as `one`, with 406 for a form that only single objects have."""
     response_encoder.check_list(request.served, request.form)
     if request.form.shape == "table":
         printer = request.served.resource.printer
-        rows = await _map(lambda entry: table_row(server, request, entry), found.entries)
+        rows = await _encode_in_slices(lambda entry: table_row(server, request, entry), listed.entries)
         body = response_encoder.table(
-            response_encoder.list_metadata(found),
+            response_encoder.list_metadata(listed),
             response_encoder.columns(printer),
             rows or (None if printer.empty_is_null else []),
             request.form.meta_version,
         )
-        return await responses.of_json(body, request.form)
+        return await responses.from_json(body, request.form)
     if request.form.encoding == "protobuf" and request.form.shape == "object":
-        return responses.of_protobuf(await _packed_list(server, request, found))
-    bodies = await _map(lambda entry: server.encoder.body(request.served, entry), found.entries)
+        return responses.from_protobuf(await _protobuf_list(server, request, listed))
+    bodies = await _encode_in_slices(lambda entry: server.encoder.body(request.served, entry), listed.entries)
     if request.form.shape == "partial_list":
         hidden = request.served.resource.hidden_annotations
-        body = response_encoder.partial_list(bodies, found, request.form.meta_version, hidden)
+        body = response_encoder.partial_list(bodies, listed, request.form.meta_version, hidden)
     else:
-        body = response_encoder.list_body(request.served, bodies, found)
-    return await responses.of_json(body, request.form)
+        body = response_encoder.list_body(request.served, bodies, listed)
+    return await responses.from_json(body, request.form)
 
 
-async def _packed_list(server: ServerContext, request: ResourceRequest, found: ListPage) -> bytes:
+async def _protobuf_list(server: ServerContext, request: ResourceRequest, listed: ListPage) -> bytes:
     served = request.served
-    items = await _map(lambda entry: server.encoder.raw(served, entry), found.entries, MESSAGES_PER_SLICE)
+    items = await _encode_in_slices(lambda entry: server.encoder.raw(served, entry), listed.entries, MESSAGES_PER_SLICE)
     kind = f"{served.resource.kind}List"
-    return protobuf_forms.listed(served.api_version, kind, response_encoder.list_metadata(found), items)
+    return protobuf_encoding.encode_list(served.api_version, kind, response_encoder.list_metadata(listed), items)
 
 
-async def _map(
+async def _encode_in_slices(
     encode: Callable[[Entry], Encoded], entries: Sequence[Entry], slice_entries: int = ENTRIES_PER_SLICE
 ) -> list[Encoded]:
     """`encode` of every entry, in slices between which the event loop runs other tasks."""
@@ -98,13 +98,13 @@ async def _map(
 
 def table_row(server: ServerContext, request: ResourceRequest, entry: Entry) -> Object:
     """The row of an entry, with as much of the object as `includeObject` asks for."""
-    shown = _shown_object(server.encoder.body(request.served, entry), request)
+    object_json = _object_in_row(server.encoder.body(request.served, entry), request)
     return response_encoder.row(
-        request.served.resource.printer, entry.decode(), now_ns=server.clock.now_ns(), shown=shown
+        request.served.resource.printer, entry.decode(), now_ns=server.clock.now_ns(), object_json=object_json
     )
 
 
-def _shown_object(body: bytes, request: ResourceRequest) -> bytes | None:
+def _object_in_row(body: bytes, request: ResourceRequest) -> bytes | None:
     """The JSON that a row of a Table holds of its object, None for null."""
     include: IncludeObject = response_encoder.include_object(request.query.text("includeObject"))
     if include == "None":
@@ -125,8 +125,8 @@ async def plain_object(
     if request.form.shape != "object":
 
         def make_row() -> Object:
-            shown = _shown_object(body, request)
-            return response_encoder.row(printer, obj, now_ns=server.clock.now_ns(), shown=shown)
+            object_json = _object_in_row(body, request)
+            return response_encoder.row(printer, obj, now_ns=server.clock.now_ns(), object_json=object_json)
 
-        body = _transformed(request, body, obj["metadata"].get("resourceVersion", ""), printer, make_row)
-    return await responses.of_json(body, request.form)
+        body = _table_or_partial(request, body, obj["metadata"].get("resourceVersion", ""), printer, make_row)
+    return await responses.from_json(body, request.form)

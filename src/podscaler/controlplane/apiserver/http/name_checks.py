@@ -1,8 +1,9 @@
 """Checks that name and namespace of a body match those of the path.
 
-Called by the handlers; pure.
+The handlers of writes call it. PUT .../namespaces/a/pods/x with a body that has metadata.name `y` is an error 400; a
+body without namespace gets `a`.
 
-Source: the API server's checks before an object reaches its kind's validation.
+Source: kube-apiserver's checks before an object reaches its kind's validation.
 """
 
 from podscaler.api.machinery import names as name_rules

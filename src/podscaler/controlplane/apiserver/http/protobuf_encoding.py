@@ -1,7 +1,7 @@
 """Encodes objects, lists and watch events as protobuf, from their stored JSON.
 
-Called by `responses`, `rendering` and `streams`. Encoding takes some fifty microseconds for each kilobyte of JSON, so
-the messages of recently requested objects are cached.
+`responses`, `object_responses` and `watch_streams` call it. Encoding takes some fifty microseconds for each kilobyte of
+JSON, so the messages of recently requested objects are cached.
 
 Source: KEP-1152 and the API concepts on protobuf: lists and objects in an envelope with magic bytes, watch events with
 a prefix of four bytes for their length.
@@ -18,8 +18,8 @@ from podscaler.api.resource.resources import Object
 from podscaler.api.schema import schema
 
 STREAM_TYPE = f"{protobuf.MEDIA_TYPE};stream=watch"
-PARTIAL = "PartialObjectMetadata"
-META = "meta/v1"
+PARTIAL_OBJECT = "PartialObjectMetadata"
+META_PACKAGE = "meta/v1"
 CACHE_MAX_BYTES = 32 << 20
 
 _decode = msgspec.json.Decoder().decode
@@ -31,43 +31,43 @@ class MessageCache:
     def __init__(self, max_bytes: int = CACHE_MAX_BYTES) -> None:
         self._max_bytes = max_bytes
         self._bytes = 0
-        self._known: OrderedDict[tuple[str, bytes], bytes] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, bytes], bytes] = OrderedDict()
 
     def raw(self, body: bytes, message: str) -> bytes:
         """The message of an object's JSON, without an envelope."""
         key = (message, body)
-        known = self._known.get(key)
-        if known is not None:
-            self._known.move_to_end(key)
-            return known
-        made = self._known[key] = protobuf.encode_raw(_decode(body), message)
-        self._bytes += len(body) + len(made)
+        cached = self._cache.get(key)
+        if cached is not None:
+            self._cache.move_to_end(key)
+            return cached
+        encoded = self._cache[key] = protobuf.encode_raw(_decode(body), message)
+        self._bytes += len(body) + len(encoded)
         while self._bytes > self._max_bytes:
-            (_, old), dropped = self._known.popitem(last=False)
+            (_, old), dropped = self._cache.popitem(last=False)
             self._bytes -= len(old) + len(dropped)
-        return made
+        return encoded
 
 
-def of_json(body: bytes) -> bytes | None:
-    """The protobuf body, in an envelope, of a JSON object with a `kind`; None where the kind has no protobuf form."""
+def from_json(body: bytes) -> bytes | None:
+    """The protobuf body, in an envelope, of a JSON object with a `kind`; None if the kind has no protobuf form."""
     obj = {"apiVersion": "v1", **_decode(body)}
-    message = message_of(obj["apiVersion"], obj.get("kind", ""))
+    message = find_message_of(obj["apiVersion"], obj.get("kind", ""))
     return protobuf.encode(obj, message) if message is not None else None
 
 
-def message_of(api_version: str, kind: str) -> str | None:
-    """The schema's name of a kind's message, None where it has none; PartialObjectMetadata is of `meta/v1`."""
-    if kind.startswith(PARTIAL):
-        return f"{META}.{kind}"
+def find_message_of(api_version: str, kind: str) -> str | None:
+    """The schema's name of a kind's message, None if it has none; PartialObjectMetadata is of `meta/v1`."""
+    if kind.startswith(PARTIAL_OBJECT):
+        return f"{META_PACKAGE}.{kind}"
     return schema.find_kind(api_version, kind)
 
 
-def listed(api_version: str, kind: str, metadata: Object, items: Iterable[bytes]) -> bytes:
+def encode_list(api_version: str, kind: str, metadata: Object, items: Iterable[bytes]) -> bytes:
     """The protobuf body, in an envelope, of a list of `items` (messages without envelope)."""
     return protobuf.envelope(protobuf.raw_list(metadata, items), api_version, kind)
 
 
-def frame(event_type: str, body: bytes) -> bytes:
+def encode_watch_event(event_type: str, body: bytes) -> bytes:
     """A watch event with its length prefix; `body` is the protobuf body of the object."""
     event = protobuf.raw_watch_event(event_type, body)
     return struct.pack(">I", len(event)) + event

@@ -1,10 +1,10 @@
-"""Server-side apply: PATCH of objects, their status and their scale with a configuration.
+"""Implements server-side apply requests (`kubectl apply --server-side`) of objects, their status and their scale.
 
-Called by `patching` and `scales` for bodies of type `application/apply-patch+yaml`. The configuration is merged inside
-the store's read-modify-write, in the version of the path; the result is decoded, defaulted and converted to the storage
-version like any body.
+`patching` and `scales` call it for bodies of type `application/apply-patch+yaml`. A body is a configuration: the fields
+that its manager wants to own. `ApplyRequest.applied` merges it (`api.managed_fields`) into the stored object, inside
+the store's read-modify-write and in the version of the path; the caller defaults and stores the result.
 
-Source: the API server's apply patcher; golden update-hpa.jsonl, scale.jsonl.
+Source: kube-apiserver's apply patcher; golden update-hpa.jsonl, scale.jsonl.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,19 +25,19 @@ from podscaler.api.text import json_text, yaml_text
 from podscaler.api.text.json_text import DecodeError, Repeated
 from podscaler.base.clock import rfc3339
 from podscaler.controlplane.apiserver.handlers import json_patch
-from podscaler.controlplane.apiserver.http import bodies, http_errors, queries
-from podscaler.controlplane.apiserver.http.bodies import BodyKind
-from podscaler.controlplane.apiserver.http.queries import WriteOptions
+from podscaler.controlplane.apiserver.http import http_errors, query_options, request_bodies
+from podscaler.controlplane.apiserver.http.query_options import WriteOptions
+from podscaler.controlplane.apiserver.http.request_bodies import BodyKind
 from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.storage.options import Author
 
-APPLY = "application/apply-patch+yaml"
+APPLY_TYPE = "application/apply-patch+yaml"
 _MAP_TYPE = "map[string]interface {}"
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A parsed configuration, and the decoder's text about duplicate fields (empty without)."""
+    """A parsed configuration, and the decoder's message about duplicate fields (empty if there are none)."""
 
     obj: Object
     duplicates: str = ""
@@ -45,7 +45,7 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class ApplyTarget:
-    """The target of an apply request.
+    """The kind of object to which a configuration is applied.
 
     Attributes:
         expected: the kind, in the version of the path.
@@ -60,7 +60,15 @@ class ApplyTarget:
 
 @dataclass(frozen=True, slots=True)
 class ApplyRequest:
-    """One apply request; `author` is its field manager, `now_ns` the wall clock."""
+    """One apply request.
+
+    Attributes:
+        configuration: the body.
+        target: the kind of the object.
+        author: the field manager.
+        options: the query parameters; `force` takes over fields of other managers.
+        now_ns: the wall clock, for the time of the managedFields entry.
+    """
 
     configuration: Configuration
     target: ApplyTarget
@@ -68,26 +76,25 @@ class ApplyRequest:
     options: WriteOptions
     now_ns: int
 
-    def applied(self, live: Object | None, entries: Sequence[Any], warnings: list[str]) -> Object:
+    def applied(self, stored: Object | None, entries: Sequence[Any], warnings: list[str]) -> Object:
         """The merged object in the version of the path, decoded, with its managedFields.
 
         Args:
-            live: the stored object in that version; None where it is created.
+            stored: the stored object in that version; None if it is created.
             entries: its managedFields.
             warnings: gets the warnings about the configuration.
 
-        Raises:
-            StatusError: 400, 409, 500.
+        Raises StatusError 400, 409, 500.
         """
         self._check()
         config = self.configuration.obj
         now, force = rfc3339(self.now_ns), bool(self.options.force)
         application = Application(config, self.author.manager, self.target.expected.api_version, now, force)
         try:
-            obj = managed_kinds.applied(self.target.tracked, live, entries, application)
+            obj = managed_kinds.applied(self.target.tracked, stored, entries, application)
         except ConfigurationError as error:
             raise api_errors.error_without_reason(
-                f"failed to create typed patch object ({_named(config)}): {error}"
+                f"failed to create typed patch object ({_describe(config)}): {error}"
             ) from None
         except ConversionError as error:
             raise api_errors.error_without_reason(str(error)) from None
@@ -107,12 +114,12 @@ class ApplyRequest:
         if found and validation == "Strict":
             raise http_errors.bad_request(f"error strict decoding patch: error converting YAML to JSON: {found}")
         if found and validation == "Warn":
-            warnings.extend(bodies.warning_texts((found,)))
+            warnings.extend(request_bodies.warning_texts((found,)))
 
     def _unconvertible(self, text: str) -> str:
         config = self.configuration.obj
         return (
-            f"failed to convert new object ({_named(config)}) to proper version: "
+            f"failed to convert new object ({_describe(config)}) to proper version: "
             f"unable to convert unstructured object to {_type_text(config)}: {text}"
         )
 
@@ -123,19 +130,15 @@ class ApplyRequest:
             decoded = self.target.decode({**obj, "metadata": metadata})
         except DecodeError as error:
             raise api_errors.error_without_reason(self._unconvertible(str(error))) from None
-        result = bodies.with_type_meta(decoded, self.target.expected)
+        result = request_bodies.with_type_meta(decoded, self.target.expected)
         result.setdefault("metadata", {})["managedFields"] = entries
         return result
 
 
 async def receive(request: ResourceRequest, target: ApplyTarget, now_ns: int) -> ApplyRequest:
-    """Read an apply request.
-
-    Raises:
-        StatusError: 400, 408, 413, 422.
-    """
-    options = queries.patch_options(request.query, applies=True)
-    configuration = parse(await bodies.read(request.http))
+    """Read an apply request. Raises StatusError 400, 408, 413, 422."""
+    options = query_options.patch_options(request.query, applies=True)
+    configuration = parse(await request_bodies.read(request.http))
     return ApplyRequest(configuration, target, request.author(options), options, now_ns)
 
 
@@ -147,17 +150,13 @@ def object_target(server: ServerContext, request: ResourceRequest) -> ApplyTarge
 
 
 def parse(body: bytes) -> Configuration:
-    """The configuration of a body.
-
-    Raises:
-        StatusError: 400 for a body that is no object.
-    """
+    """The configuration of a body. Raises StatusError 400 for a body that is no object."""
     config = _parse_json(body) if body[:1] == b"{" else None
     return _parse_yaml(body) if config is None else Configuration(config)
 
 
 def _parse_json(body: bytes) -> Object | None:
-    """The object of a JSON text, None where the YAML parser has to report an error or duplicate fields."""
+    """The object of a JSON text, None if the YAML parser has to report an error or duplicate fields."""
     try:
         value = json_text.parse(body)
         if not isinstance(value, dict) or _has_repeated(value):
@@ -173,7 +172,7 @@ def _parse_yaml(body: bytes) -> Configuration:
         document = yaml_text.parse(body)
     except DecodeError as error:
         text = f"error encoding patch: {error}"
-        if body.lstrip().startswith(b"{"):  # upstream takes it for JSON, and fails in a later step
+        if body.lstrip().startswith(b"{"):  # kube-apiserver takes it for JSON, and fails in a later step
             text = f"error decoding patch: error converting YAML to JSON: {error}"
         raise http_errors.bad_request(text) from None
     if document.value is not None and not isinstance(document.value, dict):
@@ -197,7 +196,7 @@ def _type_text(config: Object) -> str:
     return f"{version}, Kind={config.get('kind') or ''}"
 
 
-def _named(config: Object) -> str:
+def _describe(config: Object) -> str:
     metadata = config.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     namespace, name = (found if isinstance(found := metadata.get(key), str) else "" for key in ("namespace", "name"))

@@ -1,9 +1,10 @@
-"""Reads and decodes request bodies: within limits, by content type, as the kind that the path expects.
+"""Reads and decodes request bodies (JSON, YAML, protobuf) into objects of the kind that the path expects.
 
-Called by the handlers of writes and deletes. Objects are neither defaulted nor validated here; they have only known
-fields, in the version that the client wrote.
+The handlers of writes and deletes call `read`, then `decode`. Objects are neither defaulted nor validated here; they
+have only fields of the schema, in the API version that the client wrote. Unknown and duplicate fields become warnings
+or errors, by the query parameter `fieldValidation`.
 
-Source: the API server's decoder and its errors (docs/spec/api.md 2.9 (Other errors)).
+Source: kube-apiserver's decoder and its errors (docs/spec/api.md 2.9 (Other errors)).
 """
 
 import asyncio
@@ -22,25 +23,26 @@ from podscaler.api.text.json_text import DecodeError
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.apiserver.http import http_errors
 from podscaler.controlplane.apiserver.http.negotiation import JSON, media_type
-from podscaler.controlplane.apiserver.http.queries import FieldValidation
+from podscaler.controlplane.apiserver.http.query_options import FieldValidation
 
-LIMIT_BYTES = 3 * 1024 * 1024
+BODY_MAX_BYTES = 3 * 1024 * 1024
 READ_TIMEOUT_S = 60.0
-_UNVERSIONED = frozenset({"APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "List", "Status"})
+_UNVERSIONED_KINDS = frozenset({"APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "List", "Status"})
 _NEW_EVENT = "events/v1.Event"
 """Events of events.k8s.io, whose internal type is that of core/v1 events."""
-SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
+GO_SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
+"""The end of kube-apiserver's message for an unknown kind, which names a place in its source."""
 
 
 @dataclass(frozen=True, slots=True)
 class BodyKind:
-    """A kind in one version.
+    """A kind in one API version, as a body may state it.
 
     Attributes:
         api_version: `apps/v1`, `v1`.
         kind: `Deployment`.
-        message: the schema's name, empty for custom resources.
-        decode: the decoder of custom resources, see `Version.decode`; None for kinds of the schema.
+        message: the name of its type in the schema (`apps/v1.Deployment`), empty for custom resources.
+        decode: the decoder of custom resources (`Version.decode`); None for kinds of the schema.
     """
 
     api_version: str
@@ -59,7 +61,7 @@ class BodyKind:
 
     @property
     def internal_name(self) -> str:
-        """The name of upstream's internal (versionless) type in messages: `autoscaling.Scale`."""
+        """The name of the internal (versionless) Go type in kube-apiserver's messages: `autoscaling.Scale`."""
         group = "" if self.message == _NEW_EVENT else self.api_version.rpartition("/")[0]
         return f"{group.partition('.')[0] or 'core'}.{self.kind}"
 
@@ -74,7 +76,7 @@ class DecodedBody:
 
     Attributes:
         obj: the object, in the version of `kind`.
-        kind: the kind that the body states; the expected one where it states none.
+        kind: the kind that the body states; the expected kind if it states none.
         warnings: texts for `Warning` headers.
     """
 
@@ -86,11 +88,10 @@ class DecodedBody:
 async def read(request: web.BaseRequest) -> bytes:
     """The whole body.
 
-    Raises:
-        StatusError: 413 for a body over `LIMIT_BYTES`, 408 for one that takes over `READ_TIMEOUT_S`.
+    Raises StatusError 413 for a body over `BODY_MAX_BYTES`, 408 for one that takes over `READ_TIMEOUT_S`.
     """
-    if (request.content_length or 0) > LIMIT_BYTES:
-        raise http_errors.too_large(LIMIT_BYTES)
+    if (request.content_length or 0) > BODY_MAX_BYTES:
+        raise http_errors.too_large(BODY_MAX_BYTES)
     if not request.body_exists:
         return b""
     try:
@@ -105,8 +106,8 @@ async def _read_limited(request: web.BaseRequest) -> bytes:
     length = 0
     async for chunk in request.content.iter_any():
         length += len(chunk)
-        if length > LIMIT_BYTES:
-            raise http_errors.too_large(LIMIT_BYTES)
+        if length > BODY_MAX_BYTES:
+            raise http_errors.too_large(BODY_MAX_BYTES)
         chunks.append(chunk)
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
@@ -116,21 +117,20 @@ def decode(
 ) -> DecodedBody:
     """The object of a body that should be of the kind `expected`; its version may be another one (`check_version`).
 
-    Raises:
-        StatusError: 400 for a body that cannot be decoded or is of another kind, 415 for an unknown content type.
+    Raises StatusError 400 for a body that cannot be decoded or is of another kind, 415 for an unknown content type.
     """
     try:
         parsed = _parse(body, content_type, expected)
     except DecodeError as error:
-        raise _unrecognized(str(error), body, expected) from None
-    kind = _kind_of(parsed.meta, body, expected, kinds)
+        raise _unrecognized_error(str(error), body, expected) from None
+    kind = _stated_kind(parsed.meta, body, expected, kinds)
     try:
         decoded = parsed.decode(kind)
     except DecodeError as error:
         raise _cannot_be_handled(kind, expected, str(error)) from None
     problems = decoded.problems
     if problems and validation == "Strict":
-        raise _cannot_be_handled(kind, expected, http_errors.strict(problems))
+        raise _cannot_be_handled(kind, expected, http_errors.strict_decoding_text(problems))
     if kind.kind != expected.kind and expected.decode is None:
         raise _cannot_be_handled(kind, expected, unknown_conversion(kind, expected))
     return DecodedBody(with_type_meta(decoded, kind), kind, warning_texts(problems) if validation == "Warn" else ())
@@ -139,15 +139,14 @@ def decode(
 def decode_options(body: bytes, content_type: str, expected: BodyKind, kinds: Kinds) -> Object:
     """The options (DeleteOptions) in a body, which may have the apiVersion of any group and version that is served.
 
-    Raises:
-        StatusError: 400 with the decoder's message alone, 415 for an unknown content type.
+    Raises StatusError 400 with the decoder's message alone, 415 for an unknown content type.
     """
     try:
         parsed = _parse(body, content_type, expected)
         name, api_version = parsed.meta.kind or expected.kind, parsed.meta.api_version or expected.api_version
         known = {*(version for version, _ in kinds), expected.api_version, "meta.k8s.io/v1"}
         if name != expected.kind or api_version not in known:
-            raise http_errors.bad_request(f'no kind "{name}" is registered for version "{api_version}" {SCHEME}')
+            raise http_errors.bad_request(f'no kind "{name}" is registered for version "{api_version}" {GO_SCHEME}')
         return parsed.decode(expected).obj
     except DecodeError as error:
         raise http_errors.bad_request(str(error)) from None
@@ -201,7 +200,7 @@ def _parse(body: bytes, content_type: str, expected: BodyKind) -> _ParsedBody:
             raise http_errors.unsupported_body()
 
 
-def _unrecognized(text: str, body: bytes, expected: BodyKind) -> StatusError:
+def _unrecognized_error(text: str, body: bytes, expected: BodyKind) -> StatusError:
     recognized = f"the object provided is unrecognized (must be of type {expected.kind}): {text}"
     return http_errors.bad_request(f"{recognized} ({decoding.summary(body)})")
 
@@ -225,15 +224,14 @@ def _parse_yaml(body: bytes) -> _ParsedBody:
     return _ParsedBody(decoding.read_type_meta(document.value), decode)
 
 
-def _kind_of(meta: TypeMeta, body: bytes, expected: BodyKind, kinds: Kinds) -> BodyKind:
+def _stated_kind(meta: TypeMeta, body: bytes, expected: BodyKind, kinds: Kinds) -> BodyKind:
     """The kind that a body states (by default the expected one); a custom object must state its kind.
 
-    Raises:
-        StatusError: 400 for an unknown kind; a wrong kind of a custom object is left to its validation.
+    Raises StatusError 400 for an unknown kind; a wrong kind of a custom object is left to its validation.
     """
     if expected.decode is not None:
         if not meta.kind:
-            raise _unrecognized(f"Object 'Kind' is missing in '{body.decode(errors='replace')}'", body, expected)
+            raise _unrecognized_error(f"Object 'Kind' is missing in '{body.decode(errors='replace')}'", body, expected)
         return replace(expected, api_version=meta.api_version, kind=meta.kind)
     name = meta.kind or expected.kind
     api_version = meta.api_version or expected.api_version
@@ -242,9 +240,9 @@ def _kind_of(meta: TypeMeta, body: bytes, expected: BodyKind, kinds: Kinds) -> B
     found = kinds.get((api_version, name))
     if found is None:
         if api_version.count("/") > 1:
-            raise _unrecognized(f"unexpected GroupVersion string: {api_version}", body, expected)
+            raise _unrecognized_error(f"unexpected GroupVersion string: {api_version}", body, expected)
         unknown = BodyKind(api_version, name, "")
-        text = f'no kind "{name}" is registered for version "{api_version}" {SCHEME}'
+        text = f'no kind "{name}" is registered for version "{api_version}" {GO_SCHEME}'
         if _is_never_a_body(api_version, name, kinds):
             text = unknown_conversion(unknown, expected)
         raise _cannot_be_handled(unknown, expected, text)
@@ -253,13 +251,13 @@ def _kind_of(meta: TypeMeta, body: bytes, expected: BodyKind, kinds: Kinds) -> B
 
 def _is_never_a_body(api_version: str, name: str, kinds: Kinds) -> bool:
     """Whether a kind exists but is never sent as a body: a list, options, a Status."""
-    if api_version == "v1" and name in _UNVERSIONED:
+    if api_version == "v1" and name in _UNVERSIONED_KINDS:
         return True
     return (api_version, name.removesuffix("List")) in kinds
 
 
 def unknown_conversion(kind: BodyKind, expected: BodyKind) -> str:
-    """Upstream's text for an object of another kind than the expected one."""
+    """kube-apiserver's message for an object of another kind than the expected one."""
     return f"converting ({kind.version}.{kind.kind}) to ({expected.internal_name}): unknown conversion"
 
 

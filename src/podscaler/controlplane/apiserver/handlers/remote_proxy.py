@@ -1,10 +1,11 @@
 """Proxies requests to other API servers on behalf of the user, and streams their responses back.
 
-Called by `dispatch` for authorized requests to groups and versions that an APIService of another server has. Response
-bodies are relayed chunk by chunk, as fast as the client reads, so that watches work and large lists need no memory.
+`dispatch` calls `forward` for authorized requests to groups and versions that an APIService assigns to another server.
+Response bodies are relayed chunk by chunk, as fast as the client reads, so that watches work and large lists need no
+memory.
 
-Source: upstream's kube-aggregator (proxy handler) and its upgrade-aware proxy: headers, error texts; the deadline of
-requests that are not long-running. Differs: a connection cannot be upgraded (exec, WebSocket).
+Source: kube-aggregator (proxy handler) and its upgrade-aware proxy: headers, error texts; the deadline of requests that
+are not long-running. Differs: a connection cannot be upgraded (exec, WebSocket).
 """
 
 import asyncio
@@ -23,9 +24,9 @@ from podscaler.controlplane.aggregator.aggregation_layer import Aggregation
 from podscaler.controlplane.aggregator.remote_versions import Remote
 from podscaler.controlplane.aggregator.server_connections import UnusableBundle
 from podscaler.controlplane.aggregator.service_resolver import Address, Unreachable
-from podscaler.controlplane.apiserver.http import bodies, responses, streaming_response
+from podscaler.controlplane.apiserver.http import request_bodies, responses, streaming_response
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
-from podscaler.controlplane.apiserver.streaming.streams import Streams
+from podscaler.controlplane.apiserver.streaming.watch_streams import OpenStreams
 from podscaler.controlplane.auth.authorizer import Attributes
 from podscaler.controlplane.registry.users import User
 
@@ -34,20 +35,22 @@ Response = EncodedResponse | web.StreamResponse
 REQUEST_TIMEOUT_S = 60.0
 _LONG_RUNNING_VERBS = frozenset({"watch", "proxy"})
 _LONG_RUNNING_SUBRESOURCES = frozenset({"attach", "exec", "log", "portforward", "proxy"})
-_PATH_SAFE = "/$&+,:;=@-_.~"
+_UNESCAPED_IN_PATHS = "/$&+,:;=@-_.~"
 """The characters that Go does not escape in paths."""
-_WITHOUT_BODY = frozenset({204, 304})
+_BODILESS = frozenset({204, 304})
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ProxiedRequest:
-    """A request to another API server.
+    """A client's request that is sent on to another API server.
 
     Attributes:
-        path, query: decoded path, raw query.
+        http: the client's request.
+        path, query: its decoded path and raw query.
         user: the user on whose behalf it is sent.
+        attributes: the authorized attributes.
     """
 
     http: web.BaseRequest
@@ -65,16 +68,15 @@ class ProxiedRequest:
     @property
     def target(self) -> str:
         """Path and query as they are sent: escaped from the decoded path that was authorized."""
-        path = quote(self.path, safe=_PATH_SAFE)
+        path = quote(self.path, safe=_UNESCAPED_IN_PATHS)
         pairs = sorted(parse_qsl(self.query, keep_blank_values=True), key=lambda pair: pair[0])
         return f"{path}?{urlencode(pairs, errors='surrogateescape')}" if pairs else path
 
 
-async def forward(aggregation: Aggregation, remote: Remote, proxied: ProxiedRequest, streams: Streams) -> Response:
+async def forward(aggregation: Aggregation, remote: Remote, proxied: ProxiedRequest, streams: OpenStreams) -> Response:
     """The response of the other server; a plain-text error where it cannot be reached.
 
-    Raises:
-        StatusError: 408, 413 for the request body, 504 where the server exceeds `REQUEST_TIMEOUT_S`.
+    Raises StatusError 408, 413 for the request body, 504 where the server exceeds `REQUEST_TIMEOUT_S`.
     """
     if not remote.is_available:
         return _failure("service unavailable")
@@ -87,13 +89,12 @@ async def forward(aggregation: Aggregation, remote: Remote, proxied: ProxiedRequ
     except UnusableBundle as error:
         return _failure(str(error), 500)
     except (aiohttp.ClientError, OSError) as error:
-        return _failure(
-            f"error trying to reach service: {network_errors.go_message(error, *address, remote.server_name)}"
-        )
+        message = network_errors.go_message(error, *address, remote.server_name)
+        return _failure(f"error trying to reach service: {message}")
     try:
         if 300 <= received.status < 400 and "Location" in received.headers:
             text = "the backend attempted to redirect this request, which is not permitted"
-            return EncodedResponse(text.encode(), 502, responses.TEXT)
+            return EncodedResponse(text.encode(), 502, responses.TEXT_TYPE)
         response = await _start_response(proxied, received)
         await streams.until_stopped(_relay(proxied, received, response))
         return response
@@ -105,7 +106,7 @@ async def _send(
     aggregation: Aggregation, remote: Remote, address: Address, proxied: ProxiedRequest
 ) -> aiohttp.ClientResponse:
     """Send the request; returns the head of the response. Raises StatusError 408, 413, 504."""
-    body = await bodies.read(proxied.http)
+    body = await request_bodies.read(proxied.http)
     try:
         async with asyncio.timeout(None if proxied.is_long_running else REQUEST_TIMEOUT_S):
             return await aggregation.connections.send(
@@ -124,7 +125,8 @@ async def _send(
 
 
 def _failure(text: str, status: int = 503) -> EncodedResponse:
-    return EncodedResponse(f"{text}\n".encode(), status, responses.TEXT, headers={"X-Content-Type-Options": "nosniff"})
+    headers = {"X-Content-Type-Options": "nosniff"}
+    return EncodedResponse(f"{text}\n".encode(), status, responses.TEXT_TYPE, headers)
 
 
 def _headers(proxied: ProxiedRequest, address: Address) -> CIMultiDict[str]:
@@ -144,7 +146,7 @@ async def _start_response(proxied: ProxiedRequest, received: aiohttp.ClientRespo
     headers = proxy_headers.response_headers(received.headers)
     headers.setdefault("Cache-Control", "no-cache, private")
     response = web.StreamResponse(status=received.status, reason=received.reason, headers=headers)
-    if "Content-Length" not in headers and proxied.http.method != "HEAD" and received.status not in _WITHOUT_BODY:
+    if "Content-Length" not in headers and proxied.http.method != "HEAD" and received.status not in _BODILESS:
         response.enable_chunked_encoding()
     await response.prepare(proxied.http)
     if proxied.is_long_running:
