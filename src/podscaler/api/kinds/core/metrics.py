@@ -1,9 +1,9 @@
-"""The records of PodMetrics and NodeMetrics (metrics.k8s.io): what is served but not stored, where a node measures.
+"""The records of PodMetrics and NodeMetrics (metrics.k8s.io), which are served without being stored.
 
-The objects come from the sampler of the node. Storage version here is the form in which they are handed over: v1beta1.
-An API server without a node may store them like other objects instead (`stored_among`); tests create them.
+The node's sampler provides the objects, as v1beta1, which is their storage version here. An API server without a node
+may store them like other objects (`stored_among`), so that tests can create them.
 
-Source: the resource metrics API; what metrics-server's tables show.
+Source: the resource metrics API; the tables of metrics-server.
 """
 
 from collections.abc import Iterable
@@ -14,13 +14,13 @@ from podscaler.api.machinery import printing
 from podscaler.api.machinery.quantity import Quantity
 from podscaler.api.resource.resources import Column, Object, Printer, Resource, Version
 
-_USAGES = ("cpu", "memory")
+_RESOURCES_SHOWN = ("cpu", "memory")
 
 
 def _row(metrics: Object, now_ns: int) -> list[Any]:
     measured = [metrics] if "usage" in metrics else metrics.get("containers") or []
     usages = [each.get("usage") or {} for each in measured]
-    totals = [_total(usages, name) for name in _USAGES]
+    totals = [_total(usages, name) for name in _RESOURCES_SHOWN]
     return [metrics["metadata"].get("name", ""), *totals, metrics.get("window", printing.UNKNOWN)]
 
 
@@ -75,10 +75,10 @@ GROUP = POD_METRICS.group
 
 
 def stored_among(resources: Iterable[Resource]) -> tuple[Resource, ...]:
-    """The records, with those of metrics as kinds whose objects clients create and the server keeps."""
+    """`resources`, with those of metrics as kinds whose objects clients create and the server stores."""
     return tuple(replace(one, stored=True) if one.group == GROUP else one for one in resources)
 
 
 def left_out_of(resources: Iterable[Resource]) -> tuple[Resource, ...]:
-    """The records without those of metrics."""
+    """`resources` without those of metrics."""
     return tuple(one for one in resources if one.group != GROUP)

@@ -1,4 +1,4 @@
-"""The record of NetworkPolicy (networking.k8s.io/v1), which is stored for clients; no traffic is filtered by it.
+"""The record of NetworkPolicy (networking.k8s.io/v1): defaults, validation, table; no traffic is filtered here.
 
 Source: the API reference of networking.k8s.io/v1; upstream's validation messages.
 """

@@ -1,4 +1,4 @@
-"""The record of PersistentVolumeClaim (core/v1), which is stored for clients; no volume is bound to it.
+"""The record of PersistentVolumeClaim (core/v1): defaults, hooks of writes, table; claims are never bound here.
 
 Source: the API reference of core/v1; upstream's validation messages.
 """
@@ -17,7 +17,7 @@ _SHORT_MODES = {
     "ReadWriteOncePod": "RWOP",
 }
 PROTECTION = "kubernetes.io/pvc-protection"
-"""The finalizer of claims."""
+"""The finalizer that keeps a claim while a pod uses it."""
 _SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
 
 
@@ -28,7 +28,7 @@ def set_defaults(claim: Object) -> None:
 
 
 def _prepare_create(new: Object) -> None:
-    """Adds the finalizer with which a claim is deleted only when no pod uses it (`gc.claim_protection`)."""
+    """Sets the first status, and adds PROTECTION."""
     new["status"] = {"phase": "Pending"}
     finalizers = new["metadata"].setdefault("finalizers", None) or []
     if PROTECTION not in finalizers:
@@ -37,7 +37,7 @@ def _prepare_create(new: Object) -> None:
 
 
 def _settle_source(spec: Object) -> None:
-    """Drops a `dataSource` that is no claim or snapshot, and keeps it equal to its successor `dataSourceRef`."""
+    """Drops a `dataSource` that is no claim or snapshot, and copies it to its successor `dataSourceRef`, or back."""
     source = spec.get("dataSource")
     if source is not None and (source.get("apiGroup") or "", source.get("kind", "")) not in _SOURCES:
         del spec["dataSource"]
