@@ -1,6 +1,6 @@
 """Converts protobuf messages to JSON-ready data and back.
 
-    to_value(from_value({"name": "a"}, "meta/v1.ObjectMeta"), "meta/v1.ObjectMeta")      {"name": "a", ...}
+    to_value(from_value({"name": "a"}, "meta/v1.ObjectMeta"), "meta/v1.ObjectMeta")      {"name": "a"}
 
 Called by `protobuf`. `podscaler.api.schema.decoding` normalizes the data afterwards.
 

@@ -189,7 +189,7 @@ class _Builder:
         return out
 
     def fill(self, out: dict[str, Any], seen: _Seen, node: yaml.MappingNode, depth: int) -> None:
-        """Add a mapping's pairs to `out` in order: the members of a merge key override those before it, as upstream."""
+        """Add a mapping's pairs to `out` in order: members of a merge key override those before it, as in go-yaml."""
         for key_node, value_node in node.value:
             if key_node.tag == _PLAIN and key_node.value == "<<":
                 self.merge(out, seen, value_node, depth)

@@ -3,7 +3,7 @@
 Called by the record of the kind (deletion) and by `podscaler.controlplane.controllers.cluster.custom_resources` (all
 else). The names of other definitions and the time are arguments.
 
-Source: the API documentation of CustomResourceDefinition conditions; upstream's reasons and messages.
+Source: the API documentation of CustomResourceDefinition conditions; kube-apiserver's reasons and messages.
 """
 
 from collections.abc import Collection, Iterable

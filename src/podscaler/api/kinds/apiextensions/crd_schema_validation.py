@@ -3,7 +3,7 @@
 Called by `crd_validation`. Three passes, as in kube-apiserver: what any schema must satisfy; what a structural schema
 must satisfy (`crd_structure_validation`); and, if there are no errors yet, the defaults and CEL rules.
 
-Source: the API documentation of structural schemas and of JSONSchemaProps; upstream's validation messages.
+Source: the API documentation of structural schemas and of JSONSchemaProps; kube-apiserver's validation messages.
 """
 
 from collections.abc import Iterator

@@ -3,7 +3,7 @@
 The annotation GENERATION_ANNOTATION replaces a field that apps/v1 removed. Only the server changes it, and
 PartialObjectMetadata does not have it.
 
-Source: the API reference of apps/v1; upstream's conversion, strategy and validation messages.
+Source: the API reference of apps/v1; kube-apiserver's conversion, strategy and validation messages.
 """
 
 import re

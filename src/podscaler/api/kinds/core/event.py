@@ -4,7 +4,7 @@ The two differ in field names (`involvedObject`/`regarding`, `message`/`note`, .
 requires the time, the reporter and the action. Events are validated in their stored form, so that field errors name
 fields of core/v1 in both.
 
-Source: golden captures; the API reference of core/v1 and events.k8s.io/v1; upstream's messages.
+Source: golden captures; the API reference of core/v1 and events.k8s.io/v1; kube-apiserver's messages.
 """
 
 from typing import Any
@@ -139,23 +139,13 @@ def _reporter(event: Object) -> str:
     return str((event.get("source") or {}).get("component") or event.get("reportingComponent", ""))
 
 
-def _fields(event: Object) -> dict[str, str]:
-    about = event.get("involvedObject") or {}
+def _fields(event: Object, about: str = "involvedObject", reporter: str = "reportingComponent") -> dict[str, str]:
+    """The selectable fields of a stored event, but `source`; `about` and `reporter` are names of the API version."""
+    reference = event.get("involvedObject") or {}
     return {
-        **{f"involvedObject.{name}": about.get(name, "") for name in _REFERENCE_MEMBERS},
+        **{f"{about}.{name}": reference.get(name, "") for name in _REFERENCE_MEMBERS},
         "reason": event.get("reason", ""),
-        "reportingComponent": event.get("reportingComponent", ""),
-        "source": _reporter(event),
-        "type": event.get("type", ""),
-    }
-
-
-def _new_fields(event: Object) -> dict[str, str]:
-    about = event.get("involvedObject") or {}
-    return {
-        **{f"regarding.{name}": about.get(name, "") for name in _REFERENCE_MEMBERS},
-        "reason": event.get("reason", ""),
-        "reportingController": event.get("reportingComponent", ""),
+        reporter: event.get("reportingComponent", ""),
         "type": event.get("type", ""),
     }
 
@@ -216,7 +206,7 @@ RESOURCE = Resource(
         allows_bare_finalizers=True,
         has_no_dependents=True,
     ),
-    fields=_fields,
+    fields=lambda event: {**_fields(event), "source": _reporter(event)},
     printer=_PRINTER,
 )
 
@@ -227,7 +217,7 @@ EVENTS_V1 = Resource(
     versions=(Version("v1", "events/v1.Event", to_storage=to_core, from_storage=from_core),),
     short_names=("ev",),
     strategy=Strategy(allows_create_on_update=True, validate=validate_strictly, has_no_dependents=True),
-    fields=_new_fields,
+    fields=lambda event: _fields(event, "regarding", "reportingController"),
     printer=_PRINTER,
     stored_as="events",
 )

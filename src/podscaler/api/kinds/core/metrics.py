@@ -44,34 +44,25 @@ def _printer(kind: str) -> Printer:
     )
 
 
-def _versions(kind: str) -> tuple[Version, ...]:
-    return (Version("v1", f"metrics/v1.{kind}"), Version("v1beta1", f"metrics/v1beta1.{kind}"))
+GROUP = "metrics.k8s.io"
 
 
-POD_METRICS = Resource(
-    group="metrics.k8s.io",
-    plural="pods",
-    singular="pod",
-    kind="PodMetrics",
-    versions=_versions("PodMetrics"),
-    storage_version="v1beta1",
-    stored=False,
-    printer=_printer("pod"),
-)
+def _record(measured: str, kind: str, *, namespaced: bool) -> Resource:
+    return Resource(
+        group=GROUP,
+        plural=f"{measured}s",
+        singular=measured,
+        kind=kind,
+        versions=(Version("v1", f"metrics/v1.{kind}"), Version("v1beta1", f"metrics/v1beta1.{kind}")),
+        storage_version="v1beta1",
+        namespaced=namespaced,
+        stored=False,
+        printer=_printer(measured),
+    )
 
-NODE_METRICS = Resource(
-    group="metrics.k8s.io",
-    plural="nodes",
-    singular="node",
-    kind="NodeMetrics",
-    versions=_versions("NodeMetrics"),
-    storage_version="v1beta1",
-    namespaced=False,
-    stored=False,
-    printer=_printer("node"),
-)
 
-GROUP = POD_METRICS.group
+POD_METRICS = _record("pod", "PodMetrics", namespaced=True)
+NODE_METRICS = _record("node", "NodeMetrics", namespaced=False)
 
 
 def stored_among(resources: Iterable[Resource]) -> tuple[Resource, ...]:

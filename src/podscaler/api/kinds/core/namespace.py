@@ -40,7 +40,7 @@ def _prepare_finalize(new: Object, old: Object) -> None:
 
 def _prepare_delete(namespace: Object) -> None:
     namespace.setdefault("status", {})["phase"] = "Terminating"
-    namespace["metadata"].pop("deletionGracePeriodSeconds", None)  # upstream sets none on namespaces
+    namespace["metadata"].pop("deletionGracePeriodSeconds", None)  # kube-apiserver sets none on namespaces
 
 
 def _has_spec_finalizers(namespace: Object) -> bool:

@@ -1,4 +1,4 @@
-"""The record of Endpoints (core/v1), which upstream has deprecated in favour of EndpointSlice.
+"""The record of Endpoints (core/v1), which Kubernetes has deprecated in favour of EndpointSlice.
 
 Source: the API reference of core/v1; kube-apiserver's messages, as recorded.
 Differs: Endpoints of the control plane may have loopback addresses, since pods and API server have no others here.

@@ -1,6 +1,6 @@
 """The record of Ingress (networking.k8s.io/v1): defaults, validation, table; no controller here serves ingresses.
 
-Source: the API reference of networking.k8s.io/v1; upstream's validation messages.
+Source: the API reference of networking.k8s.io/v1; kube-apiserver's validation messages.
 """
 
 from typing import Any

@@ -3,7 +3,7 @@
 Called by `pod_validation`. `env_validation`, `volumes.volume_validation` (mounts) and `security_context_validation`
 check the other fields of containers.
 
-Source: upstream's messages (golden captures; the API reference of core/v1).
+Source: kube-apiserver's messages (golden captures; the API reference of core/v1).
 """
 
 import re

@@ -2,7 +2,7 @@
 
 Called by `container_validation`.
 
-Source: upstream's messages; the API reference of core/v1.
+Source: kube-apiserver's messages; the API reference of core/v1.
 """
 
 import re

@@ -3,7 +3,7 @@
 Called by the record of Pod and by those of the workloads. Other modules of this package validate containers, scheduling
 and security contexts, `api.kinds.volumes` volumes; `validate_spec` calls them all.
 
-Source: upstream's messages (golden captures; the API reference of core/v1).
+Source: kube-apiserver's messages (golden captures; the API reference of core/v1).
 """
 
 import re

@@ -2,7 +2,7 @@
 
 Called by `pod_validation`; `path` is that of the constraint (`spec.affinity`).
 
-Source: upstream's messages; the API reference of core/v1.
+Source: kube-apiserver's messages; the API reference of core/v1.
 Differs: keys in `matchLabelKeys` need not be among the pod's own labels.
 """
 

@@ -2,7 +2,7 @@
 
 Called by `pod_validation` and `container_validation`.
 
-Source: upstream's messages; the API reference of core/v1.
+Source: kube-apiserver's messages; the API reference of core/v1.
 Differs: options for Windows are not checked, and privileged containers are allowed: their processes are ordinary here.
 """
 

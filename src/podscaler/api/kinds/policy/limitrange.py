@@ -1,6 +1,6 @@
 """The record of LimitRange (core/v1); `podscaler.controlplane.admission.limit_ranges` applies it to new pods.
 
-Source: upstream's messages; the API reference of core/v1.
+Source: kube-apiserver's messages; the API reference of core/v1.
 """
 
 import uuid

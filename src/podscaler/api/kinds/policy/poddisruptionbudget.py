@@ -2,7 +2,7 @@
 
 The disruption controller writes its status; an eviction reduces `disruptionsAllowed`.
 
-Source: the API reference of policy/v1; upstream's validation messages.
+Source: the API reference of policy/v1; kube-apiserver's validation messages.
 """
 
 from typing import Any

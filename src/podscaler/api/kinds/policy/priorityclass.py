@@ -1,6 +1,6 @@
 """The record of PriorityClass (scheduling.k8s.io/v1), whose value pods get as priority; scheduling here ignores it.
 
-Source: the API reference of scheduling.k8s.io/v1; upstream's validation messages.
+Source: the API reference of scheduling.k8s.io/v1; kube-apiserver's validation messages.
 """
 
 from typing import Any

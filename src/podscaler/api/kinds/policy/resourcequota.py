@@ -1,6 +1,6 @@
 """The record of ResourceQuota (core/v1): validation and table; quotas are stored, and not enforced here.
 
-Source: the API reference of core/v1; upstream's validation messages.
+Source: the API reference of core/v1; kube-apiserver's validation messages.
 """
 
 from collections.abc import Iterable

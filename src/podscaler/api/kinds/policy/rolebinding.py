@@ -1,6 +1,6 @@
 """The records of RoleBinding and ClusterRoleBinding (rbac.authorization.k8s.io/v1), which give a role to users.
 
-Source: the API reference of rbac.authorization.k8s.io/v1; upstream's defaults and validation messages.
+Source: the API reference of rbac.authorization.k8s.io/v1; kube-apiserver's defaults and validation messages.
 """
 
 from functools import partial

@@ -2,7 +2,7 @@
 
 Called by the record of PersistentVolumeClaim and by the validation of StatefulSets.
 
-Source: upstream's messages; the API reference of core/v1.
+Source: kube-apiserver's messages; the API reference of core/v1.
 """
 
 from podscaler.api.machinery import names

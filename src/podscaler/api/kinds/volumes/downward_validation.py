@@ -2,7 +2,7 @@
 
 Called by the validation of environment variables, and of downwardAPI and projected volumes.
 
-Source: upstream's validation of core/v1 ObjectFieldSelector, ResourceFieldSelector and DownwardAPIVolumeFile.
+Source: kube-apiserver's validation of core/v1 ObjectFieldSelector, ResourceFieldSelector and DownwardAPIVolumeFile.
 """
 
 import re

@@ -1,6 +1,6 @@
 """The record of PersistentVolumeClaim (core/v1): defaults, hooks of writes, table; claims are never bound here.
 
-Source: the API reference of core/v1; upstream's validation messages.
+Source: the API reference of core/v1; kube-apiserver's validation messages.
 """
 
 from typing import Any

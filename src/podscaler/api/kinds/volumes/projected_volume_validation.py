@@ -3,8 +3,8 @@
 Called by `volume_validation`. Valid sources name files below the volume's directory only; no two sources name the same
 file, except for tokens, whose paths kube-apiserver does not compare.
 
-Source: upstream's validation of core/v1 ProjectedVolumeSource, recorded answers (`recorded/refusals.jsonl`). The
-fields of its messages are upstream's too: the path of a token is `projected.path`, that of a downward API file
+Source: kube-apiserver's validation of core/v1 ProjectedVolumeSource, recorded answers (`recorded/refusals.jsonl`). The
+fields of its messages are kube-apiserver's too: the path of a token is `projected.path`, that of a downward API file
 `downwardAPI.path` without the index.
 Differs: the bounds of podCertificate.maxExpirationSeconds are not checked.
 """

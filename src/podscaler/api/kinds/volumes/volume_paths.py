@@ -2,7 +2,7 @@
 
 Called by the validation of volumes, mounts and variables. `where` is the path in the volume, `path` that of the field.
 
-Source: upstream's validation of core/v1 KeyToPath, VolumeMount and FileKeySelector.
+Source: kube-apiserver's validation of core/v1 KeyToPath, VolumeMount and FileKeySelector.
 """
 
 from podscaler.api.machinery.field import FieldError, required

@@ -2,7 +2,7 @@
 
 Called by the validation of pods and containers. A new volume type: add it to `_known_errors`.
 
-Source: upstream's messages; the API reference of core/v1.
+Source: kube-apiserver's messages; the API reference of core/v1.
 """
 
 from podscaler.api.kinds.volumes import downward_validation, projected_volume_validation, volume_paths
