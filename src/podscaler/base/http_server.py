@@ -145,11 +145,7 @@ class _Handler(web.RequestHandler):
         super().connection_lost(exc)
 
     def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
+        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
     ) -> web.StreamResponse:
         """The response to a failed request, after which the connection is closed."""
         if isinstance(exc, http_exceptions.HttpProcessingError):

@@ -48,7 +48,7 @@ _METRIC_PATHS = {
         "{resource}/{name}/{subresource}": ("Metric", "read a metric of an object that is in no namespace"),
     },
     "external.metrics.k8s.io": {
-        "namespaces/{namespace}/{resource}": ("NamespacedMetric", "read a metric of something outside of the cluster"),
+        "namespaces/{namespace}/{resource}": ("NamespacedMetric", "read a metric of something outside of the cluster")
     },
 }
 """Group of a metrics API -> path below that of the group version -> (name of the operation, description)."""

@@ -32,12 +32,7 @@ _LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TAG = "tag:yaml.org,2002:"
 _PLAIN = "plain"
 _TEXT = "text"
-_TAG_TYPES: dict[str, tuple[type, ...]] = {
-    "int": (int,),
-    "float": (int, float),
-    "bool": (bool,),
-    "null": (type(None),),
-}
+_TAG_TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool,), "null": (type(None),)}
 _Seen = dict[tuple[str, bool], None]
 """The keys of a mapping with whether they are plain: `1` and `"1"` are two keys in YAML."""
 _PLAIN_WORDS: dict[str, bool | None] = {

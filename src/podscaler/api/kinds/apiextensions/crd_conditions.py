@@ -124,13 +124,7 @@ def _set(crd: Object, kind: str, fact: tuple[str, str, str], now: str) -> None:
     status, reason, message = fact
     before = _find(crd, kind)
     since = before["lastTransitionTime"] if before and before.get("status") == status else now
-    new = {
-        "type": kind,
-        "status": status,
-        "lastTransitionTime": since,
-        "reason": reason,
-        "message": message,
-    }
+    new = {"type": kind, "status": status, "lastTransitionTime": since, "reason": reason, "message": message}
     kept = crd.setdefault("status", {})
     conditions = kept.get("conditions") or []
     if before is None:

@@ -128,10 +128,7 @@ def _with_sent_count(count: str | None, stored: Object) -> Object:
     annotations = stored["metadata"].get("annotations") or {}
     if count is None or count == annotations.get(GENERATION_ANNOTATION):
         return stored
-    return {
-        **stored,
-        "metadata": {**stored["metadata"], "annotations": {**annotations, GENERATION_ANNOTATION: count}},
-    }
+    return {**stored, "metadata": {**stored["metadata"], "annotations": {**annotations, GENERATION_ANNOTATION: count}}}
 
 
 def template_generation(daemon_set: Object) -> int:

@@ -27,14 +27,7 @@ _RESTART_POLICIES = ("OnFailure", "Never")
 _REPLACEMENTS = ("Failed", "TerminatingOrFailed")
 _MANAGER_MAX_BYTES = 63
 _INDEXED_MAX = 100_000
-_IMMUTABLE = (
-    "completions",
-    "selector",
-    "podFailurePolicy",
-    "completionMode",
-    "backoffLimitPerIndex",
-    "managedBy",
-)
+_IMMUTABLE = ("completions", "selector", "podFailurePolicy", "completionMode", "backoffLimitPerIndex", "managedBy")
 _IMMUTABLE_AFTER_TEMPLATE = ("successPolicy",)
 
 

@@ -7,12 +7,7 @@ Called by the record in `hpa_removed_versions`. Arguments are not changed.
 Source: docs/spec/api.md 4 (Conversion) and 6 (Older versions).
 """
 
-from podscaler.api.kinds.autoscaling import (
-    hpa_annotations,
-    hpa_defaults,
-    hpa_flat_metrics,
-    hpa_v2beta2,
-)
+from podscaler.api.kinds.autoscaling import hpa_annotations, hpa_defaults, hpa_flat_metrics, hpa_v2beta2
 from podscaler.api.resource.resources import Object
 
 API_VERSION = "autoscaling/v2beta1"

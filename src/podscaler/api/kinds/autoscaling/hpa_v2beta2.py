@@ -18,10 +18,7 @@ from podscaler.api.text.json_text import DecodeError
 API_VERSION = "autoscaling/v2beta2"
 MESSAGE = "autoscaling/v2beta2.HorizontalPodAutoscaler"
 
-_TOLERANCES = {
-    "scaleDown": hpa_annotations.SCALE_DOWN_TOLERANCE,
-    "scaleUp": hpa_annotations.SCALE_UP_TOLERANCE,
-}
+_TOLERANCES = {"scaleDown": hpa_annotations.SCALE_DOWN_TOLERANCE, "scaleUp": hpa_annotations.SCALE_UP_TOLERANCE}
 _CONDITION_FIELDS = ("type", "status", "lastTransitionTime", "reason", "message")
 
 

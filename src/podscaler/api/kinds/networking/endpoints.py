@@ -149,11 +149,7 @@ RESOURCE = Resource(
     kind="Endpoints",
     versions=(Version("v1", "core/v1.Endpoints", default=set_defaults, deprecation=_DEPRECATION),),
     short_names=("ep",),
-    strategy=Strategy(
-        validate=validate,
-        warnings=warnings,
-        allows_create_on_update=True,
-    ),
+    strategy=Strategy(validate=validate, warnings=warnings, allows_create_on_update=True),
     printer=Printer(
         columns=(
             Column("Name", format="name", description="Name of the endpoints: that of their Service."),
