@@ -1,16 +1,10 @@
 """An HTTP server (aiohttp) with the limits of Go's net/http: timeouts, and terse errors for malformed requests.
 
-Used by the API server and by the controller's own endpoints. After a timeout the connection is closed without a
-response:
-
-| phase of a connection | limit |
-|---|---|
-| TLS handshake (where a `Site` listens) | HEAD_TIMEOUT_S |
-| request line and headers, from their first byte (of the first request: from the connection) | HEAD_TIMEOUT_S |
-| idle between two requests | IDLE_TIMEOUT_S |
-
-A malformed request gets `400 Bad Request`, one with a line that is too long 431. Neither the response nor the log
-repeats any part of it: the malformed line may contain a token.
+Used by the API server and by the controller's own endpoints. A TLS handshake (where a `Site` listens) may take
+HEAD_TIMEOUT_S; so may the request line with the headers, from their first byte (of the first request: from the
+connection). A connection may be idle for IDLE_TIMEOUT_S between two requests. After a timeout it is closed without a
+response. A malformed request gets `400 Bad Request`, one with a line that is too long 431. Neither the response nor the
+log repeats any part of it: the malformed line may contain a token.
 
 Source: ReadHeaderTimeout and IdleTimeout of kube-apiserver; Go's net/http, which sends no `Server` header.
 """
@@ -151,11 +145,7 @@ class _Handler(web.RequestHandler):
         super().connection_lost(exc)
 
     def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
+        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
     ) -> web.StreamResponse:
         """The response to a failed request, after which the connection is closed."""
         if isinstance(exc, http_exceptions.HttpProcessingError):

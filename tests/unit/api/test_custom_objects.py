@@ -175,9 +175,9 @@ def test_versions_come_in_order_of_stability() -> None:
 def test_names_are_given_to_the_first_who_asks() -> None:
     """A kind that another definition of the group has is refused, with the reason, and nothing is established."""
     first, second = definition(), definition()
-    crd_conditions.settle(first, crd_conditions.taken([]), "2026-01-01T00:00:00Z")
+    crd_conditions.set_names_and_conditions(first, crd_conditions.names_in_use([]), "2026-01-01T00:00:00Z")
     second["spec"]["names"] = {**second["spec"]["names"], "plural": "others", "singular": "other"}
-    crd_conditions.settle(second, crd_conditions.taken([first]), "2026-01-01T00:00:00Z")
+    crd_conditions.set_names_and_conditions(second, crd_conditions.names_in_use([first]), "2026-01-01T00:00:00Z")
     told = [(one["type"], one["status"], one["reason"]) for one in second["status"]["conditions"]]
     assert crd_conditions.is_true(first, crd_conditions.ESTABLISHED)
     assert told == [("NamesAccepted", "False", "ListKindConflict"), ("Established", "False", "NotAccepted")]

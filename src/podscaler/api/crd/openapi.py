@@ -49,11 +49,7 @@ def _common(metadata: str, described: str) -> Json:
 
 
 def _list(own: str, gvk: Json, *, plural: str, list_kind: str) -> Json:
-    items = {
-        "description": f"List of {plural}.",
-        "type": "array",
-        "items": {"$ref": f"#/components/schemas/{own}"},
-    }
+    items = {"description": f"List of {plural}.", "type": "array", "items": {"$ref": f"#/components/schemas/{own}"}}
     properties = {"items": items, **_common("meta/v1.ListMeta", "Standard list metadata.")}
     return {
         "description": f"{list_kind} is a list of {gvk['kind']}",

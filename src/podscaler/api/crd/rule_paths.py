@@ -12,17 +12,7 @@ from typing import Any
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\['((?:\\.|[^'\\])*)'\]", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-_ESCAPES = {
-    "a": "\a",
-    "b": "\b",
-    "f": "\f",
-    "n": "\n",
-    "r": "\r",
-    "t": "\t",
-    "v": "\v",
-    "'": "'",
-    "\\": "\\",
-}
+_ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "'": "'", "\\": "\\"}
 
 
 def normalized(path: str, schema: dict[str, Any]) -> str | None:

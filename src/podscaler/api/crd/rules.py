@@ -15,7 +15,7 @@ of other lists have no old values.
 Invariants: all rules of one object share one cost budget; when it is exceeded the object is invalid, and evaluation
 ends.
 
-Source: the API documentation of x-kubernetes-validations; KEP-2876, KEP-4008; upstream's messages.
+Source: the API documentation of x-kubernetes-validations; KEP-2876, KEP-4008; kube-apiserver's messages.
 """
 
 from collections.abc import Iterator

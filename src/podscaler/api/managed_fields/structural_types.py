@@ -16,12 +16,7 @@ from typing import Any
 from podscaler.api.managed_fields import field_types, message_types
 from podscaler.api.managed_fields.field_types import FieldType, ListType, MapType, Scalar
 
-_SCALARS: dict[str, Scalar] = {
-    "string": "string",
-    "integer": "numeric",
-    "number": "numeric",
-    "boolean": "boolean",
-}
+_SCALARS: dict[str, Scalar] = {"string": "string", "integer": "numeric", "number": "numeric", "boolean": "boolean"}
 
 
 def of_kind(schema: Mapping[str, Any]) -> FieldType:

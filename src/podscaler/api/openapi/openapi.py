@@ -1,4 +1,4 @@
-"""OpenAPI v3 documents: one for each group version, and small ones for discovery of groups and for the version.
+"""Makes the OpenAPI v3 documents: one for each group version, and small ones for discovery and for the version.
 
 Called by the API server, which serves them under `/openapi/v3/<path>` and lists them in its index.
 
@@ -29,10 +29,13 @@ API_VERSION = "1.37"
 """The version of the Kubernetes API, as documents state it."""
 
 _GROUP_MESSAGES = {"api": "meta/v1.APIVersions", "apis": "meta/v1.APIGroupList"}
+"""Path of a discovery document -> the message with which it responds."""
 _ALWAYS = (openapi_schemas.PATCH, "meta/v1.APIResourceList", openapi_paths.DELETE_OPTIONS, openapi_paths.STATUS)
+"""The messages in every document of a group version."""
 _IN_EVERY_GROUP = (openapi_paths.DELETE_OPTIONS, openapi_paths.WATCH_EVENT)
+"""The messages that are kinds of every group."""
 _REFERRED = ("meta/v1.ObjectMeta", "meta/v1.ListMeta")
-"""The schemas to which those of custom resources refer."""
+"""The messages to which the schemas of custom resources refer."""
 _DELETED_WITH_OBJECT = frozenset({"persistentvolumeclaims", "pods", "resourcequotas", "serviceaccounts", "services"})
 """Resources whose delete responds with the object, not with a Status."""
 _METRIC_PATHS = {
@@ -45,10 +48,10 @@ _METRIC_PATHS = {
         "{resource}/{name}/{subresource}": ("Metric", "read a metric of an object that is in no namespace"),
     },
     "external.metrics.k8s.io": {
-        "namespaces/{namespace}/{resource}": ("NamespacedMetric", "read a metric of something outside of the cluster"),
+        "namespaces/{namespace}/{resource}": ("NamespacedMetric", "read a metric of something outside of the cluster")
     },
 }
-"""The paths of each metrics API below that of its group version, with name and description of the operation."""
+"""Group of a metrics API -> path below that of the group version -> (name of the operation, description)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class CreateOnly:
 
     Attributes:
         group, version, plural, kind: its names.
-        message: of the object in the schema.
+        message: the name of its message.
         namespaced: whether it is created in a namespace.
     """
 
@@ -180,7 +183,7 @@ def _paths(resource: Resource, target: OperationSubject) -> Json:
 
 
 def _parts(resource: Resource, target: OperationSubject) -> Iterator[_ResourcePaths]:
-    """The subresources."""
+    """The paths of the subresources."""
     if resource.has_status:
         yield _ResourcePaths(target, openapi_paths.part(target, target, "status", "Status"), [])
     if resource.scale is not None:

@@ -1,8 +1,8 @@
-"""Converts schemas of OpenAPI v3 to definitions of OpenAPI 2.0.
+"""Converts schemas of OpenAPI v3 (`#/components/schemas/X`) to definitions of OpenAPI 2.0 (`#/definitions/X`).
 
 Called by the API server for `/openapi/v2`, which `kubectl explain --output=plaintext-openapiv2` reads.
 
-Source: OpenAPI 2.0 (Schema Object); upstream's conversion.
+Source: OpenAPI 2.0 (Schema Object); kube-openapi's conversion.
 """
 
 from collections.abc import Mapping
@@ -32,9 +32,9 @@ def definition(schema: Json) -> Json:
 
 
 def _target(schema: Json) -> str:
-    """The name of the schema that this one refers to, directly or as the only one of `allOf`; empty for none."""
-    held = schema.get("allOf") or [schema]
-    reference: str = held[0].get("$ref", "") if len(held) == 1 else ""
+    """The name of the schema to which this one refers, directly or as the only one of `allOf`; else empty."""
+    alternatives = schema.get("allOf") or [schema]
+    reference: str = alternatives[0].get("$ref", "") if len(alternatives) == 1 else ""
     return reference.rpartition("/")[2]
 
 

@@ -1,6 +1,7 @@
-"""Query parameters of the API in OpenAPI form.
+"""The query parameters of the API in OpenAPI form: `query(("pretty",))` is a list with one Parameter object.
 
-Called by `openapi_paths`. Every parameter that the server reads has an entry here.
+Called by `openapi_paths`. A parameter that the server begins to read: add it to `_PARAMETERS` and to the tuples of the
+operations that have it.
 
 Source: the golden OpenAPI documents of autoscaling v1 and v2. Differs: descriptions are our own words.
 """
@@ -10,7 +11,7 @@ from typing import Any
 
 Json = dict[str, Any]
 
-_PARAMETERS: dict[str, tuple[str, str]] = {
+_PARAMETERS: dict[str, tuple[str, str]] = {  # name -> (JSON type, description)
     "allowWatchBookmarks": ("boolean", "Send BOOKMARK events with the resource version that a watch has reached."),
     "command": ("string", "The program to run and its arguments, one for each `command`; no shell reads them."),
     "container": ("string", "The container that is meant; needed where the pod has more than one."),

@@ -1,4 +1,6 @@
-"""The `paths` of OpenAPI v3 documents: the operations of resources.
+"""Makes the `paths` of OpenAPI v3 documents: the operations (list, create, patch, watch, ...) of a resource.
+
+    collection(subject)      {"/apis/apps/v1/namespaces/{namespace}/deployments": {"get": ..., "post": ...}, ...}
 
 Called by `openapi`.
 
@@ -34,7 +36,7 @@ PATCH_TYPES = (
     "application/strategic-merge-patch+json",
 )
 CUSTOM_PATCH_TYPES = PATCH_TYPES[:-1]
-"""Without strategic merge, which needs Go types."""
+"""The content types of patches of custom resources: without strategic merge, which needs Go types."""
 STATUS = "meta/v1.Status"
 DELETE_OPTIONS = "meta/v1.DeleteOptions"
 WATCH_EVENT = "meta/v1.WatchEvent"
@@ -45,13 +47,13 @@ class OperationSubject:
     """The resource of operations.
 
     Attributes:
-        root: `/apis/autoscaling/v2` or `/api/v1`.
-        tag: `autoscaling_v2`; the operations' names are made from `id` (`AutoscalingV2`).
-        id: see `tag`.
-        plural, kind, message: of the resource.
-        gvk: {group, kind, version} of what the operations read and write.
-        namespaced: whether its objects live in a namespace.
-        patch_types: content types of patches.
+        root: the path of the group version: `/apis/autoscaling/v2` or `/api/v1`.
+        tag: the tag of the operations: `autoscaling_v2`.
+        id: the group version in operationIds: `AutoscalingV2`.
+        plural, kind, message: the names of the resource, and of its message.
+        gvk: {group, kind, version} of the objects that the operations read and write.
+        namespaced: whether the objects live in a namespace.
+        patch_types: the content types of patches.
     """
 
     root: str

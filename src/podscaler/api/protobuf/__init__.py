@@ -1,4 +1,4 @@
-"""Kubernetes protobuf bodies, encoded and decoded by the schema.
+"""Encodes and decodes Kubernetes protobuf bodies by the facts about the API types.
 
 Entry point: `protobuf.decode` and `protobuf.encode`.
 Reading order: `protobuf`, `protobuf_json`, `protobuf_types`.

@@ -27,7 +27,7 @@ _UNKNOWN = "pkg/runtime.Unknown"
 _LIST = "meta/v1.List"
 _WATCH_EVENT = "meta/v1.WatchEvent"
 _ITEM_TAG = b"\x12"
-"""Before each item of a list: field 2, a message."""
+"""The protobuf tag before each item of a list: field 2, a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Body:
     Attributes:
         obj: the JSON-ready object, not yet decoded by the schema, without kind and apiVersion; empty for an unknown
             kind.
-        api_version, kind: of the envelope; empty where it has none.
+        api_version, kind: those of the envelope; empty where it has none.
     """
 
     obj: dict[str, Any]
@@ -46,7 +46,7 @@ class Body:
 
 
 def decode(body: bytes, message: str = "") -> Body:
-    """What a body holds. `message` is what it should be where the envelope does not say. Raises DecodeError."""
+    """The object of a body, of type `message` where the envelope has no kind. Raises DecodeError."""
     api_version, kind, raw = _opened(body)
     found = (schema.find_kind(api_version, kind) if kind else None) or ("" if kind else message)
     return Body(decode_raw(raw, found) if found else {}, api_version, kind)

@@ -1,6 +1,8 @@
-"""Converts protobuf messages to JSON-ready data and back, by the schema.
+"""Converts protobuf messages to JSON-ready data and back.
 
-Called by `protobuf`. The data is not canonical; `podscaler.api.schema.decoding` makes it so.
+    to_value(from_value({"name": "a"}, "meta/v1.ObjectMeta"), "meta/v1.ObjectMeta")      {"name": "a"}
+
+Called by `protobuf`. `podscaler.api.schema.decoding` normalizes the data afterwards.
 
 Source: the protobuf messages of the Go types that have a JSON form of their own (meta/v1 Time in seconds and nanos,
 ...).
@@ -73,7 +75,7 @@ def _element(value: Any, kind: str) -> Any:
 
 
 def text(value: str | bytes) -> str:
-    """A string of a message; the library hands over bytes where it is not valid UTF-8 (in Go's JSON: U+FFFD)."""
+    """A string field as text: the library returns bytes where it is not valid UTF-8 (U+FFFD, as in Go's JSON)."""
     return json_text.decode_utf8(value) if isinstance(value, bytes) else value
 
 
@@ -233,4 +235,4 @@ _OWN_FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], None]]] =
     schema.SCHEMA_OR_BOOL: (_schema_or_bool_value, _fill_schema_or_bool),
     schema.SCHEMA_OR_STRINGS: (_schema_or_strings_value, _fill_schema_or_list),
 }
-"""For each message with a JSON form of its own, the functions that read and fill it."""
+"""Message with a JSON form of its own -> (function that reads it to JSON, function that fills it)."""

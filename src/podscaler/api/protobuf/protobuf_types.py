@@ -1,4 +1,4 @@
-"""Protobuf message classes, made from the schema on demand.
+"""Makes the protobuf message classes of the API types on demand, from the field numbers in `api.schema`.
 
 Called by `protobuf` and `protobuf_json`; importing this module imports google.protobuf.
 

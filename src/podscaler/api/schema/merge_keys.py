@@ -44,10 +44,7 @@ def merge_strategy(message: str, field: str) -> Merge | None:
         return None
     words = found.patch_strategy.split(",")
     return Merge(
-        merge="merge" in words,
-        retain_keys="retainKeys" in words,
-        replace="replace" in words,
-        key=found.patch_merge_key,
+        merge="merge" in words, retain_keys="retainKeys" in words, replace="replace" in words, key=found.patch_merge_key
     )
 
 

@@ -54,7 +54,7 @@ def write(value: Any, *, sort_keys: bool) -> bytes:
 
     Args:
         value: dicts, lists and scalars of exactly these types.
-        sort_keys: sort keys, as upstream does, in place of the order of the data.
+        sort_keys: sort keys, as kube-apiserver does, in place of the order of the data.
     """
     dumped: bytes = yaml.dump(
         value, Dumper=_Dumper, sort_keys=sort_keys, allow_unicode=True, width=_LINE_MAX, encoding="utf-8"

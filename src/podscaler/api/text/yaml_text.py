@@ -32,12 +32,7 @@ _LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TAG = "tag:yaml.org,2002:"
 _PLAIN = "plain"
 _TEXT = "text"
-_TAG_TYPES: dict[str, tuple[type, ...]] = {
-    "int": (int,),
-    "float": (int, float),
-    "bool": (bool,),
-    "null": (type(None),),
-}
+_TAG_TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool,), "null": (type(None),)}
 _Seen = dict[tuple[str, bool], None]
 """The keys of a mapping with whether they are plain: `1` and `"1"` are two keys in YAML."""
 _PLAIN_WORDS: dict[str, bool | None] = {
@@ -189,7 +184,7 @@ class _Builder:
         return out
 
     def fill(self, out: dict[str, Any], seen: _Seen, node: yaml.MappingNode, depth: int) -> None:
-        """Add a mapping's pairs to `out` in order: the members of a merge key override those before it, as upstream."""
+        """Add a mapping's pairs to `out` in order: members of a merge key override those before it, as in go-yaml."""
         for key_node, value_node in node.value:
             if key_node.tag == _PLAIN and key_node.value == "<<":
                 self.merge(out, seen, value_node, depth)

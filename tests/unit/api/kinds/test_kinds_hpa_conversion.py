@@ -180,7 +180,7 @@ def test_status_from_v1() -> None:
 def test_reserved_annotations_are_neither_set_nor_seen_through_v2() -> None:
     """Whatever v2 objects carry in the six reserved annotations is dropped; others stay."""
     hpa = {"metadata": {"annotations": {**dict.fromkeys(hpa_annotations.RESERVED, "x"), "mine": "y"}}}
-    hpa_annotations.strip(hpa)
+    hpa_annotations.remove_reserved(hpa)
     only = {"metadata": {"annotations": dict.fromkeys(hpa_annotations.RESERVED, "x")}}
-    hpa_annotations.strip(only)
+    hpa_annotations.remove_reserved(only)
     assert [hpa, only] == [{"metadata": {"annotations": {"mine": "y"}}}, {"metadata": {}}]

@@ -189,7 +189,7 @@ def test_changes_of_a_daemon_sets_template_are_counted(changed: bool, generation
     if changed:
         new["spec"]["template"]["spec"]["containers"][0]["image"] = "another:1"
     strategy.prepare_update(new, old)
-    assert new["metadata"]["annotations"] == {daemonset.GENERATION: generation}
+    assert new["metadata"]["annotations"] == {daemonset.GENERATION_ANNOTATION: generation}
 
 
 def test_the_claims_of_a_stateful_set_may_be_mounted() -> None:

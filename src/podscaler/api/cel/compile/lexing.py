@@ -48,10 +48,7 @@ _TOKENS = re.compile(  # any token but a raw string; the named group that matche
     re.DOTALL,
 )
 _UNTERMINATED = re.compile(f"[\"'](?:{_ESCAPED}|[^\\\\\n\r\"'])*")
-_RAW = re.compile(
-    r"""(?P<string>[bB]?[rR][bB]?(?:'{3}.*?'{3}|"{3}.*?"{3}|'[^'\n\r]*'|"[^"\n\r]*"))""",
-    re.DOTALL,
-)
+_RAW = re.compile(r"""(?P<string>[bB]?[rR][bB]?(?:'{3}.*?'{3}|"{3}.*?"{3}|'[^'\n\r]*'|"[^"\n\r]*"))""", re.DOTALL)
 _CONSTANTS = {"true": True, "false": False, "null": None}
 _ESCAPE = re.compile(
     r"""\\(?:x([0-9a-fA-F]{2})|X([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))""", re.DOTALL

@@ -40,7 +40,7 @@ _CONVERSIONS = frozenset({"bool", "bytes", "double", "duration", "int", "string"
 
 
 def constant_error(tree: Node) -> str:
-    """The error of a conversion of a constant, empty if none fails: upstream converts constants at compile time."""
+    """The error of a conversion of a constant, empty if none fails: cel-go converts constants at compile time."""
     for node in _nodes(tree):
         is_conversion = isinstance(node, Call) and node.target is None and node.function in _CONVERSIONS
         if is_conversion and isinstance(node, Call) and all(isinstance(arg, Literal) for arg in node.args):

@@ -37,11 +37,7 @@ _KUBERNETES_TYPES = {
     "Semver": "kubernetes.Semver",
     "Format": "kubernetes.NamedFormat",
 }
-RUNTIME_NAMES = {
-    "timestamp": "google.protobuf.Timestamp",
-    "duration": "google.protobuf.Duration",
-    "null": "null_type",
-}
+RUNTIME_NAMES = {"timestamp": "google.protobuf.Timestamp", "duration": "google.protobuf.Duration", "null": "null_type"}
 """Name of a type in signatures -> in values (`values.kind`), where the two differ."""
 
 

@@ -2,13 +2,9 @@
 
 Called by `planning` and the function libraries.
 
-| CEL | Python |
-|---|---|
-| bool, int, double, string, bytes, null, list, map | bool, int, float, str, bytes, None, list, dict |
-| uint | `numbers.Uint` |
-| timestamp, duration, optional, type | Timestamp, Duration, Optional, TypeValue |
-| list whose schema says set or map | SetList, MapList: `operators` compares them in any order |
-| quantity; other types of Kubernetes (URL, IP, ...) | `machinery.quantity.Quantity`; Opaque |
+CEL's bool, int, double, string, bytes, null, list and map are Python's bool, int, float, str, bytes, None, list and
+dict; uint is `numbers.Uint`. Lists that are sets or maps by their schema are SetList and MapList, which `operators`
+compares in any order. Quantities are `machinery.quantity.Quantity`, other types of Kubernetes (URL, IP, ...) Opaque.
 
 Source: the CEL specification, "Values"; Kubernetes' opaque types.
 """

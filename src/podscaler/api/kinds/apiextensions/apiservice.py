@@ -1,10 +1,9 @@
-"""The record of APIService (apiregistration.k8s.io/v1): who serves which group and version.
+"""The record of APIService (apiregistration.k8s.io/v1), which names the server of an API group and version.
 
-The API server keeps one for each group and version of its own
-(`podscaler.controlplane.controllers.cluster.apiservices`); requests for those that name a Service are handed on
-(`podscaler.controlplane.aggregator`).
+`podscaler.controlplane.controllers.cluster.apiservices` creates one for each group and version of the API server
+itself; `podscaler.controlplane.aggregator` proxies the requests for those that name a Service.
 
-Source: upstream's kube-aggregator: defaults, validation, the Table.
+Source: kube-aggregator: defaults, validation, the Table.
 """
 
 import base64
@@ -29,7 +28,7 @@ def set_defaults(service: Object) -> None:
 
 
 def prepare(new: Object) -> None:
-    """A new one has no status but that of what is served by this server itself, which is there at once."""
+    """Set the first status, in place: Available for a group of this server itself, else none."""
     new.pop("status", None)
     if (new.get("spec") or {}).get("service") is None:
         new["status"] = {"conditions": [_available(new)]}

@@ -1,9 +1,9 @@
-"""Accepted names and conditions of a CustomResourceDefinition.
+"""Sets the accepted names and the conditions in the status of a CustomResourceDefinition, in place.
 
-Called by the record of the kind (deletion) and by `podscaler.controlplane.controllers.cluster.custom_resources`
-(everything else). Pure: the names that others have and the time are arguments.
+Called by the record of the kind (deletion) and by `podscaler.controlplane.controllers.cluster.custom_resources` (all
+else). The names of other definitions and the time are arguments.
 
-Source: the API documentation of CustomResourceDefinition conditions; upstream's reasons and messages.
+Source: the API documentation of CustomResourceDefinition conditions; kube-apiserver's reasons and messages.
 """
 
 from collections.abc import Collection, Iterable
@@ -19,14 +19,19 @@ TERMINATING = "Terminating"
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """The names of other definitions of the group: of resources (plural, singular, short names) and of kinds."""
+class NamesInUse:
+    """The accepted names of other definitions of the group.
+
+    Attributes:
+        resources: plurals, singulars and short names.
+        kinds: kinds and list kinds.
+    """
 
     resources: Collection[str] = ()
     kinds: Collection[str] = ()
 
 
-def taken(others: Iterable[Object]) -> Taken:
+def names_in_use(others: Iterable[Object]) -> NamesInUse:
     """The accepted names of other definitions of a group."""
     resources: set[str] = set()
     kinds: set[str] = set()
@@ -34,7 +39,7 @@ def taken(others: Iterable[Object]) -> Taken:
         names = (crd.get("status") or {}).get("acceptedNames") or {}
         resources |= {names.get("plural", ""), names.get("singular", ""), *(names.get("shortNames") or ())}
         kinds |= {names.get("kind", ""), names.get("listKind", "")}
-    return Taken(resources - {""}, kinds - {""})
+    return NamesInUse(resources - {""}, kinds - {""})
 
 
 def is_true(crd: Object, kind: str) -> bool:
@@ -43,16 +48,16 @@ def is_true(crd: Object, kind: str) -> bool:
     return found is not None and found.get("status") == "True"
 
 
-def settle(crd: Object, names_taken: Taken, now: str) -> None:
-    """Sets accepted names, and conditions, in place; a definition with all its names is established.
+def set_names_and_conditions(crd: Object, in_use: NamesInUse, now: str) -> None:
+    """Sets accepted names and conditions; a definition whose names are all accepted becomes Established.
 
     Args:
         crd: the stored definition.
-        names_taken: the accepted names of other definitions of the group.
-        now: the time for transitions, RFC 3339.
+        in_use: the names of other definitions of the group.
+        now: the present time, RFC 3339, for lastTransitionTime.
     """
     status = crd.setdefault("status", {})
-    names, reason, message = _accepted(crd, names_taken)
+    names, reason, message = _accepted(crd, in_use)
     status["acceptedNames"] = names
     is_accepted = reason == "NoConflicts"
     _set(crd, NAMES_ACCEPTED, ("True" if is_accepted else "False", reason, message), now)
@@ -63,42 +68,42 @@ def settle(crd: Object, names_taken: Taken, now: str) -> None:
 
 
 def mark_for_deletion(crd: Object, now: str) -> None:
-    """Note, in place, that the objects will be deleted."""
+    """Sets the condition Terminating: the custom resources will be deleted."""
     text = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
     _set(crd, TERMINATING, ("True", "InstanceDeletionPending", text), now)
 
 
 def mark_deleting(crd: Object, now: str) -> None:
-    """Note, in place, that the objects are being deleted."""
+    """Sets the condition Terminating: the custom resources are being deleted."""
     _set(crd, TERMINATING, ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress"), now)
 
 
-def _accepted(crd: Object, names_taken: Taken) -> tuple[Object, str, str]:
-    """The names it gets; reason and message of the last conflict, or that there is none."""
+def _accepted(crd: Object, in_use: NamesInUse) -> tuple[Object, str, str]:
+    """The accepted names; reason and message of the condition NamesAccepted."""
     wanted = crd["spec"]["names"]
     names = semantics.copied((crd.get("status") or {}).get("acceptedNames") or {})
     reason, message = "NoConflicts", "no conflicts found"
     for field, used in (
-        ("plural", names_taken.resources),
-        ("singular", names_taken.resources),
-        ("shortNames", names_taken.resources),
-        ("kind", names_taken.kinds),
-        ("listKind", names_taken.kinds),
+        ("plural", in_use.resources),
+        ("singular", in_use.resources),
+        ("shortNames", in_use.resources),
+        ("kind", in_use.kinds),
+        ("listKind", in_use.kinds),
     ):
-        clash = _clash(wanted.get(field), names.get(field), used)
-        if clash:
-            reason, message = f"{field[0].upper()}{field[1:]}Conflict", clash
+        conflict = _conflict_message(wanted.get(field), names.get(field), used)
+        if conflict:
+            reason, message = f"{field[0].upper()}{field[1:]}Conflict", conflict
         else:
             _copy(field, wanted, names)
     _copy("categories", wanted, names)
     return names, reason, message
 
 
-def _clash(wanted: str | list[str] | None, given: str | list[str] | None, used: Collection[str]) -> str:
-    """The message about wanted names that another definition has; empty for none."""
-    held = given if isinstance(given, list) else [given]
-    asked = wanted if isinstance(wanted, list) else [wanted]
-    texts = [f"{quoted(name)} is already in use" for name in asked if name and name not in held and name in used]
+def _conflict_message(wanted: str | list[str] | None, given: str | list[str] | None, used: Collection[str]) -> str:
+    """The message about wanted names that another definition has; empty without such names."""
+    owned = given if isinstance(given, list) else [given]
+    names = wanted if isinstance(wanted, list) else [wanted]
+    texts = [f"{quoted(name)} is already in use" for name in names if name and name not in owned and name in used]
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""
 
 
@@ -115,17 +120,11 @@ def _find(crd: Object, kind: str) -> Object | None:
 
 
 def _set(crd: Object, kind: str, fact: tuple[str, str, str], now: str) -> None:
-    """Set a condition; one whose status stays keeps the instant of its transition."""
+    """Sets a condition to `fact` (status, reason, message); an equal status keeps its lastTransitionTime."""
     status, reason, message = fact
     before = _find(crd, kind)
     since = before["lastTransitionTime"] if before and before.get("status") == status else now
-    new = {
-        "type": kind,
-        "status": status,
-        "lastTransitionTime": since,
-        "reason": reason,
-        "message": message,
-    }
+    new = {"type": kind, "status": status, "lastTransitionTime": since, "reason": reason, "message": message}
     kept = crd.setdefault("status", {})
     conditions = kept.get("conditions") or []
     if before is None:

@@ -1,10 +1,10 @@
-"""Validates x-kubernetes-validations: their form, their expressions, and defaults that break them.
+"""Validates the CEL rules (x-kubernetes-validations) in the schema of a CustomResourceDefinition.
 
-`validate` is for each node of any schema, `expression_errors` for a structural schema. CEL is imported only where
-there are rules.
+Called by `crd_schema_validation`: `validate` checks the form of the rules of each node, `expression_errors` compiles
+them, `default_errors` evaluates them on defaults. CEL is imported only where there are rules.
 
-Source: the API documentation of ValidationRule; upstream's validation messages.
-Differs: what a rule may cost at most is not estimated.
+Source: the API documentation of ValidationRule; kube-apiserver's validation messages.
+Differs: the cost of rules is not estimated.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from podscaler.api.cel.values.types import Type
 
 REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
-_SHOWN = ("rule", "message", "messageExpression", "reason", "fieldPath", "optionalOldSelf")
+_RULE_FIELDS = ("rule", "message", "messageExpression", "reason", "fieldPath", "optionalOldSelf")
 
 
 def validate(rules: list[Object], schema: Object, path: str) -> list[FieldError]:
@@ -62,7 +62,7 @@ def _field_path_errors(text: str, schema: Object, path: str) -> list[FieldError]
 
 
 def default_errors(schema: Structural, path: str) -> list[FieldError]:
-    """The errors of rules that a node's default breaks; transition rules see it as its own old value."""
+    """The errors of rules that the default of a schema violates; it is its own old value in transition rules."""
     from podscaler.api.crd import rules
 
     rule_set = rules.RuleSet(schema, is_root=schema.is_embedded)
@@ -71,12 +71,12 @@ def default_errors(schema: Structural, path: str) -> list[FieldError]:
 
 
 def expression_errors(schema: Structural, path: str, others: Sequence[str]) -> list[FieldError]:
-    """The errors of expressions that do not compile, and of `oldSelf` where old values cannot be found.
+    """The errors of expressions that do not compile, and of `oldSelf` where no old value can be assigned.
 
     Args:
         schema: the whole schema, which is structural.
-        path: of it.
-        others: the paths of other errors; rules at and above them are not compiled.
+        path: the path of the schema.
+        others: the paths of other errors; rules at these nodes and their ancestors are not compiled.
     """
     return _node_errors(schema, path, others, "")
 
@@ -126,11 +126,11 @@ _RULES = "x-kubernetes-validations rules"
 
 
 def _expression_errors(rule: Object, own: "Type", path: str, uncorrelatable: str) -> list[FieldError]:
-    program, fault = _compiled(rule, "rule", own)
-    found = [_at_expression(f"{path}.rule", rule, fault)] if fault else []
-    if not fault and rule.get("messageExpression"):
-        _, fault = _compiled(rule, "messageExpression", own)
-        found += [_at_expression(f"{path}.messageExpression", rule, fault)] if fault else []
+    program, error = _compiled(rule, "rule", own)
+    found = [_at_expression(f"{path}.rule", rule, error)] if error else []
+    if not error and rule.get("messageExpression"):
+        _, error = _compiled(rule, "messageExpression", own)
+        found += [_at_expression(f"{path}.messageExpression", rule, error)] if error else []
     if program is not None and "oldSelf" in program.uses:
         if uncorrelatable:
             text = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelatable}"
@@ -142,7 +142,7 @@ def _expression_errors(rule: Object, own: "Type", path: str, uncorrelatable: str
 
 
 def _compiled(rule: Object, name: str, own: "Type") -> tuple["Program | None", str]:
-    """The program of one of the two expressions, or what is wrong with it."""
+    """The program of the expression `name` (`rule` or `messageExpression`), or None and the error."""
     from podscaler.api.cel.compile import programs
     from podscaler.api.cel.values import types
     from podscaler.api.cel.values.issues import CompileError
@@ -168,6 +168,6 @@ def _at_expression(path: str, rule: Object, text: str) -> FieldError:
 
 
 def _shown(rule: Object) -> dict[str, Any]:
-    """The rule as upstream shows it: all its fields, as they are called in Go."""
+    """The rule as kube-apiserver prints it: all fields, with their Go names."""
     empty = {"reason": None, "optionalOldSelf": None}
-    return {name[0].upper() + name[1:]: rule.get(name, empty.get(name, "")) for name in _SHOWN}
+    return {name[0].upper() + name[1:]: rule.get(name, empty.get(name, "")) for name in _RULE_FIELDS}

@@ -1,9 +1,9 @@
-"""Validates the schema of a CustomResourceDefinition's version.
+"""Validates the OpenAPI schema of a CustomResourceDefinition's version.
 
-Three passes, as upstream makes them: the rules for any schema, those for structural schemas
-(`crd_structure_validation`), and, if there are no errors yet, its defaults.
+Called by `crd_validation`. Three passes, as in kube-apiserver: what any schema must satisfy; what a structural schema
+must satisfy (`crd_structure_validation`); and, if there are no errors yet, the defaults and CEL rules.
 
-Source: the API documentation of structural schemas and of JSONSchemaProps; upstream's validation messages.
+Source: the API documentation of structural schemas and of JSONSchemaProps; kube-apiserver's validation messages.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _EXTENSIONS = {
 }
 _PLAIN = (*_DESCRIPTIONS, *_NUMBER_LIMITS, *_TEXT_LIMITS, *_LIST_LIMITS, "externalDocs", "example")
 _AT_ROOT_WITH_STATUS = {name: f"{name[0].upper()}{name[1:]}" for name in _PLAIN} | _EXTENSIONS
-"""What the root of a schema with a status subresource may have, and its names in Go."""
+"""Keyword that the root of a schema with a status subresource may have -> its name in Go."""
 _UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
 Schema = dict[str, Any]
 
@@ -49,19 +49,19 @@ def validate(schema: Schema | None, path: str, *, has_status: bool) -> list[Fiel
     defaults = _default_errors(parsed, path, is_root=True) if not found else []
     if defaults or not structural.has_rules(parsed):
         return found + defaults
-    fields = [fault.field for fault in found]
+    fields = [error.field for error in found]
     if not all(".x-kubernetes-validations[" in field for field in fields):
         return found
     return found + crd_rule_validation.expression_errors(parsed, path, fields)
 
 
 def _is_unsupported(schema: Schema) -> bool:
-    """Whether anything in it keeps upstream from judging the structure."""
+    """Whether any schema in it has a keyword for which kube-apiserver skips the structural validation."""
     return any(map(schema.get, _UNSUPPORTED)) or any(_is_unsupported(child) for _, child in children(schema, ""))
 
 
 def set_warnings(schema: Schema) -> list[str]:
-    """The warnings about the sets in a schema."""
+    """The warnings about sets in a schema whose elements are objects or lists."""
     found = _node_set_warnings(schema)
     for _, child in children(schema, ""):
         found += set_warnings(child)
@@ -69,7 +69,7 @@ def set_warnings(schema: Schema) -> list[str]:
 
 
 def unknown_formats(schema: Schema) -> list[str]:
-    """The formats of texts in a schema that are not checked."""
+    """The `format` keywords of strings in a schema that are not validated."""
     name = schema.get("format", "")
     own = [name] if name and schema.get("type") == "string" and string_formats.find_check(name) is None else []
     return own + [found for _, child in children(schema, "") for found in unknown_formats(child)]
@@ -99,7 +99,7 @@ def selectable_errors(json_path: str, schema: Schema, path: str) -> list[FieldEr
 
 
 def _member(schema: Schema, name: str) -> Schema | None:
-    """The schema of a member, which may be any member's."""
+    """The schema of a member: that in `properties`, or that of additionalProperties; None without either."""
     named = (schema.get("properties") or {}).get(name)
     additional = schema.get("additionalProperties")
     return named or (additional if isinstance(additional, dict) else None)
@@ -135,13 +135,13 @@ def _root_errors(schema: Schema, path: str, *, has_status: bool) -> list[FieldEr
 
 
 def _node_errors(schema: Schema, path: str, *, is_root: bool, no_default: str) -> list[FieldError]:
-    """What any schema must keep to.
+    """The errors of a schema and all schemas in it, structural or not.
 
     Args:
-        schema: one node, with all below it.
-        path: of the node.
+        schema: the schema.
+        path: the path of the schema.
         is_root: whether it describes the whole object.
-        no_default: why it may have no default, empty where it may.
+        no_default: the end of the message that it must not have a default; empty where it may.
     """
     found = _own_errors(schema, path)
     if "default" in schema and no_default:
@@ -164,9 +164,9 @@ def _own_errors(schema: Schema, path: str) -> list[FieldError]:
     if kind and kind not in TYPES:
         found.append(not_supported(f"{path}.type", kind, TYPES))
     pattern = schema.get("pattern", "")
-    fault = re2_patterns.find_error(pattern)
-    if fault:
-        text = f"must be a valid regular expression, but isn't: {fault}"
+    error = re2_patterns.find_error(pattern)
+    if error:
+        text = f"must be a valid regular expression, but isn't: {error}"
         found.append(invalid(f"{path}.pattern", pattern, text))
     if isinstance(schema.get("items"), list):
         found.append(forbidden(f"{path}.items", "items must be a schema object and not an array"))
@@ -196,7 +196,7 @@ def _map_type_errors(schema: Schema, path: str) -> list[FieldError]:
 
 
 def _default_errors(schema: Structural, path: str, *, is_root: bool) -> list[FieldError]:
-    """Defaults that have unknown fields or break the schema that they stand in."""
+    """The errors of defaults: unknown fields, or values that their own schema does not allow."""
     found = []
     if schema.default is not ABSENT:
         found += (_of_root_default if is_root else _of_default)(schema, f"{path}.default")
@@ -212,7 +212,7 @@ def _default_errors(schema: Structural, path: str, *, is_root: bool) -> list[Fie
 
 
 def _of_root_default(schema: Structural, path: str) -> list[FieldError]:
-    """A default of the whole object must say which kind it is."""
+    """The errors of a default of the whole object, which must have apiVersion and kind."""
     if not isinstance(schema.default, dict):
         return []
     return [required(f"{path}.{name}") for name in ("apiVersion", "kind") if not schema.default.get(name)]
@@ -231,7 +231,7 @@ def _of_default(schema: Structural, path: str) -> list[FieldError]:
 
 
 def _at(path: str, errors: list[FieldError]) -> list[FieldError]:
-    """Faults of a value, which has no path of its own, at the path of the default."""
+    """`errors` of a default, with paths below `path`."""
     return [FieldError(one.reason, path if one.field == "<nil>" else f"{path}.{one.field}", one.text) for one in errors]
 
 

@@ -1,9 +1,10 @@
-"""Validates that a schema is structural: types everywhere, metadata not specified, logic that only restricts.
+"""Validates that the schema of a CustomResourceDefinition is structural, so that objects can be pruned and defaulted.
 
-Rules: outside `allOf`, `anyOf`, `oneOf` and `not` every node has a type (or is int-or-string, or keeps unknown fields);
-inside them only validation is allowed.
+Called by `crd_schema_validation`. Rules: outside of `allOf`, `anyOf`, `oneOf` and `not` every node has a type (or is
+int-or-string, or keeps unknown fields); inside of them only keywords that restrict values are allowed; `metadata` is
+not specified.
 
-Source: the API documentation of structural schemas; upstream's validation messages.
+Source: the API documentation of structural schemas; kube-apiserver's validation messages.
 """
 
 from collections.abc import Iterator
@@ -84,7 +85,7 @@ def _extension_errors(schema: Schema, path: str) -> list[FieldError]:
 
 
 def _metadata_errors(schema: Schema, path: str, level: Level) -> list[FieldError]:
-    """apiVersion and kind are texts, metadata an object that nothing but names may be said of."""
+    """The errors of apiVersion and kind that are no texts, and of metadata with other keywords than those of names."""
     is_object = level == "at the root" or schema.get("x-kubernetes-embedded-resource")
     properties = schema.get("properties") or {}
     if not is_object:
@@ -111,7 +112,7 @@ def _is_plain_metadata(metadata: Schema) -> bool:
 
 
 def _logic(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
-    """The restricting schemas of a node, without the two ways to write int-or-string."""
+    """The schemas of allOf, anyOf, oneOf and not of a node, except for the two notations of int-or-string."""
     is_int_or_string = bool(schema.get("x-kubernetes-int-or-string"))
     for name in ("allOf", "anyOf", "oneOf"):
         listed = schema.get(name) or []
@@ -126,7 +127,7 @@ def _logic(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
 
 
 def _inside(schema: Schema, path: str) -> list[FieldError]:
-    """The errors of fields that are forbidden inside of logic."""
+    """The errors of keywords that are forbidden inside of allOf, anyOf, oneOf and not."""
     found = [forbidden(f"{path}.{name}", text) for name, text in _FORBIDDEN_INSIDE if schema.get(name)]
     for name in ("default", "additionalProperties"):
         if name in schema:

@@ -1,11 +1,11 @@
-"""Validates CustomResourceDefinition: names, versions, columns, subresources, conversion; its status.
+"""Validates CustomResourceDefinition: names, versions, columns, subresources, conversion; and its status.
 
-Called by the record of the kind. Schemas are `crd_schema_validation`'s.
+Called by the record of the kind; `crd_schema_validation` validates the schemas.
 
-Upstream keeps what all versions share above the versions: errors of a schema, column or subresource that is the same
-in all of them have paths in `spec.validation`, `spec.subresources`, ... and are reported once.
+kube-apiserver stores a schema, column or subresource that is equal in all versions once, beside the versions: its
+errors have paths in `spec.validation`, `spec.subresources`, ... and are reported once.
 
-Source: the API documentation of CustomResourceDefinition; upstream's validation messages.
+Source: the API documentation of CustomResourceDefinition; kube-apiserver's validation messages.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,15 +21,15 @@ from podscaler.api.text import quoting
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
-_APPROVAL = "api-approved.kubernetes.io"
+_APPROVED = "api-approved.kubernetes.io"
 _WARNING_MAX_CHARACTERS = 256
-_SHARED = {
+_SHARED_FIELDS = {
     "schema": "validation",
     "subresources": "subresources",
     "additionalPrinterColumns": "additionalPrinterColumns",
     "selectableFields": "selectableFields",
 }
-"""The fields that upstream keeps above the versions if all are the same, and their names there."""
+"""Field of a version -> its name in `spec`, where kube-apiserver stores it if it is equal in all versions."""
 STRATEGIES = ("None", "Webhook")
 _REVIEW_VERSIONS = ("v1", "v1beta1")
 PORT_MAX = 65_535
@@ -69,7 +69,7 @@ def warnings(new: Object, _old: Object | None) -> list[str]:
 
 
 def _name_errors(crd: Object) -> list[FieldError]:
-    """The errors of `name` and `generateName`, for which upstream has the same rule."""
+    """The errors of `name` and `generateName`, which have the same rule."""
     metadata, spec = crd["metadata"], crd["spec"]
     wanted = f"{(spec.get('names') or {}).get('plural', '')}.{spec.get('group', '')}"
     return [
@@ -106,14 +106,14 @@ def _versions_errors(versions: list[Object]) -> list[FieldError]:
         for index, version in enumerate(versions)
         if not (version.get("schema") or {}).get("openAPIV3Schema")
     ]
-    shared = [name for name in _SHARED if _is_shared(versions, name)]
+    shared = [name for name in _SHARED_FIELDS if _is_shared(versions, name)]
     has_status = any("status" in (version.get("subresources") or {}) for version in versions)
     for index, version in enumerate(versions):
         found += _version_errors(version, f"spec.versions[{index}]")
-        own = {name: f"spec.versions[{index}].{name}" for name in _SHARED if name not in shared}
+        own = {name: f"spec.versions[{index}].{name}" for name in _SHARED_FIELDS if name not in shared}
         found += _content_errors(version, own, has_status="status" in (version.get("subresources") or {}))
     if versions:
-        above = {name: f"spec.{_SHARED[name]}" for name in shared}
+        above = {name: f"spec.{_SHARED_FIELDS[name]}" for name in shared}
         found += _content_errors(versions[0], above, has_status=has_status)
         found += _first_version_errors(versions[0].get("name", ""))
     return found + _set_of_versions_errors(versions)
@@ -127,15 +127,15 @@ def _set_of_versions_errors(versions: list[Object]) -> list[FieldError]:
     found = []
     names = [version.get("name", "") for version in versions]
     if len(set(names)) < len(names):
-        found.append(invalid("spec.versions", _as_kept(versions), "must contain unique version names"))
+        found.append(invalid("spec.versions", _internal_form(versions), "must contain unique version names"))
     if sum(bool(version.get("storage")) for version in versions) != 1:
         text = "must have exactly one version marked as storage version"
-        found.append(invalid("spec.versions", _as_kept(versions), text))
+        found.append(invalid("spec.versions", _internal_form(versions), text))
     return found
 
 
-def _as_kept(versions: list[Object]) -> list[Object]:
-    """The versions as upstream keeps (and prints) them: without the fields that all of them share."""
+def _internal_form(versions: list[Object]) -> list[Object]:
+    """The versions as kube-apiserver prints them: with Go names, without the fields that are equal in all of them."""
     own = {"Schema": "schema", "Subresources": "subresources"}
     own |= {"AdditionalPrinterColumns": "additionalPrinterColumns", "SelectableFields": "selectableFields"}
     return [
@@ -183,7 +183,7 @@ def _deprecation_texts(warning: str | None, *, is_deprecated: bool) -> Iterator[
 
 def _content_errors(version: Object, paths: dict[str, str], *, has_status: bool) -> list[FieldError]:
     """The field errors of the parts of a version that are named in `paths`."""
-    judges: dict[str, Callable[[Any, str], list[FieldError]]] = {
+    checks_of_fields: dict[str, Callable[[Any, str], list[FieldError]]] = {
         "schema": lambda value, path: crd_schema_validation.validate(
             value.get("openAPIV3Schema"), f"{path}.openAPIV3Schema", has_status=has_status
         ),
@@ -194,7 +194,7 @@ def _content_errors(version: Object, paths: dict[str, str], *, has_status: bool)
     found = []
     for name, path in paths.items():
         if version.get(name):
-            found += judges[name](version[name], path)
+            found += checks_of_fields[name](version[name], path)
     return found
 
 
@@ -315,16 +315,16 @@ def _approval_errors(new: Object, old: Object | None) -> list[FieldError]:
     state = _approval_state(approval)
     if state == "approved" or (old is not None and _approval_state(_approval(old)) == state):
         return []
-    path = f"metadata.annotations[{_APPROVAL}]"
+    path = f"metadata.annotations[{_APPROVED}]"
     see = "see https://github.com/kubernetes/enhancements/pull/1111"
     if state == "missing":
-        return [required(path, f'protected groups must have approval annotation "{_APPROVAL}", {see}')]
+        return [required(path, f'protected groups must have approval annotation "{_APPROVED}", {see}')]
     how = 'with either a URL or a reason starting with "unapproved"'
-    return [invalid(path, approval, f'protected groups must have approval annotation "{_APPROVAL}" {how}, {see}')]
+    return [invalid(path, approval, f'protected groups must have approval annotation "{_APPROVED}" {how}, {see}')]
 
 
 def _approval(crd: Object) -> str:
-    text: str = (crd["metadata"].get("annotations") or {}).get(_APPROVAL, "")
+    text: str = (crd["metadata"].get("annotations") or {}).get(_APPROVED, "")
     return text
 
 

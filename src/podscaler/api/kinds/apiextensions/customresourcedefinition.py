@@ -46,13 +46,13 @@ def _prepare_update(new: Object, old: Object) -> None:
 
 
 def _stored_versions(crd: Object, before: list[str]) -> list[str]:
-    """The versions in which objects may be stored: those before, and the one that is stored now."""
+    """The versions in which objects may be stored: `before`, and the present storage version."""
     now = [one.get("name", "") for one in crd["spec"].get("versions") or [] if one.get("storage")][:1]
     return before + [name for name in now if name not in before]
 
 
 def _prepare_status_update(new: Object, old: Object) -> None:
-    """Only the status changes, not even labels do."""
+    """A write of the status changes nothing else, not even labels."""
     status = new.get("status") or {}
     status["storedVersions"] = status.get("storedVersions") or _stored_versions(old, [])
     version = new["metadata"].get("resourceVersion", "")
@@ -63,10 +63,7 @@ def _prepare_status_update(new: Object, old: Object) -> None:
 
 
 def _prepare_delete(crd: Object) -> None:
-    """The first delete marks the definition for the removal of its objects.
-
-    Upstream sets neither a grace period nor a new generation.
-    """
+    """The first delete adds FINALIZER and the condition Terminating; grace period and generation do not change."""
     metadata = crd["metadata"]
     metadata.pop("deletionGracePeriodSeconds", None)
     if FINALIZER in (metadata.get("finalizers") or ()):
@@ -76,8 +73,8 @@ def _prepare_delete(crd: Object) -> None:
     crd_conditions.mark_for_deletion(crd, metadata["deletionTimestamp"])
 
 
-def _is_held(crd: Object) -> bool:
-    """Whether no delete has marked it yet: what does comes before anything is removed."""
+def _is_not_marked(crd: Object) -> bool:
+    """Whether no delete has marked the definition yet: the first delete only marks it."""
     return "deletionTimestamp" not in crd["metadata"]
 
 
@@ -119,7 +116,7 @@ RESOURCE = Resource(
         validate_status=crd_validation.validate_status,
         has_generation=True,
         prepare_delete=_prepare_delete,
-        is_held=_is_held,
+        is_held=_is_not_marked,
         allows_bare_finalizers=True,
         allows_unconditional_update=False,
         warnings=crd_validation.warnings,

@@ -1,4 +1,4 @@
-"""Workload kinds: Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet, ControllerRevision, Job.
+"""The records of workloads: Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet, Job, and others.
 
 Reading order: `workload_spec` has what they share; each other module has the records of one or two kinds.
 May import: `api.kinds.pods` and below.

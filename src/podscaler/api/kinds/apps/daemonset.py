@@ -1,9 +1,9 @@
-"""The record of DaemonSet (apps/v1).
+"""The record of DaemonSet (apps/v1): defaults, validation, the template generation, table.
 
-The annotation with the generation of the template replaces a field that apps/v1 removed: only the server changes it,
-and bare metadata (PartialObjectMetadata) does not show it.
+The annotation GENERATION_ANNOTATION replaces a field that apps/v1 removed. Only the server changes it, and
+PartialObjectMetadata does not have it.
 
-Source: the API reference of apps/v1; upstream's conversion, strategy and validation messages.
+Source: the API reference of apps/v1; kube-apiserver's conversion, strategy and validation messages.
 """
 
 import re
@@ -20,11 +20,11 @@ from podscaler.api.resource.resources import Column, Object, Resource, Strategy,
 from podscaler.api.text import quoting
 from podscaler.api.text.json_text import DecodeError
 
-GENERATION = "deprecated.daemonset.template.generation"
-"""The annotation that counts changes of the template; the server keeps it, and pods have it as a label."""
+GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
+"""The annotation with the number of template revisions; pods have it as a label."""
 _INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
 _COUNTS = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
-_MORE_COUNTS = ("observedGeneration", "updatedNumberScheduled", "numberAvailable", "numberUnavailable")
+_OPTIONAL_COUNTS = ("observedGeneration", "updatedNumberScheduled", "numberAvailable", "numberUnavailable")
 _EMPTY_STATUS: Object = dict.fromkeys(_COUNTS, 0)
 
 
@@ -82,64 +82,64 @@ def _rolling_errors(rolling: Object, path: str) -> list[FieldError]:
 
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of the status of a DaemonSet."""
-    return workload_spec.status_count_errors(new.get("status") or {}, *_COUNTS, *_MORE_COUNTS, "collisionCount")
+    return workload_spec.status_count_errors(new.get("status") or {}, *_COUNTS, *_OPTIONAL_COUNTS, "collisionCount")
 
 
 def _prepare_create(new: Object) -> None:
     new["status"] = {**_EMPTY_STATUS}
-    _note_generation(new, max(template_generation(new), 1))
+    _set_generation(new, max(template_generation(new), 1))
 
 
 def _prepare_update(new: Object, old: Object) -> None:
     status_subresource.keep_status(new, old)
     changed = not semantics.same(new["spec"].get("template"), old["spec"].get("template"))
-    _note_generation(new, template_generation(old) + int(changed))
+    _set_generation(new, template_generation(old) + int(changed))
 
 
 def _prepare_status_update(new: Object, old: Object) -> None:
     status_subresource.keep_spec(new, old)
-    _note_generation(new, template_generation(old))
+    _set_generation(new, template_generation(old))
 
 
 def _to_storage(daemon_set: Object) -> Object:
-    """Without the annotation the count is 0, as in Go. Raises DecodeError for what is no number."""
-    noted = ((daemon_set.get("metadata") or {}).get("annotations") or {}).get(GENERATION, "0")
-    _note_generation(daemon_set, _parsed(noted))
+    """Normalizes the annotation; without it the count is 0, as in Go. Raises DecodeError (no int64)."""
+    count = ((daemon_set.get("metadata") or {}).get("annotations") or {}).get(GENERATION_ANNOTATION, "0")
+    _set_generation(daemon_set, _parse_int64(count))
     return daemon_set
 
 
-def _parsed(text: str) -> int:
-    why = "invalid syntax"
+def _parse_int64(text: str) -> int:
+    reason = "invalid syntax"
     if _INTEGER.fullmatch(text):
         number = int(text)
         if numbers.INT64_MIN <= number <= numbers.INT64_MAX:
             return number
-        why = "value out of range"
-    raise DecodeError(f"strconv.ParseInt: parsing {quoting.quoted(text)}: {why}")
+        reason = "value out of range"
+    raise DecodeError(f"strconv.ParseInt: parsing {quoting.quoted(text)}: {reason}")
 
 
-def _seen_by_managers(sent: Object) -> Callable[[Object], Object]:
-    noted = ((sent.get("metadata") or {}).get("annotations") or {}).get(GENERATION)
-    return partial(_with_note, noted)
+def _managed_form(sent: Object) -> Callable[[Object], Object]:
+    count = ((sent.get("metadata") or {}).get("annotations") or {}).get(GENERATION_ANNOTATION)
+    return partial(_with_sent_count, count)
 
 
-def _with_note(noted: str | None, stored: Object) -> Object:
-    """A stored object with the count that was sent, if it is another."""
+def _with_sent_count(count: str | None, stored: Object) -> Object:
+    """A stored object with the count that was sent, so that its manager owns the annotation."""
     annotations = stored["metadata"].get("annotations") or {}
-    if noted is None or noted == annotations.get(GENERATION):
+    if count is None or count == annotations.get(GENERATION_ANNOTATION):
         return stored
-    return {**stored, "metadata": {**stored["metadata"], "annotations": {**annotations, GENERATION: noted}}}
+    return {**stored, "metadata": {**stored["metadata"], "annotations": {**annotations, GENERATION_ANNOTATION: count}}}
 
 
 def template_generation(daemon_set: Object) -> int:
-    """The number of revisions of its template; 1 without the annotation."""
-    noted = (daemon_set["metadata"].get("annotations") or {}).get(GENERATION, "")
-    return int(noted) if noted.isascii() and noted.isdigit() else 1
+    """The number of revisions of the template; 1 without a valid annotation."""
+    count = (daemon_set["metadata"].get("annotations") or {}).get(GENERATION_ANNOTATION, "")
+    return int(count) if count.isascii() and count.isdigit() else 1
 
 
-def _note_generation(daemon_set: Object, generation: int) -> None:
+def _set_generation(daemon_set: Object, generation: int) -> None:
     metadata = daemon_set.setdefault("metadata", {})
-    metadata["annotations"] = {**(metadata.get("annotations") or {}), GENERATION: str(generation)}
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), GENERATION_ANNOTATION: str(generation)}
 
 
 def _cells(daemon_set: Object, _now_ns: int) -> list[Any]:
@@ -159,7 +159,7 @@ RESOURCE = Resource(
     plural="daemonsets",
     kind="DaemonSet",
     versions=(Version("v1", "apps/v1.DaemonSet", default=set_defaults, to_storage=_to_storage),),
-    hidden_annotations=frozenset({GENERATION}),
+    hidden_annotations=frozenset({GENERATION_ANNOTATION}),
     short_names=("ds",),
     categories=("all",),
     has_status=True,
@@ -171,7 +171,7 @@ RESOURCE = Resource(
         validate_status=validate_status,
         has_generation=True,
         warnings=pod_warnings.of_template,
-        seen_by_managers=_seen_by_managers,
+        seen_by_managers=_managed_form,
     ),
     printer=tables.named(
         "daemon set",

@@ -1,4 +1,4 @@
-"""The record of Deployment (apps/v1).
+"""The record of Deployment (apps/v1): defaults, validation, scale, table.
 
 Source: golden captures; the API reference of apps/v1.
 """
@@ -85,7 +85,7 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
 
 
 def _content(deployment: Object) -> Any:
-    """What generation counts changes of: the spec, and the annotations, which are copied to ReplicaSets."""
+    """The part whose changes increase the generation: the spec, and the annotations, which ReplicaSets get."""
     return {"spec": deployment.get("spec"), "annotations": deployment["metadata"].get("annotations") or {}}
 
 

@@ -1,6 +1,6 @@
-"""The record of Job (batch/v1), which is stored, defaulted and validated; no controller runs it.
+"""The record of Job (batch/v1): defaults, the generated selector, validation, table; no controller here runs Jobs.
 
-Source: the API reference of batch/v1; upstream's validation messages.
+Source: the API reference of batch/v1; kube-apiserver's validation messages.
 """
 
 from typing import Any
@@ -12,23 +12,23 @@ from podscaler.api.machinery.field import FieldError, invalid, not_supported, re
 from podscaler.api.resource import checks, go_struct, label_selector, references, semantics, status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
-_ORPHANING = (
+_ORPHANING_WARNING = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
     "propagationPolicy=Orphan to suppress this warning"
 )
 _SHOWN_CONDITIONS = ("Complete", "Failed", "Suspended", "FailureTarget", "SuccessCriteriaMet")
-_NS = 1_000_000_000
+_SECOND_NS = 1_000_000_000
 UID_LABEL = "batch.kubernetes.io/controller-uid"
 _NAME_LABEL = "batch.kubernetes.io/job-name"
 _INDEX_COUNTS = ("backoffLimitPerIndex", "maxFailedIndexes")
 _COUNTS = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
 _MODES = ("Indexed", "NonIndexed")
-_ENDING = ("OnFailure", "Never")
+_RESTART_POLICIES = ("OnFailure", "Never")
 _REPLACEMENTS = ("Failed", "TerminatingOrFailed")
 _MANAGER_MAX_BYTES = 63
 _INDEXED_MAX = 100_000
-_FIXED = ("completions", "selector", "podFailurePolicy", "completionMode", "backoffLimitPerIndex", "managedBy")
-_FIXED_AFTER_TEMPLATE = ("successPolicy",)
+_IMMUTABLE = ("completions", "selector", "podFailurePolicy", "completionMode", "backoffLimitPerIndex", "managedBy")
+_IMMUTABLE_AFTER_TEMPLATE = ("successPolicy",)
 
 
 def set_defaults(job: Object) -> None:
@@ -107,7 +107,7 @@ def _duration(job: Object, now_ns: int) -> str:
     if not status.get("startTime"):
         return ""
     end_ns = instants.parse(status["completionTime"]) if status.get("completionTime") else now_ns
-    return printing.elapsed((end_ns - instants.parse(status["startTime"])) // _NS)
+    return printing.elapsed((end_ns - instants.parse(status["startTime"])) // _SECOND_NS)
 
 
 def _cells(job: Object, now_ns: int) -> list[Any]:
@@ -141,7 +141,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     if policy in ("", "Always"):
         found.append(required(path, 'valid values: "OnFailure", "Never"'))
     else:
-        found += checks.one_of(policy, path, _ENDING)
+        found += checks.one_of(policy, path, _RESTART_POLICIES)
     found += _selector_errors(spec)
     return found + (_change_errors(new, old) if old else _generated_errors(new))
 
@@ -181,7 +181,7 @@ def _policy_errors(spec: Object) -> list[FieldError]:
 
 
 def _selector_errors(spec: Object) -> list[FieldError]:
-    """The errors of the selector, and of labels that it does not select; a missing one selects none."""
+    """The errors of the selector, and of template labels that it does not match; a missing selector matches nothing."""
     selector = spec.get("selector")
     if selector is None:
         return [required("spec.selector"), *workload_spec.unselected_errors(None, workload_spec.template_labels(spec))]
@@ -208,12 +208,12 @@ def _generated_errors(new: Object) -> list[FieldError]:
 
 
 def _change_errors(new: Object, old: Object) -> list[FieldError]:
-    found = [error for name in _FIXED for error in _fixed_errors(name, new, old)]
+    found = [error for name in _IMMUTABLE for error in _fixed_errors(name, new, old)]
     template = new["spec"].get("template") or {}
     if not semantics.same(template, old["spec"].get("template") or {}):
         shown = go_struct.shown(template, "core/v1.PodTemplateSpec")
         found.append(invalid("spec.template", shown, checks.IMMUTABLE))
-    return found + [error for name in _FIXED_AFTER_TEMPLATE for error in _fixed_errors(name, new, old)]
+    return found + [error for name in _IMMUTABLE_AFTER_TEMPLATE for error in _fixed_errors(name, new, old)]
 
 
 def _fixed_errors(name: str, new: Object, old: Object) -> list[FieldError]:
@@ -241,7 +241,7 @@ RESOURCE = Resource(
         has_generation=True,
         warnings=pod_warnings.of_template,
         orphans_by_default=True,
-        orphaning_warning=_ORPHANING,
+        orphaning_warning=_ORPHANING_WARNING,
     ),
     printer=tables.named(
         "job",

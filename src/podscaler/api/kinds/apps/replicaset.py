@@ -1,4 +1,4 @@
-"""The records of ReplicaSet (apps/v1) and of its ancestor ReplicationController (core/v1).
+"""The records of ReplicaSet (apps/v1) and of its predecessor ReplicationController (core/v1).
 
 Source: golden captures; the API reference of apps/v1 and core/v1.
 """

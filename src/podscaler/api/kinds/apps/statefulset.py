@@ -1,4 +1,4 @@
-"""The records of StatefulSet and of ControllerRevision (apps/v1), which holds one revision of its template.
+"""The records of StatefulSet (apps/v1), and of ControllerRevision, which stores one revision of a pod template.
 
 Source: golden captures; the API reference of apps/v1.
 """
@@ -15,10 +15,10 @@ from podscaler.api.resource.resources import Column, Object, Resource, Strategy,
 
 _LIMITED_COUNTS = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
 _COUNTS = ("replicas", *_LIMITED_COUNTS, "observedGeneration")
-_MANAGEMENT = ("OrderedReady", "Parallel")
+_MANAGEMENT_POLICIES = ("OrderedReady", "Parallel")
 _RETENTION_FIELD = "persistentVolumeClaimRetentionPolicy"
-_RETENTION = ("Retain", "Delete")
-_FIXED = ("selector", "serviceName", "podManagementPolicy")
+_RETENTION_POLICIES = ("Retain", "Delete")
+_IMMUTABLE_FIELDS = ("selector", "serviceName", "podManagementPolicy")
 
 
 def set_defaults(stateful_set: Object) -> None:
@@ -59,11 +59,11 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a StatefulSet to be stored."""
     spec = new["spec"]
     policy, path = spec.get("podManagementPolicy", ""), "spec.podManagementPolicy"
-    found = checks.holds(policy in _MANAGEMENT, path, policy, "must be 'OrderedReady' or 'Parallel'")
+    found = checks.holds(policy in _MANAGEMENT_POLICIES, path, policy, "must be 'OrderedReady' or 'Parallel'")
     found += _strategy_errors(spec.get("updateStrategy") or {}, "spec.updateStrategy")
     retention = spec.get(_RETENTION_FIELD) or {}
     for name in ("whenDeleted", "whenScaled"):
-        found += checks.optional_one_of(retention.get(name), f"spec.{_RETENTION_FIELD}.{name}", _RETENTION)
+        found += checks.optional_one_of(retention.get(name), f"spec.{_RETENTION_FIELD}.{name}", _RETENTION_POLICIES)
     found += workload_spec.count_errors(spec, "replicas", "minReadySeconds")
     found += checks.not_negative((spec.get("ordinals") or {}).get("start"), "spec.ordinals.start")
     found += workload_spec.selector_errors(spec, "statefulset")
@@ -73,7 +73,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _new_errors(spec: Object) -> list[FieldError]:
-    """What is checked only once, since it never changes: the Service's name, the claims."""
+    """The errors of fields that cannot change later: the name of the Service, the claim templates."""
     service = spec.get("serviceName", "")
     found = checks.well_formed_if_set(service, "spec.serviceName", names.dns_label_errors)
     for index, claim in enumerate(spec.get("volumeClaimTemplates") or []):
@@ -91,7 +91,7 @@ def warnings(new: Object, old: Object | None) -> list[str]:
 
 
 def _with_claims(spec: Object) -> Object:
-    """The spec with its claims among the template's volumes: containers may mount them."""
+    """The spec with the claim templates among the volumes of the pod template, since containers may mount them."""
     listed = [(claim.get("metadata") or {}).get("name", "") for claim in spec.get("volumeClaimTemplates") or []]
     claims = list(dict.fromkeys(listed))
     if not claims:
@@ -124,7 +124,7 @@ def _rolling_errors(rolling: Object, path: str) -> list[FieldError]:
 
 
 def _change_errors(new: Object, old: Object) -> list[FieldError]:
-    found = [error for name in _FIXED for error in workload_spec.immutable_errors(name, new, old)]
+    found = [error for name in _IMMUTABLE_FIELDS for error in workload_spec.immutable_errors(name, new, old)]
     claims = new["spec"].get("volumeClaimTemplates") or []
     if not semantics.same(claims, old["spec"].get("volumeClaimTemplates") or []):
         shown = [go_struct.shown(claim, "core/v1.PersistentVolumeClaim") for claim in claims] or None

@@ -1,9 +1,9 @@
-"""What the kinds with a pod template share: validation of replicas, selector, template and status; columns of tables.
+"""Validation and table columns that all kinds with a pod template share: replicas, selector, template, status.
 
-Called by the records of those kinds and of PodDisruptionBudget. A new kind with pods adds its own fields and calls
-these. Paths are those of the fields in all these kinds: `spec.selector`, `spec.template`, ...
+Called by the records of those kinds and of PodDisruptionBudget. Field errors have the paths that all these kinds share:
+`spec.selector`, `spec.template`, ...
 
-Source: golden captures of refused workloads; the API reference of apps/v1.
+Source: golden captures of rejected workloads; the API reference of apps/v1.
 """
 
 from podscaler.api.kinds.pods import pod_validation
@@ -22,9 +22,9 @@ def selector_errors(spec: Object, kind: str, *, is_valid: bool = False) -> list[
     """The errors of `spec.selector`, which must be valid and not empty.
 
     Args:
-        spec: with the selector.
-        kind: named in a message.
-        is_valid: whether the caller has validated the selector, so that only an empty or missing one is an error.
+        spec: the spec of the workload.
+        kind: the name of the kind in a message.
+        is_valid: whether the caller has validated the selector already: only an empty or missing one is an error then.
     """
     given = spec.get("selector")
     if given is None:
@@ -38,7 +38,7 @@ def selector_errors(spec: Object, kind: str, *, is_valid: bool = False) -> list[
 def replicated_errors(spec: Object, old_spec: Object | None) -> list[FieldError]:
     """The errors of selector and template of a Deployment or ReplicaSet.
 
-    With an invalid selector the template is not validated. Messages name the same kinds for both, as upstream's do.
+    With an invalid selector the template is not validated. Messages have the same kinds for both, as in kube-apiserver.
     """
     given = spec.get("selector")
     malformed = label_selector.validate(given, "spec.selector") if given else []
@@ -52,9 +52,9 @@ def template_errors(spec: Object, *, old_spec: Object | None, kind: str) -> list
     """The errors of `spec.template`: the selector must select its labels, and its pods must be restarted always.
 
     Args:
-        spec: with the template.
-        old_spec: the stored spec, None for a new object.
-        kind: named in a message.
+        spec: the spec of the workload.
+        old_spec: the stored spec; None for a new object.
+        kind: the name of the kind in a message.
     """
     wanted, given = spec.get("selector"), spec.get("template") or {}
     selects_all = wanted is not None and label_selector.is_empty(wanted)
@@ -76,7 +76,7 @@ def unselected_errors(wanted: Object | None, labels: Object) -> list[FieldError]
 
 
 def restart_errors(template: Object, kind: str) -> list[FieldError]:
-    """The errors of a template whose pods would end by themselves; `kind` is named in a message."""
+    """The errors of a template whose pods would end by themselves; `kind` is the name of the kind in a message."""
     pod_spec, path = template.get("spec") or {}, "spec.template.spec"
     found = checks.one_of(pod_spec.get("restartPolicy", ""), f"{path}.restartPolicy", ("Always",))
     if pod_spec.get("activeDeadlineSeconds") is not None:

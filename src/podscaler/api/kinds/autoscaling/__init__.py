@@ -1,5 +1,6 @@
-"""HorizontalPodAutoscaler in all its versions, with conversion between them, and PodAutoscaler.
+"""HorizontalPodAutoscaler in all its versions, with conversion between them, and the custom resource PodAutoscaler.
 
-Reading order: `hpa` is the record; `conversion` converts; `pod_autoscaler` is the definition of our own kind.
+Reading order: `hpa` is the record; `hpa_v1` and its like convert one version each; `conversion` lists losses;
+`pod_autoscaler` is the definition of PodAutoscaler.
 May import: `api.resource` and below.
 """

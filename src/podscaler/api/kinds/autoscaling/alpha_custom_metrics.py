@@ -76,7 +76,7 @@ def expand(obj: Object) -> Expanded:
         (TARGETS, hpa_annotations.METRICS, "targetAverageValue"),
         (STATUSES, hpa_annotations.CURRENT_METRICS, "currentAverageValue"),
     ):
-        annotations = hpa_annotations.of(obj)
+        annotations = hpa_annotations.annotations_of(obj)
         if key not in annotations:
             continue
         try:
@@ -86,7 +86,7 @@ def expand(obj: Object) -> Expanded:
             continue
         pods = [{"type": "Pods", "pods": {"metricName": each.name, value_field: each.value}} for each in found]
         rest = {name: text for name, text in annotations.items() if name not in (key, into)}
-        if metrics := [*(hpa_annotations.noted(obj, into) or []), *pods]:
-            rest[into] = hpa_annotations.text(metrics)
+        if metrics := [*(hpa_annotations.find_value(obj, into) or []), *pods]:
+            rest[into] = hpa_annotations.encode(metrics)
         obj = {**obj, "metadata": {**obj["metadata"], "annotations": rest}}
     return Expanded(obj, errors)

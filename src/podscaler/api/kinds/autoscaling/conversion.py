@@ -1,4 +1,4 @@
-"""A HorizontalPodAutoscaler in any other of its versions, and what is lost on the way.
+"""Converts a HorizontalPodAutoscaler to any of its API versions, and lists what the conversion loses.
 
 Called by `podscaler convert`. The API server converts by the same records; only the list of losses is made here.
 
@@ -6,9 +6,10 @@ Called by `podscaler convert`. The API server converts by the same records; only
     converted.obj        {"kind": ..., "apiVersion": "autoscaling/v1", ...}
     converted.losses     (Loss("spec.metrics[2]", "autoscaling/v1 has no place for it"),)
 
-Invariants: objects go through the stored form (v2), complete with its defaults; a loss is what does not come back from
-the target version, or what the stored form has no place for; fields are named as v2 names them, except for those that
-only the given version has. What conversion adds (explicit zeros) is no loss. Arguments are not changed.
+Invariants: objects go through the stored form (v2), complete with its defaults; a loss is a value that the conversion
+back from the target version does not restore, or for which v2 has no field. Fields have their names in v2, except for
+those that only the given version has. Values that conversion adds (explicit zeros) are no loss. Arguments are not
+changed.
 
 Source: docs/spec/api.md 4 (Conversion) and 6 (Older versions).
 """
@@ -41,10 +42,10 @@ VERSIONS: dict[str, Version] = {
     for record in (hpa_removed_versions.AUTOSCALING, hpa_removed_versions.EXTENSIONS)
     for version in record.versions
 }
-"""Every version of the kind by its apiVersion, the newest first."""
+"""apiVersion -> the version, for all versions of the kind, the newest first."""
 
 _V1_ANNOTATIONS = frozenset(hpa_annotations.MESSAGES)
-_READ_ANNOTATIONS = {
+_ANNOTATIONS_READ = {
     STORED: frozenset[str](),
     "autoscaling/v1": _V1_ANNOTATIONS,
     hpa_v2beta2.API_VERSION: hpa_annotations.RESERVED - _V1_ANNOTATIONS,
@@ -52,7 +53,7 @@ _READ_ANNOTATIONS = {
     hpa_v2alpha1.API_VERSION: _V1_ANNOTATIONS - {hpa_annotations.CONDITIONS},
     hpa_extensions_v1beta1.API_VERSION: _V1_ANNOTATIONS,
 }
-"""Which of the reserved annotations each version reads; it drops the others."""
+"""apiVersion -> the reserved annotations (`hpa_annotations`) that the version reads; it drops the others."""
 
 _WITH_ALPHA_METRICS = frozenset({"autoscaling/v1", hpa_extensions_v1beta1.API_VERSION})
 """The versions of the releases that had custom metrics in annotations, which become metrics."""
@@ -62,7 +63,12 @@ _METRIC_LISTS = (("spec", "metrics"), ("status", "currentMetrics"))
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """One thing that a conversion does not keep: the field (`spec.metrics[2]`) and why, or what becomes of it."""
+    """A value that a conversion loses or changes.
+
+    Attributes:
+        field: its path: `spec.metrics[2]`.
+        reason: why it is lost, or the value to which it is changed.
+    """
 
     field: str
     reason: str
@@ -73,7 +79,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """An object in another version, and what the conversion lost."""
+    """An object in another version, and the losses of the conversion."""
 
     obj: Object
     losses: tuple[Loss, ...]
@@ -83,12 +89,12 @@ def convert(obj: Object, to: str) -> Converted:
     """The object in the version `to`, with a status only where `obj` has one, in fields or annotations.
 
     Args:
-        obj: decoded (`decoding`), in any of VERSIONS; need not be valid.
-        to: one of VERSIONS.
+        obj: an object decoded by `api.schema.decoding`, in any of VERSIONS; need not be valid.
+        to: an apiVersion, one of VERSIONS.
 
     Raises:
-        KeyError: `to` or the object's version is none of VERSIONS.
-        DecodeError: an annotation that must be readable is not (v2beta2's tolerances).
+        KeyError: `to` or the object's version is not in VERSIONS.
+        DecodeError: a tolerance annotation of v2beta2 is no quantity.
     """
     source = obj["apiVersion"]
     given = alpha_custom_metrics.expand(obj) if source in _WITH_ALPHA_METRICS else Expanded(obj, {})
@@ -100,12 +106,12 @@ def convert(obj: Object, to: str) -> Converted:
         for each in (stored, target, returned):
             each.pop("status", None)
     unread = [Loss(f'metadata.annotations["{key}"]', f"{text}; it stays") for key, text in given.errors.items()]
-    losses = [*unread, *_unread(obj), *_losses_between(stored, returned, to)]
+    losses = [*unread, *_losses_on_reading(obj), *_losses_between(stored, returned, to)]
     return Converted(target, tuple(losses))
 
 
 def _stored(obj: Object, api_version: str) -> Object:
-    """The stored form, as the server shows it: complete, nothing empty."""
+    """The stored form of an object in `api_version`: v2 with its defaults, in canonical form."""
     version = VERSIONS[api_version]
     given = semantics.copied(obj)
     version.default(given)
@@ -115,25 +121,27 @@ def _stored(obj: Object, api_version: str) -> Object:
 def _has_status(obj: Object) -> bool:
     if obj.get("status"):
         return True
-    noted = _READ_ANNOTATIONS[obj["apiVersion"]] & _STATUS_ANNOTATIONS
-    return any(hpa_annotations.noted(obj, key) for key in noted if key in hpa_annotations.of(obj))
+    annotations = _ANNOTATIONS_READ[obj["apiVersion"]] & _STATUS_ANNOTATIONS
+    return any(
+        hpa_annotations.find_value(obj, key) for key in annotations if key in hpa_annotations.annotations_of(obj)
+    )
 
 
-def _unread(obj: Object) -> Iterator[Loss]:
-    """What the stored form does not take from the given object."""
+def _losses_on_reading(obj: Object) -> Iterator[Loss]:
+    """The losses from the given object to the stored form."""
     api_version = obj["apiVersion"]
-    annotations = hpa_annotations.of(obj)
+    annotations = hpa_annotations.annotations_of(obj)
     for key in sorted(hpa_annotations.RESERVED & set(annotations)):
         field = f'metadata.annotations["{key}"]'
-        if key not in _READ_ANNOTATIONS[api_version]:
+        if key not in _ANNOTATIONS_READ[api_version]:
             yield Loss(field, f"reserved for conversions, and not read in {api_version}")
-        elif key in hpa_annotations.MESSAGES and hpa_annotations.noted(obj, key) is None:
+        elif key in hpa_annotations.MESSAGES and hpa_annotations.find_value(obj, key) is None:
             yield Loss(field, "cannot be read, so it counts as not there")
     if api_version == hpa_extensions_v1beta1.API_VERSION:
-        yield from _unread_reference(obj)
+        yield from _reference_losses(obj)
 
 
-def _unread_reference(obj: Object) -> Iterator[Loss]:
+def _reference_losses(obj: Object) -> Iterator[Loss]:
     reference = (obj.get("spec") or {}).get("scaleRef") or {}
     namespace, subresource = reference.get("namespace", ""), reference.get("subresource", "")
     if namespace and namespace != (obj.get("metadata") or {}).get("namespace"):
@@ -143,7 +151,7 @@ def _unread_reference(obj: Object) -> Iterator[Loss]:
 
 
 def _losses_between(before: Object, after: Object, version: str) -> list[Loss]:
-    """What `before` has and `after`, which was converted to `version` and back, has not."""
+    """The losses between `before` and `after`, which was converted to `version` and back."""
     losses: list[Loss] = []
     for part, name in _METRIC_LISTS:
         old, new = {**before.get(part, {})}, {**after.get(part, {})}
@@ -154,31 +162,31 @@ def _losses_between(before: Object, after: Object, version: str) -> list[Loss]:
 
 
 def _metric_losses(old: list[Object], new: list[Object], path: str, version: str) -> Iterator[Loss]:
-    places = _places(old, new)
-    for index, place in enumerate(places):
-        if place is None:
+    positions = _new_positions(old, new)
+    for index, position in enumerate(positions):
+        if position is None:
             yield Loss(f"{path}[{index}]", f"{version} has no place for it")
         else:
-            yield from _differences(old[index], new[place], f"{path}[{index}]", version)
-    kept = [place for place in places if place is not None]
+            yield from _differences(old[index], new[position], f"{path}[{index}]", version)
+    kept = [position for position in positions if position is not None]
     if kept != sorted(kept):
-        order = sorted((place, index) for index, place in enumerate(places) if place is not None)
+        order = sorted((position, index) for index, position in enumerate(positions) if position is not None)
         yield Loss(path, f"the order: what was {', '.join(f'[{index}]' for _, index in order)} now stands so")
 
 
-def _places(old: list[Object], new: list[Object]) -> list[int | None]:
-    """Where each old metric stands now: first those that are the same, then those of the same type, in order."""
-    places: list[int | None] = [None] * len(old)
+def _new_positions(old: list[Object], new: list[Object]) -> list[int | None]:
+    """The position of each old metric in `new`, None for a lost one: by equal content first, then by equal type."""
+    positions: list[int | None] = [None] * len(old)
     free = set(range(len(new)))
-    for likeness in (_shown, _metric_type):
-        waiting: dict[str, list[int]] = defaultdict(list)
-        for place in sorted(free, reverse=True):
-            waiting[likeness(new[place])].append(place)
+    for key_of in (_shown, _metric_type):
+        candidates: dict[str, list[int]] = defaultdict(list)
+        for position in sorted(free, reverse=True):
+            candidates[key_of(new[position])].append(position)
         for index, metric in enumerate(old):
-            if places[index] is None and (found := waiting[likeness(metric)]):
-                places[index] = found.pop()
-        free -= {place for place in places if place is not None}
-    return places
+            if positions[index] is None and (found := candidates[key_of(metric)]):
+                positions[index] = found.pop()
+        free -= {position for position in positions if position is not None}
+    return positions
 
 
 def _metric_type(metric: Object) -> str:
@@ -186,7 +194,7 @@ def _metric_type(metric: Object) -> str:
 
 
 def _differences(old: Any, new: Any, path: str, version: str) -> Iterator[Loss]:
-    """Everything in `old` that is missing or different in `new`."""
+    """The losses of everything in `old` that is missing or different in `new`."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key, value in old.items():
             yield from _differences(value, new.get(key), f"{path}.{key}", version)

@@ -1,4 +1,4 @@
-"""The record of HorizontalPodAutoscaler (autoscaling/v2, which is stored, and v1).
+"""The record of HorizontalPodAutoscaler: the versions autoscaling/v2, which is stored, and v1, with their hooks.
 
 Source: docs/spec/api.md.
 """
@@ -11,13 +11,13 @@ from podscaler.api.resource.resources import Object, Resource, Strategy, Version
 
 
 def _to_storage(hpa: Object) -> Object:
-    hpa_annotations.strip(hpa)
+    hpa_annotations.remove_reserved(hpa)
     hpa_defaults.set_status_defaults(hpa)
     return hpa
 
 
 def complete(hpa: Object) -> Object:
-    """A stored object as v2, in place; one that came through an older version gets its behavior defaults here."""
+    """A stored object with all defaults of v2, set in place: one that was written in an older version may lack some."""
     hpa_defaults.set_v2_defaults(hpa)
     hpa_defaults.set_status_defaults(hpa)
     return hpa
@@ -40,9 +40,9 @@ def _complete_spec(hpa: Object) -> Object:
     return spec
 
 
-def _seen_by_managers(sent: Object) -> Callable[[Object], Object]:
-    """Field managers own a sent empty list of current metrics, which is stored as null."""
-    return _with_empty_metrics if (sent.get("status") or {}).get("currentMetrics") == [] else _as_it_is
+def _managed_form(sent: Object) -> Callable[[Object], Object]:
+    """`Strategy.seen_by_managers`: a manager that sends an empty list of current metrics, stored as null, owns it."""
+    return _with_empty_metrics if (sent.get("status") or {}).get("currentMetrics") == [] else _unchanged
 
 
 def _with_empty_metrics(stored: Object) -> Object:
@@ -50,7 +50,7 @@ def _with_empty_metrics(stored: Object) -> Object:
     return stored if status.get("currentMetrics") else {**stored, "status": {**status, "currentMetrics": []}}
 
 
-def _as_it_is(stored: Object) -> Object:
+def _unchanged(stored: Object) -> Object:
     return stored
 
 
@@ -86,7 +86,7 @@ RESOURCE = Resource(
         validate_status=hpa_validation.validate_status,
         has_generation=True,
         spec_of=_complete_spec,
-        seen_by_managers=_seen_by_managers,
+        seen_by_managers=_managed_form,
     ),
     printer=hpa_table.PRINTER,
 )

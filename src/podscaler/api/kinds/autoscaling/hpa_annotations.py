@@ -1,11 +1,13 @@
-"""The annotations in which older versions of HorizontalPodAutoscaler carry what they have no fields for.
+"""Reads and writes the annotations in which older versions of HorizontalPodAutoscaler hold fields of autoscaling/v2.
 
-Called by the conversions of those versions. The annotations belong to the conversion: no version shows one that it does
-not write itself, and none is stored. Objects are changed at their top only; their parts are replaced.
+    autoscaling.alpha.kubernetes.io/metrics: '[{"type":"Pods","pods":{"metricName":"qps",...}}]'      an object of v1
 
-The JSON in annotations is read as Go reads it into structs: keys match whatever their case, unknown keys are skipped,
-null counts as absent, fields that are always present get Go's zero. An annotation with a value of the wrong type counts
-as absent.
+Called by the conversions of those versions. The annotations (RESERVED) belong to the conversion: no version has one
+that its conversion does not write, and none is stored. Functions replace members of the given object, and never change
+the members' values.
+
+The JSON in annotations is read as by Go: keys match in any case, unknown keys are skipped, null counts as absent,
+missing fields without `omitempty` get Go's zero. An annotation with a value of the wrong type counts as absent.
 
 Source: docs/spec/api.md 4 (Conversion).
 """
@@ -31,7 +33,7 @@ CONDITIONS = f"{_PREFIX}conditions"
 SCALE_UP_TOLERANCE = f"{_PREFIX}scale-up-tolerance"
 SCALE_DOWN_TOLERANCE = f"{_PREFIX}scale-down-tolerance"
 RESERVED = frozenset({METRICS, CURRENT_METRICS, BEHAVIOR, CONDITIONS, SCALE_UP_TOLERANCE, SCALE_DOWN_TOLERANCE})
-"""All of them: never set nor seen through v2."""
+"""All annotations of this module; objects of v2 have none of them."""
 
 MESSAGES = {
     METRICS: hpa_flat_metrics.SPEC,
@@ -39,18 +41,18 @@ MESSAGES = {
     BEHAVIOR: "autoscaling/v2.HorizontalPodAutoscalerBehavior",
     CONDITIONS: "autoscaling/v2.HorizontalPodAutoscalerCondition",
 }
-"""The type of the annotations that hold JSON: of the elements of a list, except for BEHAVIOR."""
+"""Annotation with JSON -> the message (`api.schema`) of its value (BEHAVIOR), or of the elements of its list."""
 
 
-def of(hpa: Object) -> dict[str, str]:
+def annotations_of(hpa: Object) -> dict[str, str]:
     """All annotations of an object."""
     return (hpa.get("metadata") or {}).get("annotations") or {}
 
 
-def noted(hpa: Object, key: str) -> Any | None:
-    """The value of one of the JSON annotations (MESSAGES); None where it is missing or cannot be read."""
+def find_value(hpa: Object, key: str) -> Any | None:
+    """The value of a JSON annotation (a key of MESSAGES); None where it is missing or invalid."""
     try:
-        value = json_text.parse(of(hpa).get(key, "").encode())
+        value = json_text.parse(annotations_of(hpa).get(key, "").encode())
         if value is None:
             return None
         return _read_struct(value, MESSAGES[key]) if key == BEHAVIOR else read_list(value, MESSAGES[key])
@@ -82,7 +84,7 @@ def _read_struct(value: Any, message: str) -> Object:
 
 @cache
 def _fields(message: str) -> tuple[dict[str, Field], dict[str, str], tuple[str, ...]]:
-    """The fields of a message by name, their names by the folded ones, and the names of those always present."""
+    """The fields of a message by name; their names by case-folded name; the names of those always present."""
     fields = {field.name: field for field in schema.get_message(message).json_fields()}
     always = tuple(name for name, field in fields.items() if _is_always_present(field))
     return fields, {name.casefold(): name for name in fields}, always
@@ -137,18 +139,18 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def strip(hpa: Object) -> None:
-    """Remove the reserved annotations."""
-    annotations = of(hpa)
+def remove_reserved(hpa: Object) -> None:
+    """Remove the RESERVED annotations."""
+    annotations = annotations_of(hpa)
     if RESERVED & set(annotations):
         _put(hpa, {key: value for key, value in annotations.items() if key not in RESERVED})
 
 
-def replace(hpa: Object, notes: dict[str, str]) -> None:
-    """Remove the reserved annotations and write `notes` in their place."""
-    strip(hpa)
-    if notes:
-        _put(hpa, of(hpa) | notes)
+def set_reserved(hpa: Object, values: dict[str, str]) -> None:
+    """Replace all RESERVED annotations by `values`."""
+    remove_reserved(hpa)
+    if values:
+        _put(hpa, annotations_of(hpa) | values)
 
 
 def _put(hpa: Object, annotations: dict[str, str]) -> None:
@@ -158,18 +160,18 @@ def _put(hpa: Object, annotations: dict[str, str]) -> None:
     hpa["metadata"] = meta
 
 
-def text(value: Any) -> str:
-    """JSON as Go writes it into annotations."""
+def encode(value: Any) -> str:
+    """The text of a JSON value, as Go writes it."""
     return json_text.encode(value).decode()
 
 
-def behavior_note(spec: Object) -> dict[str, str]:
-    """The annotation for a v2 spec's behavior, nothing where it has none."""
+def behavior_annotation(spec: Object) -> dict[str, str]:
+    """The annotation with the behavior of a v2 spec; empty where it has none."""
     behavior = spec.get("behavior")
     if behavior is None:
         return {}
     both = {"ScaleUp": _rules(behavior.get("scaleUp")), "ScaleDown": _rules(behavior.get("scaleDown"))}
-    return {BEHAVIOR: text(both)}
+    return {BEHAVIOR: encode(both)}
 
 
 def _rules(rules: Object | None) -> Object | None:

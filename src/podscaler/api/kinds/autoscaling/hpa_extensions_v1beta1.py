@@ -1,10 +1,13 @@
-"""Conversion of HorizontalPodAutoscaler between extensions/v1beta1, the first version of all, and v2.
+"""Converts HorizontalPodAutoscaler between extensions/v1beta1, its oldest version, and autoscaling/v2.
 
-It is autoscaling/v1 with other names: `scaleRef` is the reference to a scale subresource, and `cpuUtilization` holds
-the target. Everything else is kept in v1's annotations. The namespace of a scaleRef, and a subresource other than
-`scale`, have no place in later versions and are lost: an autoscaler scales what stands in its own namespace.
+The version is autoscaling/v1 with other names:
 
-Called by the record in `hpa_removed_versions`. Inputs are not changed.
+    spec: {scaleRef: {kind: Deployment, name: web, subresource: scale}, cpuUtilization: {targetPercentage: 80}}
+
+All other fields of v2 are in the annotations of v1 (`hpa_v1`). The namespace of a scaleRef, and a subresource other
+than `scale`, have no fields in later versions and are lost.
+
+Called by the record in `hpa_removed_versions`. Arguments are not changed.
 
 Source: the design of Kubernetes 1.1 (horizontal pod autoscaling).
 """
@@ -16,25 +19,25 @@ API_VERSION = "extensions/v1beta1"
 MESSAGE = "extensions/v1beta1.HorizontalPodAutoscaler"
 SUBRESOURCE = "scale"
 
-_REFERENCE = ("kind", "name", "apiVersion")
+_REFERENCE_FIELDS = ("kind", "name", "apiVersion")
 
 
 def to_v2(hpa: Object) -> Object:
     """The v2 form of an extensions/v1beta1 object."""
     spec = {**(hpa.get("spec") or {})}
     reference, cpu = spec.pop("scaleRef", None) or {}, spec.pop("cpuUtilization", None)
-    spec["scaleTargetRef"] = {name: reference.get(name, "") for name in _REFERENCE if name in reference}
+    spec["scaleTargetRef"] = {name: reference.get(name, "") for name in _REFERENCE_FIELDS if name in reference}
     if cpu is not None:
         spec["targetCPUUtilizationPercentage"] = cpu.get("targetPercentage", 0)
     return hpa_v1.to_v2({**hpa, "spec": spec})
 
 
 def from_v2(hpa: Object) -> Object:
-    """The extensions/v1beta1 form of a v2 object (complete with defaults)."""
+    """The extensions/v1beta1 form of a v2 object, which has its defaults."""
     converted = {**hpa_v1.from_v2(hpa), "apiVersion": API_VERSION}
     spec = converted["spec"]
     target = spec.get("scaleTargetRef") or {}
-    reference = {name: target[name] for name in _REFERENCE if target.get(name)}
+    reference = {name: target[name] for name in _REFERENCE_FIELDS if target.get(name)}
     converted["spec"] = {
         "scaleRef": {**reference, "subresource": SUBRESOURCE},
         **{name: spec[name] for name in ("minReplicas", "maxReplicas") if name in spec},

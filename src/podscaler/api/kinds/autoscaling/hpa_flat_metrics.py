@@ -1,7 +1,10 @@
-"""Converts metrics of an autoscaler between the flat form of autoscaling/v2beta1 and v2.
+"""Converts single metrics of an autoscaler between the flat form of autoscaling/v2beta1 and v2.
 
-The annotations of autoscaling/v1 hold metrics in the flat form too. Its fields, their order (an annotation is text) and
-those that are always present come from the schema; where each of them is in v2 is the table here.
+    {"type": "Pods", "pods": {"metricName": "qps", "targetAverageValue": "10"}}                          flat
+    {"type": "Pods", "pods": {"metric": {"name": "qps"}, "target": {"type": "AverageValue", "averageValue": "10"}}}
+
+The annotations of autoscaling/v1 hold metrics in the flat form, too. The flat fields, their order (an annotation is
+text) and those that are always present come from `api.schema`; `_PATHS_IN_V2` has their paths in v2.
 
 Source: docs/spec/api.md 4 (Conversion): the table of shapes, and how the type of the target is rebuilt.
 """
@@ -18,7 +21,7 @@ SPEC = "autoscaling/v2beta1.MetricSpec"
 STATUS = "autoscaling/v2beta1.MetricStatus"
 
 _SOURCES = ("object", "pods", "resource", "containerResource", "external")
-_PLACES = {
+_PATHS_IN_V2 = {
     "target": ("describedObject",),
     "metricName": ("metric", "name"),
     "selector": ("metric", "selector"),
@@ -32,9 +35,9 @@ _PLACES = {
     "name": ("name",),
     "container": ("container",),
 }
-"""Where a field of a flat source is in a source of v2."""
-_AVERAGE_PLACES = {SPEC: ("target", "averageValue"), STATUS: ("current", "averageValue")}
-"""The same for `averageValue` of an Object metric."""
+"""Field of a flat source (`pods`, `resource`, ...) -> its path in a source of v2."""
+_AVERAGE_VALUE_PATHS = {SPEC: ("target", "averageValue"), STATUS: ("current", "averageValue")}
+"""SPEC or STATUS -> the path in v2 of `averageValue`, a flat field of Object metrics."""
 
 
 def to_v2(metric: Object, message: str) -> Object:
@@ -49,9 +52,9 @@ def to_v2(metric: Object, message: str) -> Object:
 def _source_to_v2(name: str, flat: Object, message: str) -> Object:
     source: Object = {"target": {"type": _target_type(name, flat)}} if message == SPEC else {}
     for field, value in flat.items():
-        *parents, last = _PLACES.get(field, _AVERAGE_PLACES[message])
-        holder = source.setdefault(parents[0], {}) if parents else source
-        holder[last] = _reference(value) if field == "target" else value
+        *parents, last = _PATHS_IN_V2.get(field, _AVERAGE_VALUE_PATHS[message])
+        parent = source.setdefault(parents[0], {}) if parents else source
+        parent[last] = _reference(value) if field == "target" else value
     if message == SPEC and "averageValue" in flat and flat["targetValue"] == "0":
         del source["target"]["value"]
     return source
@@ -76,7 +79,7 @@ def from_v2(metric: Object, message: str) -> Object:
 def _source_from_v2(source: Object, flat_message: str, message: str) -> Object:
     flat: Object = {}
     for field in _fields(flat_message):
-        *parents, last = _PLACES.get(field.name, _AVERAGE_PLACES[message])
+        *parents, last = _PATHS_IN_V2.get(field.name, _AVERAGE_VALUE_PATHS[message])
         value: Any = ((source.get(parents[0]) or {}) if parents else source).get(last)
         if field.name == "target":
             flat[field.name] = _reference(value or {})

@@ -1,10 +1,10 @@
-"""The record of HorizontalPodAutoscaler with the versions that upstream no longer serves.
+"""The records of HorizontalPodAutoscaler with the versions that kube-apiserver no longer serves (v2beta2 and older).
 
-Used by `podscaler up` in place of the usual record where the user asks for old versions, by `podscaler convert` and by
-`podscaler lint`. Objects are stored as without it, so that it can be switched on and off.
+`podscaler up` uses them in place of the record in `hpa` where the user requests old versions; `podscaler convert` and
+`podscaler lint` always do. Objects are stored in the same form with and without them.
 
-Source: docs/spec/api.md 6 (Older versions); upstream's release notes for the releases in which the versions came and
-went.
+Source: docs/spec/api.md 6 (Older versions); Kubernetes' release notes for the releases that deprecated and removed
+each version.
 """
 
 from collections.abc import Callable, Iterable
@@ -23,20 +23,20 @@ from podscaler.api.resource.resources import Object, Resource, Version
 
 
 def _deprecation(api_version: str, since: str, gone: str) -> str:
-    """The warning in upstream's words."""
+    """The warning of kube-apiserver about a version."""
     kind = hpa.RESOURCE.kind
     replaced = f"use autoscaling/v2 {kind}"
     return f"{api_version} {kind} is deprecated in v{since}+, unavailable in v{gone}+; {replaced}"
 
 
 def _version(module: Any, default: Callable[[Object], None], *, since: str, gone: str) -> Version:
-    """The record of a version from its module: API_VERSION, MESSAGE, to_v2 and from_v2.
+    """The record of a version.
 
     Args:
-        module: of the conversion.
-        default: fills in the version's defaults.
+        module: the module of its conversion, with API_VERSION, MESSAGE, `to_v2` and `from_v2`.
+        default: sets the defaults of the version.
         since: the release that deprecated it.
-        gone: the release that no longer had it.
+        gone: the release that removed it.
     """
     from_v2: Callable[[Object], Object] = module.from_v2
     return Version(
@@ -57,9 +57,9 @@ EXTENSIONS = replace(
     short_names=(),
     categories=(),
 )
-"""The kind in its first group, a second API for the stored objects.
+"""The kind in its first group, as a second API of the stored objects.
 
-It leaves `hpa` and `all` to the kind's own group: kubectl would warn of two matches, and list every object twice.
+It has no short name and category: kubectl would warn of two matches for `hpa`, and list every object of `all` twice.
 """
 
 AUTOSCALING = replace(
@@ -71,11 +71,11 @@ AUTOSCALING = replace(
         _version(hpa_v2alpha1, hpa_defaults.set_v1_defaults, since="1.8", gone="1.9"),
     ),
 )
-"""The kind in its own group, with all versions of it."""
+"""The kind in the group autoscaling, with all its versions."""
 
 
 def served_among(resources: Iterable[Resource]) -> tuple[Resource, ...]:
-    """The records with the kind in all its versions in place of its usual record."""
+    """`resources` with AUTOSCALING and EXTENSIONS in place of the record in `hpa`."""
     found: list[Resource] = []
     for resource in resources:
         found += [AUTOSCALING, EXTENSIONS] if resource is hpa.RESOURCE else [resource]

@@ -1,6 +1,6 @@
-"""How `kubectl get hpa` shows an autoscaler.
+"""The table that `kubectl get hpa` prints: `web  Deployment/web  cpu: 40%/80%  1  10  3  5d`.
 
-Called through the record's printer.
+PRINTER is part of the record in `hpa`.
 
 Source: docs/spec/api.md 7 (Table output).
 """
@@ -11,7 +11,7 @@ from podscaler.api.machinery import printing
 from podscaler.api.resource import tables
 from podscaler.api.resource.resources import Column, Object
 
-_SHOWN_METRICS = 2
+_METRICS_SHOWN = 2
 _SOURCES = {
     "External": "external",
     "Object": "object",
@@ -22,7 +22,7 @@ _SOURCES = {
 
 
 def _cells(hpa: Object, _now_ns: int) -> list[Any]:
-    """The seven cells of an autoscaler (storage version)."""
+    """The cells between name and age of an autoscaler in v2."""
     spec, status = hpa.get("spec") or {}, hpa.get("status") or {}
     target = spec.get("scaleTargetRef") or {}
     lowest = spec.get("minReplicas")
@@ -50,12 +50,12 @@ def targets(metrics: list[Object], current: list[Object]) -> str:
     """The TARGETS cell: `current/target` of at most two metrics, matched with the status by position."""
     if not metrics:
         return printing.NONE
-    pieces = [_piece(metric, current[i] if i < len(current) else {}) for i, metric in enumerate(metrics)]
-    shown = ", ".join(pieces[:_SHOWN_METRICS])
-    return f"{shown} + {len(pieces) - _SHOWN_METRICS} more..." if len(pieces) > _SHOWN_METRICS else shown
+    texts = [_metric_text(metric, current[i] if i < len(current) else {}) for i, metric in enumerate(metrics)]
+    shown = ", ".join(texts[:_METRICS_SHOWN])
+    return f"{shown} + {len(texts) - _METRICS_SHOWN} more..." if len(texts) > _METRICS_SHOWN else shown
 
 
-def _piece(metric: Object, current: Object) -> str:
+def _metric_text(metric: Object, current: Object) -> str:
     kind = metric.get("type", "")
     if kind not in _SOURCES:
         return "<unknown type>"
@@ -64,27 +64,27 @@ def _piece(metric: Object, current: Object) -> str:
     now = None if seen is None else seen.get("current") or {}
     target = source.get("target") or {}
     if kind in ("External", "Object"):
-        return _value_piece(target, now)
+        return _value_text(target, now)
     if kind == "Pods":
-        return f"{_part(now, 'averageValue')}/{target.get('averageValue', '<nil>')}"
-    return f"{source.get('name', '')}: {_resource_piece(target, now)}"
+        return f"{_current_text(now, 'averageValue')}/{target.get('averageValue', '<nil>')}"
+    return f"{source.get('name', '')}: {_resource_text(target, now)}"
 
 
-def _value_piece(target: Object, now: Object | None) -> str:
+def _value_text(target: Object, now: Object | None) -> str:
     if "averageValue" in target:
-        return f"{_part(now, 'averageValue')}/{target['averageValue']} (avg)"
+        return f"{_current_text(now, 'averageValue')}/{target['averageValue']} (avg)"
     seen = printing.UNKNOWN if now is None else now.get("value", "<nil>")
     return f"{seen}/{target.get('value', '<nil>')}"
 
 
-def _resource_piece(target: Object, now: Object | None) -> str:
+def _resource_text(target: Object, now: Object | None) -> str:
     if "averageValue" in target:
-        return f"{_part(now, 'averageValue')}/{target['averageValue']}"
+        return f"{_current_text(now, 'averageValue')}/{target['averageValue']}"
     share = (now or {}).get("averageUtilization")
     seen = printing.UNKNOWN if share is None else f"{share}%"
     wanted = target.get("averageUtilization")
     return f"{seen}/{'<auto>' if wanted is None else f'{wanted}%'}"
 
 
-def _part(now: Object | None, key: str) -> str:
+def _current_text(now: Object | None, key: str) -> str:
     return str((now or {}).get(key, printing.UNKNOWN))

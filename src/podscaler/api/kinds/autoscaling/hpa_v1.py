@@ -1,9 +1,9 @@
-"""Conversion of HorizontalPodAutoscaler between autoscaling/v1 and v2.
+"""Converts HorizontalPodAutoscaler between autoscaling/v1 and v2.
 
-v1 has one metric, cpu utilization; everything else is kept in annotations, so that a client of v1 that writes back
+v1 has one metric, cpu utilization; everything else is in annotations, so that a client of v1 that writes back
 what it read loses almost nothing (docs/spec/api.md 4 (Conversion) lists the exceptions).
 
-Called by the record. Inputs are not changed.
+Called by the record in `hpa`. Arguments are not changed.
 
 Source: docs/spec/api.md 4.
 """
@@ -11,8 +11,8 @@ Source: docs/spec/api.md 4.
 from podscaler.api.kinds.autoscaling import hpa_annotations, hpa_defaults, hpa_flat_metrics
 from podscaler.api.resource.resources import Object
 
-_CONDITION = ("type", "status", "lastTransitionTime", "reason", "message", "observedGeneration")
-_KEPT_SPEC = ("scaleTargetRef", "minReplicas", "maxReplicas")
+_CONDITION_FIELDS = ("type", "status", "lastTransitionTime", "reason", "message", "observedGeneration")
+_COMMON_SPEC_FIELDS = ("scaleTargetRef", "minReplicas", "maxReplicas")
 
 
 def to_v2(hpa: Object) -> Object:
@@ -20,36 +20,36 @@ def to_v2(hpa: Object) -> Object:
     converted: Object = {**hpa, "apiVersion": "autoscaling/v2"}
     converted["spec"] = _spec_to_v2(hpa)
     converted["status"] = _status_to_v2(hpa)
-    hpa_annotations.strip(converted)
+    hpa_annotations.remove_reserved(converted)
     return converted
 
 
 def _spec_to_v2(hpa: Object) -> Object:
     spec = hpa.get("spec") or {}
-    converted: Object = {name: spec[name] for name in _KEPT_SPEC if name in spec}
-    noted = hpa_annotations.noted(hpa, hpa_annotations.METRICS) or []
-    metrics = [hpa_flat_metrics.to_v2(metric, hpa_flat_metrics.SPEC) for metric in noted]
+    converted: Object = {name: spec[name] for name in _COMMON_SPEC_FIELDS if name in spec}
+    annotated = hpa_annotations.find_value(hpa, hpa_annotations.METRICS) or []
+    metrics = [hpa_flat_metrics.to_v2(metric, hpa_flat_metrics.SPEC) for metric in annotated]
     target_pct = spec.get("targetCPUUtilizationPercentage")
     if target_pct is not None:
         metrics.append(hpa_defaults.cpu_utilization(target_pct))
     converted["metrics"] = metrics or [hpa_defaults.cpu_utilization(hpa_defaults.DEFAULT_UTILIZATION_PCT)]
-    if behavior := hpa_annotations.noted(hpa, hpa_annotations.BEHAVIOR):
+    if behavior := hpa_annotations.find_value(hpa, hpa_annotations.BEHAVIOR):
         converted["behavior"] = behavior
     return converted
 
 
 def _status_to_v2(hpa: Object) -> Object:
     status = hpa.get("status") or {}
-    kept = ("observedGeneration", "lastScaleTime", "currentReplicas", "desiredReplicas")
-    converted: Object = {name: status[name] for name in kept if name in status}
-    noted = hpa_annotations.noted(hpa, hpa_annotations.CURRENT_METRICS)
+    common_fields = ("observedGeneration", "lastScaleTime", "currentReplicas", "desiredReplicas")
+    converted: Object = {name: status[name] for name in common_fields if name in status}
+    annotated = hpa_annotations.find_value(hpa, hpa_annotations.CURRENT_METRICS)
     current_pct = status.get("currentCPUUtilizationPercentage")
-    if noted:
-        converted["currentMetrics"] = [hpa_flat_metrics.to_v2(metric, hpa_flat_metrics.STATUS) for metric in noted]
+    if annotated:
+        converted["currentMetrics"] = [hpa_flat_metrics.to_v2(metric, hpa_flat_metrics.STATUS) for metric in annotated]
     elif current_pct is not None:
         resource = {"name": "cpu", "current": {"averageUtilization": current_pct}}
         converted["currentMetrics"] = [{"type": "Resource", "resource": resource}]
-    if conditions := hpa_annotations.noted(hpa, hpa_annotations.CONDITIONS):
+    if conditions := hpa_annotations.find_value(hpa, hpa_annotations.CONDITIONS):
         converted["conditions"] = conditions
     holder: Object = {"status": converted}
     hpa_defaults.set_status_defaults(holder)
@@ -57,11 +57,11 @@ def _status_to_v2(hpa: Object) -> Object:
 
 
 def from_v2(hpa: Object) -> Object:
-    """The v1 form of a v2 object (complete with defaults)."""
+    """The v1 form of a v2 object, which has its defaults."""
     converted: Object = {**hpa, "apiVersion": "autoscaling/v1"}
     spec, status = hpa.get("spec") or {}, hpa.get("status") or {}
-    hpa_annotations.replace(converted, _notes(spec, status))
-    converted["spec"] = {name: spec[name] for name in _KEPT_SPEC if name in spec}
+    hpa_annotations.set_reserved(converted, _annotations(spec, status))
+    converted["spec"] = {name: spec[name] for name in _COMMON_SPEC_FIELDS if name in spec}
     targets = [metric["resource"]["target"]["averageUtilization"] for metric in _cpu_metrics(spec)]
     if targets:
         converted["spec"]["targetCPUUtilizationPercentage"] = targets[0]
@@ -73,13 +73,13 @@ def _status_from_v2(status: Object) -> Object:
     converted: Object = {name: status[name] for name in ("observedGeneration", "lastScaleTime") if name in status}
     converted["currentReplicas"] = status.get("currentReplicas", 0)
     converted["desiredReplicas"] = status.get("desiredReplicas", 0)
-    seen = [
+    utilizations = [
         metric["resource"]["current"]["averageUtilization"]
         for metric in status.get("currentMetrics") or []
         if _is_cpu_with(metric, "current")
     ]
-    if seen:
-        converted["currentCPUUtilizationPercentage"] = seen[-1]
+    if utilizations:
+        converted["currentCPUUtilizationPercentage"] = utilizations[-1]
     return converted
 
 
@@ -93,8 +93,8 @@ def _cpu_metrics(spec: Object) -> list[Object]:
     return [metric for metric in spec.get("metrics") or [] if _is_cpu_with(metric, "target")]
 
 
-def _notes(spec: Object, status: Object) -> dict[str, str]:
-    """The annotations for what v1 has no fields for."""
+def _annotations(spec: Object, status: Object) -> dict[str, str]:
+    """The annotations with the fields of v2 that v1 does not have."""
     metrics = spec.get("metrics") or []
     parts: dict[str, list[Object]] = {
         hpa_annotations.METRICS: [
@@ -107,9 +107,9 @@ def _notes(spec: Object, status: Object) -> dict[str, str]:
         ],
         hpa_annotations.CONDITIONS: [_condition(condition) for condition in status.get("conditions") or []],
     }
-    notes = {key: hpa_annotations.text(value) for key, value in parts.items() if value}
-    return notes | hpa_annotations.behavior_note(spec)
+    annotations = {key: hpa_annotations.encode(value) for key, value in parts.items() if value}
+    return annotations | hpa_annotations.behavior_annotation(spec)
 
 
 def _condition(condition: Object) -> Object:
-    return {name: condition[name] for name in _CONDITION if name in condition}
+    return {name: condition[name] for name in _CONDITION_FIELDS if name in condition}

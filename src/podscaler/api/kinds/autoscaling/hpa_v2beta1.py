@@ -1,18 +1,13 @@
-"""Conversion of HorizontalPodAutoscaler between autoscaling/v2beta1 and v2.
+"""Converts HorizontalPodAutoscaler between autoscaling/v2beta1 and v2.
 
-v2beta1 has flat metrics, those of v1's annotations, and no behavior, which travels in an annotation.
+v2beta1 has metrics in the flat form (`hpa_flat_metrics`), and the behavior in an annotation.
 
-Called by the record in `hpa_removed_versions`. Inputs are not changed.
+Called by the record in `hpa_removed_versions`. Arguments are not changed.
 
 Source: docs/spec/api.md 4 (Conversion) and 6 (Older versions).
 """
 
-from podscaler.api.kinds.autoscaling import (
-    hpa_annotations,
-    hpa_defaults,
-    hpa_flat_metrics,
-    hpa_v2beta2,
-)
+from podscaler.api.kinds.autoscaling import hpa_annotations, hpa_defaults, hpa_flat_metrics, hpa_v2beta2
 from podscaler.api.resource.resources import Object
 
 API_VERSION = "autoscaling/v2beta1"
@@ -20,7 +15,7 @@ MESSAGE = "autoscaling/v2beta1.HorizontalPodAutoscaler"
 
 
 def set_defaults(hpa: Object) -> None:
-    """Defaults, in place: one replica at least, 80 % of cpu. A behavior in the annotation is left as it is."""
+    """API defaults, in place: minReplicas 1, the metric cpu at 80 %; none for the behavior in the annotation."""
     spec = hpa.setdefault("spec", {})
     spec.setdefault("minReplicas", 1)
     if not spec.get("metrics"):
@@ -33,20 +28,20 @@ def to_v2(hpa: Object) -> Object:
     spec, status = {**(hpa.get("spec") or {})}, {**(hpa.get("status") or {})}
     flat = hpa_annotations.read_list(spec.get("metrics") or [], hpa_flat_metrics.SPEC)
     spec["metrics"] = [hpa_flat_metrics.to_v2(metric, hpa_flat_metrics.SPEC) for metric in flat]
-    if behavior := hpa_annotations.noted(hpa, hpa_annotations.BEHAVIOR):
+    if behavior := hpa_annotations.find_value(hpa, hpa_annotations.BEHAVIOR):
         spec["behavior"] = behavior
     current = hpa_annotations.read_list(status.get("currentMetrics") or [], hpa_flat_metrics.STATUS)
     status["currentMetrics"] = [hpa_flat_metrics.to_v2(metric, hpa_flat_metrics.STATUS) for metric in current]
     converted: Object = {**hpa, "apiVersion": "autoscaling/v2", "spec": spec, "status": status}
     hpa_defaults.set_status_defaults(converted)
-    hpa_annotations.strip(converted)
+    hpa_annotations.remove_reserved(converted)
     return converted
 
 
 def from_v2(hpa: Object) -> Object:
-    """The v2beta1 form of a v2 object (complete with defaults)."""
+    """The v2beta1 form of a v2 object, which has its defaults."""
     spec = {**(hpa.get("spec") or {})}
-    notes = hpa_annotations.behavior_note(spec)
+    annotations = hpa_annotations.behavior_annotation(spec)
     spec.pop("behavior", None)
     if "metrics" in spec:
         spec["metrics"] = [hpa_flat_metrics.from_v2(metric, hpa_flat_metrics.SPEC) for metric in spec["metrics"]]
@@ -54,5 +49,5 @@ def from_v2(hpa: Object) -> Object:
     current = [hpa_flat_metrics.from_v2(metric, hpa_flat_metrics.STATUS) for metric in status["currentMetrics"] or []]
     status["currentMetrics"] = current or None
     converted: Object = {**hpa, "apiVersion": API_VERSION, "spec": spec, "status": status}
-    hpa_annotations.replace(converted, notes)
+    hpa_annotations.set_reserved(converted, annotations)
     return converted

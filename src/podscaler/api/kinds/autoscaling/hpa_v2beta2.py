@@ -1,11 +1,11 @@
-"""Conversion of HorizontalPodAutoscaler between autoscaling/v2beta2 and v2.
+"""Converts HorizontalPodAutoscaler between autoscaling/v2beta2 and v2.
 
-v2beta2 is v2 without tolerances and without the generation that a condition is about. Tolerances travel in two
-annotations of their own, as plain quantities; the generations are lost.
+v2beta2 is v2 without tolerances, which are quantities in two annotations, and without the observedGeneration of
+conditions, which is lost.
 
-Called by the record in `hpa_removed_versions`. Inputs are not changed.
+Called by the record in `hpa_removed_versions`. Arguments are not changed.
 
-Source: docs/spec/api.md 6 (Older versions); the annotations are upstream's (scale-up-tolerance, scale-down-tolerance).
+Source: docs/spec/api.md 6 (Older versions); Kubernetes' annotations scale-up-tolerance and scale-down-tolerance.
 """
 
 from typing import Any
@@ -18,24 +18,21 @@ from podscaler.api.text.json_text import DecodeError
 API_VERSION = "autoscaling/v2beta2"
 MESSAGE = "autoscaling/v2beta2.HorizontalPodAutoscaler"
 
-_TOLERANCES = {
-    "scaleDown": hpa_annotations.SCALE_DOWN_TOLERANCE,
-    "scaleUp": hpa_annotations.SCALE_UP_TOLERANCE,
-}
-_CONDITION = ("type", "status", "lastTransitionTime", "reason", "message")
+_TOLERANCES = {"scaleDown": hpa_annotations.SCALE_DOWN_TOLERANCE, "scaleUp": hpa_annotations.SCALE_UP_TOLERANCE}
+_CONDITION_FIELDS = ("type", "status", "lastTransitionTime", "reason", "message")
 
 
 def to_v2(hpa: Object) -> Object:
     """The v2 form of a v2beta2 object. Raises DecodeError for a tolerance annotation that is no quantity."""
     converted: Object = {**hpa, "apiVersion": "autoscaling/v2"}
     spec = {**(hpa.get("spec") or {})}
-    behavior = _with_tolerances(spec.get("behavior"), hpa_annotations.of(hpa))
+    behavior = _with_tolerances(spec.get("behavior"), hpa_annotations.annotations_of(hpa))
     if behavior is not None:
         spec["behavior"] = behavior
     converted["spec"] = spec
     converted["status"] = {**(hpa.get("status") or {})}
     hpa_defaults.set_status_defaults(converted)
-    hpa_annotations.strip(converted)
+    hpa_annotations.remove_reserved(converted)
     return converted
 
 
@@ -55,11 +52,11 @@ def _tolerance(key: str, text: str) -> str:
 
 
 def from_v2(hpa: Object) -> Object:
-    """The v2beta2 form of a v2 object (complete with defaults)."""
+    """The v2beta2 form of a v2 object, which has its defaults."""
     converted: Object = {**hpa, "apiVersion": API_VERSION}
     spec = {**(hpa.get("spec") or {})}
     behavior = spec.get("behavior") or {}
-    hpa_annotations.replace(converted, _tolerance_notes(behavior))
+    hpa_annotations.set_reserved(converted, _tolerance_annotations(behavior))
     if "behavior" in spec:
         spec["behavior"] = {direction: _without(rules, "tolerance") for direction, rules in behavior.items()}
     converted["spec"] = spec
@@ -67,7 +64,7 @@ def from_v2(hpa: Object) -> Object:
     return converted
 
 
-def _tolerance_notes(behavior: Object) -> dict[str, str]:
+def _tolerance_annotations(behavior: Object) -> dict[str, str]:
     found = {key: (behavior.get(direction) or {}).get("tolerance") for direction, key in _TOLERANCES.items()}
     return {key: text for key, text in found.items() if text is not None}
 
@@ -77,7 +74,7 @@ def _without(rules: Object, name: str) -> Object:
 
 
 def status_from_v2(status: Object) -> Object:
-    """A status with what v2beta2 and its forerunners always show; its metrics are still those of v2."""
+    """A status with the fields that v2beta2 and older versions always have; its metrics are still those of v2."""
     return {
         **{name: status[name] for name in ("observedGeneration", "lastScaleTime") if name in status},
         "currentReplicas": status.get("currentReplicas", 0),
@@ -88,4 +85,4 @@ def status_from_v2(status: Object) -> Object:
 
 
 def _conditions(conditions: Any) -> list[Object] | None:
-    return [{name: each[name] for name in _CONDITION if name in each} for each in conditions or []] or None
+    return [{name: each[name] for name in _CONDITION_FIELDS if name in each} for each in conditions or []] or None

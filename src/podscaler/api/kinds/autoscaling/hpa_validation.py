@@ -1,6 +1,7 @@
-"""Validates HorizontalPodAutoscaler (storage version v2), in upstream's order.
+"""Validates HorizontalPodAutoscaler (autoscaling/v2): replicas, scaled object, metrics, behavior, status.
 
-Called by the record. Metrics are in `hpa_metric_validation`, the rules of behaviors in `hpa_behavior_validation`.
+Called by the record in `hpa`. Errors come in kube-apiserver's order. A new metric source: add it to `_METRIC_TYPES`,
+`_SOURCES` and `_source_errors`.
 
 Source: docs/spec/api.md 2 (Validation).
 """
@@ -13,7 +14,7 @@ from podscaler.api.machinery.quantity import Quantity
 from podscaler.api.resource import checks, references
 from podscaler.api.resource.resources import Object
 
-_WAKING_TYPES = ("Object", "External")
+_TYPES_FOR_ZERO_REPLICAS = ("Object", "External")
 MAX_WINDOW_S = 3600
 MAX_PERIOD_S = 1800
 
@@ -25,16 +26,16 @@ _TARGET_TYPES = ("Utilization", "Value", "AverageValue")
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
-    """The field errors of an autoscaler to be stored, its metadata aside."""
+    """The field errors of the spec of an autoscaler to be stored."""
     spec, old_spec = new.get("spec") or {}, (old or {}).get("spec") or {}
-    found = _limits(spec)
+    found = _replica_order_errors(spec)
     found += _target_errors(spec.get("scaleTargetRef") or {}, old_spec.get("scaleTargetRef"))
     found += _metrics_errors(spec, old_spec)
     found += _behavior_errors(spec.get("behavior") or {}, "spec.behavior")
-    return found + _generated(spec, old_spec, is_update=old is not None)
+    return found + _replica_bound_errors(spec, old_spec, is_update=old is not None)
 
 
-def _limits(spec: Object) -> list[FieldError]:
+def _replica_order_errors(spec: Object) -> list[FieldError]:
     lowest, highest = spec.get("minReplicas"), spec.get("maxReplicas") or 0
     if lowest is None or highest >= lowest:
         return []
@@ -69,14 +70,14 @@ def _metrics_errors(spec: Object, old_spec: Object) -> list[FieldError]:
     for index, metric in enumerate(metrics):
         path = f"spec.metrics[{index}]"
         found += _metric_errors(metric, path, trusts_object_versions=trusts_versions)
-    if spec.get("minReplicas") == 0 and not any(metric.get("type") in _WAKING_TYPES for metric in metrics):
+    if spec.get("minReplicas") == 0 and not any(metric.get("type") in _TYPES_FOR_ZERO_REPLICAS for metric in metrics):
         text = "must specify at least one Object or External metric to support scaling to zero replicas"
         found.append(forbidden("spec.metrics", text))
     return found
 
 
-def _generated(spec: Object, old_spec: Object, *, is_update: bool) -> list[FieldError]:
-    """Three rules that upstream checks last, and not again while the value stays as it is."""
+def _replica_bound_errors(spec: Object, old_spec: Object, *, is_update: bool) -> list[FieldError]:
+    """The errors of minReplicas and maxReplicas below their minimum, unless an update does not change the value."""
     lowest, highest = spec.get("minReplicas"), spec.get("maxReplicas") or 0
     found = []
     if lowest is not None and lowest < 0 and not (is_update and lowest == old_spec.get("minReplicas")):
@@ -158,7 +159,7 @@ def _has_bad_object_version(metrics: Sequence[Object]) -> bool:
 
 
 def _presence_errors(kind: str, present: list[str], path: str) -> list[FieldError]:
-    """Faults of which sources are there: that of the type, and no other."""
+    """The errors of the set of sources: only that of the type must be present."""
     expected = kind[0].lower() + kind[1:] if kind in _METRIC_TYPES else ""
     found = []
     if expected and expected not in present:
@@ -186,7 +187,7 @@ def _object_errors(source: Object, path: str, trusts_versions: bool) -> list[Fie
         found += references.version_errors(described.get("apiVersion", ""), f"{path}.describedObject.apiVersion")
     target = source.get("target") or {}
     found += _metric_name_errors(source, path) + _metric_target_errors(target, f"{path}.target")
-    if not _has(target, "value") and not _has(target, "averageValue"):
+    if not _is_set(target, "value") and not _is_set(target, "averageValue"):
         found.append(required(f"{path}.target.averageValue", "must set either a target value or averageValue"))
     return found
 
@@ -194,7 +195,7 @@ def _object_errors(source: Object, path: str, trusts_versions: bool) -> list[Fie
 def _external_errors(source: Object, path: str) -> list[FieldError]:
     target = source.get("target") or {}
     found = _metric_name_errors(source, path) + _metric_target_errors(target, f"{path}.target")
-    has_value, has_average = _has(target, "value"), _has(target, "averageValue")
+    has_value, has_average = _is_set(target, "value"), _is_set(target, "averageValue")
     if not has_value and not has_average:
         text = "must set either a target value for metric or a per-pod target"
         found.append(required(f"{path}.target.averageValue", text))
@@ -207,7 +208,7 @@ def _external_errors(source: Object, path: str) -> list[FieldError]:
 def _pods_errors(source: Object, path: str) -> list[FieldError]:
     target = source.get("target") or {}
     found = _metric_name_errors(source, path) + _metric_target_errors(target, f"{path}.target")
-    if not _has(target, "averageValue"):
+    if not _is_set(target, "averageValue"):
         found.append(required(f"{path}.target.averageValue", "must specify a positive target averageValue"))
     return found
 
@@ -227,7 +228,7 @@ def _resource_name_errors(source: Object, path: str, name: str) -> list[FieldErr
 def _resource_errors(source: Object, path: str) -> list[FieldError]:
     target = source.get("target") or {}
     found = _metric_target_errors(target, f"{path}.target")
-    has_share, has_average = _has(target, "averageUtilization"), _has(target, "averageValue")
+    has_share, has_average = _is_set(target, "averageUtilization"), _is_set(target, "averageValue")
     if not has_share and not has_average:
         text = "must set either a target raw value or a target utilization"
         found.append(required(f"{path}.target.averageUtilization", text))
@@ -250,7 +251,7 @@ def _metric_target_errors(target: Object, path: str) -> list[FieldError]:
     if kind not in _TARGET_TYPES:
         found.append(invalid(f"{path}.type", kind, "must be either Utilization, Value, or AverageValue"))
     for name in ("value", "averageValue"):
-        if _has(target, name) and Quantity.parse(target[name]).sign() <= 0:
+        if _is_set(target, name) and Quantity.parse(target[name]).sign() <= 0:
             found.append(invalid(f"{path}.{name}", target[name], "must be positive"))
     share_pct = target.get("averageUtilization")
     if share_pct is not None and share_pct < 1:
@@ -258,5 +259,5 @@ def _metric_target_errors(target: Object, path: str) -> list[FieldError]:
     return found
 
 
-def _has(target: Object, name: str) -> bool:
+def _is_set(target: Object, name: str) -> bool:
     return target.get(name) is not None

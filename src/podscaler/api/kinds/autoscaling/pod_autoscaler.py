@@ -1,4 +1,4 @@
-"""The CustomResourceDefinition of PodAutoscaler (podscaler.dev/v1alpha1), as JSON-ready data.
+"""Makes the CustomResourceDefinition of PodAutoscaler (podscaler.dev/v1alpha1), podscaler's own kind of autoscaler.
 
 `podscaler crd` prints it; deploy/crd has the printed file, which charts install.
 """
@@ -29,7 +29,7 @@ _COLUMNS = (
 
 
 def definition() -> dict[str, Any]:
-    """The whole object, without a status."""
+    """The definition as JSON-ready data, without a status."""
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",

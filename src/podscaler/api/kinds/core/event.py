@@ -4,7 +4,7 @@ The two differ in field names (`involvedObject`/`regarding`, `message`/`note`, .
 requires the time, the reporter and the action. Events are validated in their stored form, so that field errors name
 fields of core/v1 in both.
 
-Source: golden captures; the API reference of core/v1 and events.k8s.io/v1; upstream's messages.
+Source: golden captures; the API reference of core/v1 and events.k8s.io/v1; kube-apiserver's messages.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ from podscaler.api.machinery.field import FieldError, invalid
 from podscaler.api.resource import checks, go_struct
 from podscaler.api.resource.resources import Column, Object, Printer, Resource, Strategy, Version
 
-_NEW_NAMES = {
+_NAMES_IN_EVENTS_V1 = {
     "metadata": "metadata",
     "eventTime": "eventTime",
     "series": "series",
@@ -33,17 +33,17 @@ _NEW_NAMES = {
 }
 """core/v1 name -> events.k8s.io/v1 name, in the order of the latter."""
 
-_TEXT_MAX = 128
-_NOTE_MAX = 1024
-_SERIES_MIN = 2
-_REFERENCES = ("involvedObject", "related")
+_TEXT_MAX_BYTES = 128
+_NOTE_MAX_BYTES = 1024
+_SERIES_MIN_COUNT = 2
+_REFERENCE_FIELDS = ("involvedObject", "related")
 _TEXTS = ("reason", "message", "type", "eventTime", "action")
-_FIXED = ("involvedObject", *_TEXTS, "related", "reportingController", "reportingInstance")
-_OBJECT_FIELDS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+_IMMUTABLE_FIELDS = ("involvedObject", *_TEXTS, "related", "reportingController", "reportingInstance")
+_REFERENCE_MEMBERS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 
 
 def set_defaults(event: Object) -> None:
-    """What a stored event always shows, in place."""
+    """Set the fields that a stored event always has, in place."""
     event.setdefault("involvedObject", {})
     event.setdefault("source", {})
     for instant in ("firstTimestamp", "lastTimestamp", "eventTime"):
@@ -55,7 +55,7 @@ def set_defaults(event: Object) -> None:
 def to_core(event: Object) -> Object:
     """An events.k8s.io/v1 event as the core/v1 event that is stored."""
     core: Object = {"apiVersion": "v1", "kind": "Event"}
-    core |= {old: event[new] for old, new in _NEW_NAMES.items() if new in event}
+    core |= {old: event[new] for old, new in _NAMES_IN_EVENTS_V1.items() if new in event}
     set_defaults(core)
     return core
 
@@ -63,7 +63,7 @@ def to_core(event: Object) -> Object:
 def from_core(event: Object) -> Object:
     """A stored event as events.k8s.io/v1."""
     shown: Object = {"apiVersion": "events.k8s.io/v1", "kind": "Event"}
-    shown |= {new: event[old] for old, new in _NEW_NAMES.items() if old in event}
+    shown |= {new: event[old] for old, new in _NAMES_IN_EVENTS_V1.items() if old in event}
     for text in ("reportingController", "reportingInstance"):
         if not shown.get(text):
             shown.pop(text, None)
@@ -104,8 +104,8 @@ def _reporter_errors(event: Object, reporter: str) -> list[FieldError]:
     found = checks.present(controller, reporter) + checks.well_formed(controller, reporter, names.label_key_errors)
     for key in ("reportingInstance", "action", "reason"):
         text = event.get(key)
-        found += checks.present(text, key) + _length_errors(key, text, _TEXT_MAX)
-    return found + _length_errors("message", event.get("message"), _NOTE_MAX)
+        found += checks.present(text, key) + _length_errors(key, text, _TEXT_MAX_BYTES)
+    return found + _length_errors("message", event.get("message"), _NOTE_MAX_BYTES)
 
 
 def _length_errors(path: str, text: str | None, limit: int) -> list[FieldError]:
@@ -113,8 +113,8 @@ def _length_errors(path: str, text: str | None, limit: int) -> list[FieldError]:
 
 
 def _series_errors(series: Object) -> list[FieldError]:
-    is_series = (series.get("count") or 0) >= _SERIES_MIN
-    found = checks.holds(is_series, "series.count", "", f"should be at least {_SERIES_MIN}")
+    is_series = (series.get("count") or 0) >= _SERIES_MIN_COUNT
+    found = checks.holds(is_series, "series.count", "", f"should be at least {_SERIES_MIN_COUNT}")
     return found + checks.present(series.get("lastObservedTime"), "series.lastObservedTime")
 
 
@@ -126,11 +126,11 @@ def _deprecated_errors(event: Object) -> list[FieldError]:
 def _update_errors(new: Object, old: Object) -> list[FieldError]:
     stored = {"reportingController": "reportingComponent"}
     found = []
-    for name in _FIXED:
+    for name in _IMMUTABLE_FIELDS:
         key = stored.get(name, name)
         value, before = new.get(key) or None, old.get(key) or None
         if value != before:
-            shown = go_struct.shown(value, "core/v1.ObjectReference") if value and name in _REFERENCES else value
+            shown = go_struct.shown(value, "core/v1.ObjectReference") if value and name in _REFERENCE_FIELDS else value
             found.append(invalid(name, shown, checks.IMMUTABLE))
     return found
 
@@ -139,23 +139,13 @@ def _reporter(event: Object) -> str:
     return str((event.get("source") or {}).get("component") or event.get("reportingComponent", ""))
 
 
-def _fields(event: Object) -> dict[str, str]:
-    about = event.get("involvedObject") or {}
+def _fields(event: Object, about: str = "involvedObject", reporter: str = "reportingComponent") -> dict[str, str]:
+    """The selectable fields of a stored event, but `source`; `about` and `reporter` are names of the API version."""
+    reference = event.get("involvedObject") or {}
     return {
-        **{f"involvedObject.{name}": about.get(name, "") for name in _OBJECT_FIELDS},
+        **{f"{about}.{name}": reference.get(name, "") for name in _REFERENCE_MEMBERS},
         "reason": event.get("reason", ""),
-        "reportingComponent": event.get("reportingComponent", ""),
-        "source": _reporter(event),
-        "type": event.get("type", ""),
-    }
-
-
-def _new_fields(event: Object) -> dict[str, str]:
-    about = event.get("involvedObject") or {}
-    return {
-        **{f"regarding.{name}": about.get(name, "") for name in _OBJECT_FIELDS},
-        "reason": event.get("reason", ""),
-        "reportingController": event.get("reportingComponent", ""),
+        reporter: event.get("reportingComponent", ""),
         "type": event.get("type", ""),
     }
 
@@ -216,7 +206,7 @@ RESOURCE = Resource(
         allows_bare_finalizers=True,
         has_no_dependents=True,
     ),
-    fields=_fields,
+    fields=lambda event: {**_fields(event), "source": _reporter(event)},
     printer=_PRINTER,
 )
 
@@ -227,7 +217,7 @@ EVENTS_V1 = Resource(
     versions=(Version("v1", "events/v1.Event", to_storage=to_core, from_storage=from_core),),
     short_names=("ev",),
     strategy=Strategy(allows_create_on_update=True, validate=validate_strictly, has_no_dependents=True),
-    fields=_new_fields,
+    fields=lambda event: _fields(event, "regarding", "reportingController"),
     printer=_PRINTER,
     stored_as="events",
 )

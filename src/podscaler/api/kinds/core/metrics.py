@@ -1,9 +1,9 @@
-"""The records of PodMetrics and NodeMetrics (metrics.k8s.io): what is served but not stored, where a node measures.
+"""The records of PodMetrics and NodeMetrics (metrics.k8s.io), which are served without being stored.
 
-The objects come from the sampler of the node. Storage version here is the form in which they are handed over: v1beta1.
-An API server without a node may store them like other objects instead (`stored_among`); tests create them.
+The node's sampler provides the objects, as v1beta1, which is their storage version here. An API server without a node
+may store them like other objects (`stored_among`), so that tests can create them.
 
-Source: the resource metrics API; what metrics-server's tables show.
+Source: the resource metrics API; the tables of metrics-server.
 """
 
 from collections.abc import Iterable
@@ -14,13 +14,13 @@ from podscaler.api.machinery import printing
 from podscaler.api.machinery.quantity import Quantity
 from podscaler.api.resource.resources import Column, Object, Printer, Resource, Version
 
-_USAGES = ("cpu", "memory")
+_RESOURCES_SHOWN = ("cpu", "memory")
 
 
 def _row(metrics: Object, now_ns: int) -> list[Any]:
     measured = [metrics] if "usage" in metrics else metrics.get("containers") or []
     usages = [each.get("usage") or {} for each in measured]
-    totals = [_total(usages, name) for name in _USAGES]
+    totals = [_total(usages, name) for name in _RESOURCES_SHOWN]
     return [metrics["metadata"].get("name", ""), *totals, metrics.get("window", printing.UNKNOWN)]
 
 
@@ -44,41 +44,32 @@ def _printer(kind: str) -> Printer:
     )
 
 
-def _versions(kind: str) -> tuple[Version, ...]:
-    return (Version("v1", f"metrics/v1.{kind}"), Version("v1beta1", f"metrics/v1beta1.{kind}"))
+GROUP = "metrics.k8s.io"
 
 
-POD_METRICS = Resource(
-    group="metrics.k8s.io",
-    plural="pods",
-    singular="pod",
-    kind="PodMetrics",
-    versions=_versions("PodMetrics"),
-    storage_version="v1beta1",
-    stored=False,
-    printer=_printer("pod"),
-)
+def _record(measured: str, kind: str, *, namespaced: bool) -> Resource:
+    return Resource(
+        group=GROUP,
+        plural=f"{measured}s",
+        singular=measured,
+        kind=kind,
+        versions=(Version("v1", f"metrics/v1.{kind}"), Version("v1beta1", f"metrics/v1beta1.{kind}")),
+        storage_version="v1beta1",
+        namespaced=namespaced,
+        stored=False,
+        printer=_printer(measured),
+    )
 
-NODE_METRICS = Resource(
-    group="metrics.k8s.io",
-    plural="nodes",
-    singular="node",
-    kind="NodeMetrics",
-    versions=_versions("NodeMetrics"),
-    storage_version="v1beta1",
-    namespaced=False,
-    stored=False,
-    printer=_printer("node"),
-)
 
-GROUP = POD_METRICS.group
+POD_METRICS = _record("pod", "PodMetrics", namespaced=True)
+NODE_METRICS = _record("node", "NodeMetrics", namespaced=False)
 
 
 def stored_among(resources: Iterable[Resource]) -> tuple[Resource, ...]:
-    """The records, with those of metrics as kinds whose objects clients create and the server keeps."""
+    """`resources`, with those of metrics as kinds whose objects clients create and the server stores."""
     return tuple(replace(one, stored=True) if one.group == GROUP else one for one in resources)
 
 
 def left_out_of(resources: Iterable[Resource]) -> tuple[Resource, ...]:
-    """The records without those of metrics."""
+    """`resources` without those of metrics."""
     return tuple(one for one in resources if one.group != GROUP)

@@ -1,4 +1,4 @@
-"""The records of Namespace (core/v1) and of ServiceAccount, of which each namespace has one called `default`.
+"""The records of Namespace and ServiceAccount (core/v1).
 
 Source: golden captures; the API reference of core/v1.
 """
@@ -32,7 +32,7 @@ def _prepare_update(new: Object, old: Object) -> None:
 
 
 def _prepare_finalize(new: Object, old: Object) -> None:
-    """Through `finalize` only the finalizers of spec can change."""
+    """A write of the subresource `finalize` changes only spec.finalizers."""
     finalizers = (new.get("spec") or {}).get("finalizers") or []
     status_subresource.keep_status(new, old)
     new["spec"] = {**(old.get("spec") or {}), "finalizers": finalizers}
@@ -40,18 +40,18 @@ def _prepare_finalize(new: Object, old: Object) -> None:
 
 def _prepare_delete(namespace: Object) -> None:
     namespace.setdefault("status", {})["phase"] = "Terminating"
-    namespace["metadata"].pop("deletionGracePeriodSeconds", None)  # upstream sets none on namespaces
+    namespace["metadata"].pop("deletionGracePeriodSeconds", None)  # kube-apiserver sets none on namespaces
 
 
-def _is_held(namespace: Object) -> bool:
+def _has_spec_finalizers(namespace: Object) -> bool:
     return bool((namespace.get("spec") or {}).get("finalizers"))
 
 
 def validate_status(new: Object, old: Object | None) -> list[FieldError]:
     """The error of a phase that does not agree with `deletionTimestamp`."""
     phase = (new.get("status") or {}).get("phase", "")
-    is_going = old is not None and "deletionTimestamp" in old["metadata"]
-    wanted, when = ("Terminating", "is not") if is_going else ("Active", "is")
+    is_being_deleted = old is not None and "deletionTimestamp" in old["metadata"]
+    wanted, when = ("Terminating", "is not") if is_being_deleted else ("Active", "is")
     if phase in ("", wanted):
         return []
     return [invalid("status.Phase", phase, f"may only be '{wanted}' if `deletionTimestamp` {when} empty")]
@@ -76,7 +76,7 @@ RESOURCE = Resource(
         prepare_status_update=status_subresource.keep_spec,
         prepare_delete=_prepare_delete,
         validate_status=validate_status,
-        is_held=_is_held,
+        is_held=_has_spec_finalizers,
         prepare_subresource_update={"finalize": _prepare_finalize},
     ),
     printer=tables.named(

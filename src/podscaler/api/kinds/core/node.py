@@ -1,4 +1,4 @@
-"""The record of Node (core/v1).
+"""The record of Node (core/v1): defaults, the taint of a new node, the columns of `kubectl get nodes`.
 
 Source: golden captures; the API reference of core/v1.
 """
@@ -9,31 +9,32 @@ from podscaler.api.machinery import printing
 from podscaler.api.resource import status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
-_IDS = ("machineID", "systemUUID", "bootID")
-_VERSIONS = ("kernelVersion", "osImage", "containerRuntimeVersion", "kubeletVersion", "kubeProxyVersion")
-_INFO = (*_IDS, *_VERSIONS, "operatingSystem", "architecture")
-_NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+_ID_FIELDS = ("machineID", "systemUUID", "bootID")
+_VERSION_FIELDS = ("kernelVersion", "osImage", "containerRuntimeVersion", "kubeletVersion", "kubeProxyVersion")
+_NODE_INFO_FIELDS = (*_ID_FIELDS, *_VERSION_FIELDS, "operatingSystem", "architecture")
+"""The fields of status.nodeInfo, which are empty where the node does not report them."""
+_NOT_READY_TAINT = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 _ROLE_PREFIX = "node-role.kubernetes.io/"
 _ROLE_LABEL = "kubernetes.io/role"
 
 
 def set_defaults(node: Object) -> None:
-    """What a node always shows, in place; allocatable defaults to the capacity."""
+    """API defaults, in place: allocatable is the capacity, fields that a node always has are empty."""
     node.setdefault("spec", {})
     status = node.setdefault("status", {})
     if status.get("capacity") and "allocatable" not in status:
         status["allocatable"] = {**status["capacity"]}
     status.setdefault("daemonEndpoints", {}).setdefault("kubeletEndpoint", {}).setdefault("Port", 0)
     info = status.setdefault("nodeInfo", {})
-    for name in _INFO:
+    for name in _NODE_INFO_FIELDS:
         info.setdefault(name, "")
 
 
 def _prepare_create(new: Object) -> None:
-    """A new node is not ready: nothing is to be scheduled on it until someone takes the taint away."""
+    """Adds the taint not-ready, with which no pod is scheduled on the node until a controller removes it."""
     taints = new["spec"].setdefault("taints", [])
-    if not any(taint.get("key") == _NOT_READY["key"] for taint in taints):
-        taints.append({**_NOT_READY})
+    if not any(taint.get("key") == _NOT_READY_TAINT["key"] for taint in taints):
+        taints.append({**_NOT_READY_TAINT})
 
 
 def _roles(labels: dict[str, str]) -> list[str]:
@@ -42,6 +43,7 @@ def _roles(labels: dict[str, str]) -> list[str]:
 
 
 def _condition_text(node: Object) -> str:
+    """`Ready`, `NotReady,SchedulingDisabled`, or `Unknown` without a condition Ready."""
     ready = [each for each in (node.get("status") or {}).get("conditions") or [] if each.get("type") == "Ready"]
     words = ["Ready" if each.get("status") == "True" else "NotReady" for each in ready] or ["Unknown"]
     if (node.get("spec") or {}).get("unschedulable"):
@@ -55,7 +57,7 @@ def _address(node: Object, kind: str) -> str:
 
 
 def _cells(node: Object, _now_ns: int) -> list[Any]:
-    info = {**dict.fromkeys(_INFO, ""), **((node.get("status") or {}).get("nodeInfo") or {})}
+    info = {**dict.fromkeys(_NODE_INFO_FIELDS, ""), **((node.get("status") or {}).get("nodeInfo") or {})}
     kernel = info["kernelVersion"] or printing.UNKNOWN
     return [
         _condition_text(node),

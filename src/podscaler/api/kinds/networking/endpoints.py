@@ -1,7 +1,7 @@
-"""The record of Endpoints (core/v1), which upstream has deprecated in favour of EndpointSlice.
+"""The record of Endpoints (core/v1), which Kubernetes has deprecated in favour of EndpointSlice.
 
-Source: the API reference of core/v1; upstream's messages, as recorded.
-Differs: Endpoints of the control plane may have loopback addresses, because here pods and API server have no others.
+Source: the API reference of core/v1; kube-apiserver's messages, as recorded.
+Differs: Endpoints of the control plane may have loopback addresses, since pods and API server have no others here.
 """
 
 from collections.abc import Iterator
@@ -16,14 +16,14 @@ from podscaler.api.resource.resources import Column, Object, Printer, Resource, 
 
 MANAGED_BY = "endpoints.kubernetes.io/managed-by"
 MANAGER = "endpoint-controller"
-_API_SERVER = ("default", "kubernetes")
+_API_SERVER_ENDPOINTS = ("default", "kubernetes")
 _LISTS = ("addresses", "notReadyAddresses")
-_SHOWN = 3
+_ADDRESSES_SHOWN = 3
 _DEPRECATION = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 
 
 def set_defaults(endpoints: Object) -> None:
-    """API defaults, in place: a port speaks TCP."""
+    """API defaults, in place: the protocol of a port is TCP."""
     for subset in endpoints.get("subsets") or []:
         for port in subset.get("ports") or []:
             port["protocol"] = port.get("protocol") or "TCP"
@@ -35,18 +35,18 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     if old is not None and subsets == (old.get("subsets") or []):
         return []
     found = [error for index, subset in enumerate(subsets) for error in _subset_errors(subset, f"subsets[{index}]")]
-    return [fault for fault in found if ip_addresses.LOOPBACK_MESSAGE not in fault.text] if _is_own(new) else found
+    return [error for error in found if ip_addresses.LOOPBACK_MESSAGE not in error.text] if _is_own(new) else found
 
 
 def _is_own(endpoints: Object) -> bool:
-    """Whether the control plane wrote it."""
+    """Whether the control plane writes this object."""
     metadata = endpoints["metadata"]
-    named = (metadata.get("namespace", ""), metadata.get("name", "")) == _API_SERVER
+    named = (metadata.get("namespace", ""), metadata.get("name", "")) == _API_SERVER_ENDPOINTS
     return named or (metadata.get("labels") or {}).get(MANAGED_BY) == MANAGER
 
 
 def warnings(new: Object, _old: Object | None) -> list[str]:
-    """Addresses of IPv6 that are not written in the canonical form."""
+    """The warnings about IPv6 addresses that are not in canonical form."""
     found = []
     for index, subset in enumerate(new.get("subsets") or []):
         for field in _LISTS:
@@ -84,7 +84,7 @@ def _address_errors(address: Object, path: str) -> list[FieldError]:
 
 @lru_cache(maxsize=8192)
 def _notation_messages(ip: str) -> tuple[str, ...]:
-    """What is wrong with the notation of an address; cached, as large objects are written often and change little."""
+    """The messages about the notation of an address; cached, as large objects are written often and change little."""
     plain = ip_addresses.without_leading_zeros(ip)
     address = _find(plain)
     if address is None:
@@ -97,7 +97,7 @@ def _notation_messages(ip: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8192)
 def _range_messages(ip: str) -> tuple[str, ...]:
-    """What forbids an address, whatever its notation, as one that other machines reach."""
+    """The messages about an address in a range that no endpoint may have."""
     address = _find(ip_addresses.without_leading_zeros(ip))
     if address is None:
         return ("must be a valid IP address",)
@@ -106,7 +106,7 @@ def _range_messages(ip: str) -> tuple[str, ...]:
 
 
 def _find(ip: str) -> IPv4Address | IPv6Address | None:
-    """The address, without a zone, which Python allows and upstream does not."""
+    """The address; None for an invalid one, also with a zone (`fe80::1%eth0`), which Python allows."""
     return None if "%" in ip else ip_addresses.find(ip)
 
 
@@ -125,11 +125,11 @@ def _row(endpoints: Object, now_ns: int) -> list[Any]:
 
 
 def _shown(endpoints: Object) -> str:
-    """Ready addresses, at most three; nothing where none is ready."""
+    """At most three ready addresses; empty where no address is ready, `<none>` without subsets."""
     subsets = endpoints.get("subsets") or []
     listed = [text for subset in subsets for text in _addresses(subset)]
     if listed:
-        return printing.cut_short(listed, _SHOWN)
+        return printing.cut_short(listed, _ADDRESSES_SHOWN)
     return "" if subsets else printing.NONE
 
 
@@ -149,11 +149,7 @@ RESOURCE = Resource(
     kind="Endpoints",
     versions=(Version("v1", "core/v1.Endpoints", default=set_defaults, deprecation=_DEPRECATION),),
     short_names=("ep",),
-    strategy=Strategy(
-        validate=validate,
-        warnings=warnings,
-        allows_create_on_update=True,
-    ),
+    strategy=Strategy(validate=validate, warnings=warnings, allows_create_on_update=True),
     printer=Printer(
         columns=(
             Column("Name", format="name", description="Name of the endpoints: that of their Service."),

@@ -12,10 +12,10 @@ from podscaler.api.resource import checks, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 _ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
-_MOST_ENDPOINTS = 1000
-_MOST_PORTS = 20_000
-_MOST_ADDRESSES = 100
-_SHOWN = 3
+_MAX_ENDPOINTS = 1000
+_MAX_PORTS = 20_000
+_MAX_ADDRESSES = 100
+_SHOWN_COUNT = 3
 
 
 def set_defaults(slice_: Object) -> None:
@@ -31,8 +31,8 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of an EndpointSlice to be stored."""
     kind, endpoints = new.get("addressType", ""), new.get("endpoints") or []
     found = checks.required_one_of(kind, "addressType", _ADDRESS_TYPES)
-    if len(endpoints) > _MOST_ENDPOINTS:
-        return [*found, too_many("endpoints", len(endpoints), _MOST_ENDPOINTS)]
+    if len(endpoints) > _MAX_ENDPOINTS:
+        return [*found, too_many("endpoints", len(endpoints), _MAX_ENDPOINTS)]
     found += checks.each(endpoints, "endpoints", partial(_endpoint_errors, kind))
     found += _port_errors(new.get("ports") or [])
     return found if old is None else found + checks.unchanged(kind, old.get("addressType", ""), "addressType")
@@ -42,8 +42,8 @@ def _endpoint_errors(kind: str, endpoint: Object, path: str) -> list[FieldError]
     listed, place = endpoint.get("addresses") or [], f"{path}.addresses"
     if not listed:
         return [required(place, "must contain at least 1 address")]
-    if len(listed) > _MOST_ADDRESSES:
-        return [too_many(place, len(listed), _MOST_ADDRESSES)]
+    if len(listed) > _MAX_ADDRESSES:
+        return [too_many(place, len(listed), _MAX_ADDRESSES)]
     rule = names.dns_subdomain_errors if kind == "FQDN" else partial(_ip_messages, kind)
     return checks.each_well_formed(listed, place, rule)
 
@@ -56,8 +56,8 @@ def _ip_messages(kind: str, address: str) -> list[str]:
 
 
 def _port_errors(listed: list[Object]) -> list[FieldError]:
-    if len(listed) > _MOST_PORTS:
-        return [too_many("ports", len(listed), _MOST_PORTS)]
+    if len(listed) > _MAX_PORTS:
+        return [too_many("ports", len(listed), _MAX_PORTS)]
     seen: set[str] = set()
     return checks.each(
         listed,
@@ -74,8 +74,8 @@ def _cells(slice_: Object, _now_ns: int) -> list[Any]:
     listed = [address for each in slice_.get("endpoints") or [] for address in each.get("addresses") or []]
     return [
         slice_.get("addressType", ""),
-        printing.cut_short(numbers, _SHOWN),
-        printing.cut_short(listed, _SHOWN),
+        printing.cut_short(numbers, _SHOWN_COUNT),
+        printing.cut_short(listed, _SHOWN_COUNT),
     ]
 
 

@@ -1,6 +1,6 @@
-"""The record of Ingress (networking.k8s.io/v1), which is stored for clients; no ingress controller serves it.
+"""The record of Ingress (networking.k8s.io/v1): defaults, validation, table; no controller here serves ingresses.
 
-Source: the API reference of networking.k8s.io/v1; upstream's validation messages.
+Source: the API reference of networking.k8s.io/v1; kube-apiserver's validation messages.
 """
 
 from typing import Any
@@ -12,12 +12,12 @@ from podscaler.api.resource.resources import Column, Object, Resource, Strategy,
 
 _CLASS_ANNOTATION = "kubernetes.io/ingress.class"
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
-_REFUSED_PARTS = ("//", "/./", "/../", "%2f", "%2F")
-_REFUSED_ENDS = ("/..", "/.")
+_FORBIDDEN_PATH_PARTS = ("//", "/./", "/../", "%2f", "%2F")
+_FORBIDDEN_PATH_ENDS = ("/..", "/.")
 
 
 def set_defaults(ingress: Object) -> None:
-    """What an ingress always shows, in place."""
+    """API defaults, in place: the spec and status.loadBalancer are always present."""
     ingress.setdefault("spec", {})
     ingress.setdefault("status", {}).setdefault("loadBalancer", {})
 
@@ -39,10 +39,10 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of the status of an Ingress: invalid addresses and names."""
     listed = ((new.get("status") or {}).get("loadBalancer") or {}).get("ingress")
-    return checks.each(listed, "status.loadBalancer.ingress", _entrance_errors)
+    return checks.each(listed, "status.loadBalancer.ingress", _load_balancer_errors)
 
 
-def _entrance_errors(each: Object, path: str) -> list[FieldError]:
+def _load_balancer_errors(each: Object, path: str) -> list[FieldError]:
     address, host = each.get("ip", ""), each.get("hostname", "")
     found = checks.holds(not address or ip_addresses.find(address), f"{path}.ip", address, ip_addresses.INVALID_MESSAGE)
     found += checks.well_formed_if_set(host, f"{path}.hostname", names.dns_subdomain_errors)
@@ -73,7 +73,7 @@ def _address_as_name(host: str, path: str) -> list[FieldError]:
 
 
 def _host_errors(host: str, path: str) -> list[FieldError]:
-    """A leading `*.` stands for any one label."""
+    """The errors of a host name, whose first label may be `*`."""
     rule = names.wildcard_subdomain_errors if "*" in host else names.dns_subdomain_errors
     return checks.well_formed(host, path, rule)
 
@@ -92,16 +92,16 @@ def _path_errors(path: Object, place: str) -> list[FieldError]:
     if kind not in _PATH_TYPES:
         found.append(not_supported(f"{place}.pathType", kind, _PATH_TYPES))
     elif kind != "ImplementationSpecific":
-        found += checks.well_formed(text, f"{place}.path", _path_texts)
+        found += checks.well_formed(text, f"{place}.path", _path_messages)
     elif text and not text.startswith("/"):
         found.append(invalid(f"{place}.path", text, "must be an absolute path"))
     return found + _backend_errors(path.get("backend") or {}, f"{place}.backend")
 
 
-def _path_texts(path: str) -> list[str]:
+def _path_messages(path: str) -> list[str]:
     found = [] if path.startswith("/") else ["must be an absolute path"]
-    found += [f"must not contain '{part}'" for part in _REFUSED_PARTS if part in path]
-    return found + [f"cannot end with '{end}'" for end in _REFUSED_ENDS if path.endswith(end)]
+    found += [f"must not contain '{part}'" for part in _FORBIDDEN_PATH_PARTS if part in path]
+    return found + [f"cannot end with '{end}'" for end in _FORBIDDEN_PATH_ENDS if path.endswith(end)]
 
 
 def _backend_errors(backend: Object, path: str) -> list[FieldError]:

@@ -1,6 +1,6 @@
-"""The record of IngressClass (networking.k8s.io/v1), which names the controller of an Ingress; none runs here.
+"""The record of IngressClass (networking.k8s.io/v1), which names the controller of ingresses; none runs here.
 
-Source: the API reference of networking.k8s.io/v1; upstream's validation messages.
+Source: the API reference of networking.k8s.io/v1; kube-apiserver's validation messages.
 """
 
 from typing import Any

@@ -1,11 +1,11 @@
-"""The record of Service (core/v1): defaults, fields that the server sets, warnings, table.
+"""The record of Service (core/v1): defaults, hooks of writes, warnings, table.
 
-Addresses and node ports are allocated by the control plane through the subresource `address`: nothing else changes an
-address once it is set.
+The control plane allocates addresses and node ports, and writes them through the subresource `address`; no other write
+changes an address that is set.
 
-Source: golden captures; the API reference of core/v1; upstream's warnings.
-Differs: PORT(S) shows, in place of a node port, to which port a port is moved that may not be bound on this machine
-(`port_map`). Addresses in unusual notation pass without a warning.
+Source: golden captures; the API reference of core/v1; kube-apiserver's warnings.
+Differs: where a port below 1024 is moved (`port_map`), the column PORT(S) has the real port in place of a node port.
+There is no warning about addresses in unusual notation.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ def set_defaults(service: Object) -> None:
 
 
 def _set_traffic_defaults(spec: Object) -> None:
-    if spec["type"] in service_update.OUTSIDE or spec.get("externalIPs"):
+    if spec["type"] in service_update.TYPES_WITH_NODE_PORTS or spec.get("externalIPs"):
         spec.setdefault("externalTrafficPolicy", "Cluster")
     if spec["type"] != "ExternalName":
         spec.setdefault("internalTrafficPolicy", "Cluster")
@@ -53,7 +53,7 @@ def _set_traffic_defaults(spec: Object) -> None:
 
 
 def _set_families_defaults(spec: Object) -> None:
-    """Sets families and policy; a Service of type ExternalName has none."""
+    """Sets IP families and policy; a Service of type ExternalName has none."""
     if spec["type"] == "ExternalName":
         spec.pop("internalTrafficPolicy", None)
     else:
@@ -87,7 +87,7 @@ def _prepare_address(new: Object, old: Object) -> None:
 
 
 def warnings(new: Object, _old: Object | None) -> list[str]:
-    """The warnings for `new`, in upstream's order and words."""
+    """kube-apiserver's warnings about `new`, in its order."""
     spec = new["spec"]
     is_headless = spec.get("type") == "ClusterIP" and spec.get("clusterIP") == "None"
     found = []

@@ -1,8 +1,9 @@
-"""Validates the cluster IPs of a Service and their families, and sets the default families.
+"""Validates the cluster IPs, IP families and family policy of a Service, and sets the default families.
 
-The cluster is one of IPv4; only Services without address and selector may name IPv6.
+Called by the record of Service and by `service_validation`. The cluster has IPv4 only; Services without address and
+selector may name IPv6.
 
-Source: upstream's messages: its validation of clusterIPs and what belongs to them, and its allocators.
+Source: kube-apiserver's messages: the validation of clusterIPs and ipFamilies, and the allocators of addresses.
 """
 
 from collections.abc import Sequence

@@ -1,20 +1,21 @@
-"""What an update of a Service keeps and drops of its allocated addresses and ports.
+"""Carries the allocated addresses and ports of a Service over to its update, and drops those that it cannot have.
 
-Called by the record of Service, before validation. Allocated values that the client leaves out are kept; a change of
-`clusterIP` alone changes `clusterIPs` too; a change of the type drops what the new type does not have.
+Called by the record of Service, before validation. Allocated values that the client leaves out are copied from the
+stored object; a change of `clusterIP` alone changes `clusterIPs`, too; a change of the type removes fields that the new
+type does not have.
 
-Source: upstream's storage and strategy of Services (allocated values, linked fields, fields that depend on the type).
+Source: kube-apiserver's storage and strategy of Services (allocated values, linked fields, fields of single types).
 """
 
 from podscaler.api.resource.resources import Object
 
-OUTSIDE = ("NodePort", "LoadBalancer")
+TYPES_WITH_NODE_PORTS = ("NodePort", "LoadBalancer")
 """The types that have node ports."""
 
 
 def is_reached_through_nodes(spec: Object) -> bool:
     """Whether the ports of such a Service may be ports of nodes, too."""
-    return spec.get("type") in OUTSIDE
+    return spec.get("type") in TYPES_WITH_NODE_PORTS
 
 
 def needs_node_ports(spec: Object) -> bool:
@@ -55,7 +56,7 @@ def _has_address(spec: Object) -> bool:
 
 
 def _keep_node_ports(new: Object, old: Object) -> None:
-    """Ports are matched by name; a node port that the client moved to another port stays there."""
+    """Copies node ports by port name; a node port that the client moved to another port is not copied."""
     taken = set(_node_ports(new)) & set(_node_ports(old))
     allocated = {port.get("name", ""): port.get("nodePort", 0) for port in old.get("ports") or []}
     for port in new.get("ports") or []:

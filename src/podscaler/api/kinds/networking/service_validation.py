@@ -1,8 +1,9 @@
-"""Validates a Service and its status.
+"""Validates a Service and its status: type, ports, session affinity, traffic policies, load balancer.
 
-Addresses and their families are in `service_family_validation`.
+Called by the record of Service; `validate_allocation` also before addresses and node ports are allocated.
+`service_family_validation` validates cluster IPs and IP families.
 
-Source: upstream's messages; the API reference of core/v1.
+Source: kube-apiserver's messages; the API reference of core/v1.
 """
 
 from collections.abc import Collection
@@ -14,7 +15,7 @@ from podscaler.api.resource import checks, go_struct, metadata
 from podscaler.api.resource.resources import Object
 
 NODE_PORTS = (30_000, 32_767)
-"""The first and the last of the range of node ports."""
+"""The first and the last node port."""
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _AFFINITIES = ("ClientIP", "None")
 _TRAFFIC_POLICIES = ("Cluster", "Local")
@@ -28,7 +29,9 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a Service to be stored."""
     spec, stored = new["spec"], old["spec"] if old else None
     found = _ports_presence(spec)
-    found += _port_errors(spec.get("ports") or [], is_node_port_allowed=spec.get("type") in service_update.OUTSIDE)
+    found += _port_errors(
+        spec.get("ports") or [], has_node_ports=spec.get("type") in service_update.TYPES_WITH_NODE_PORTS
+    )
     found += metadata.label_errors(spec.get("selector") or {}, "spec.selector")
     found += _affinity_errors(spec)
     found += checks.one_of(spec.get("type", ""), "spec.type", _TYPES)
@@ -42,9 +45,9 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def validate_allocation(new: Object, old: Object | None, *, is_dry: bool = False) -> list[FieldError]:
-    """The field errors that are found when addresses and ports are allocated, before any other validation.
+    """The field errors of values that cannot be allocated; where there are some, no others are reported.
 
-    Where there are some, upstream returns only these. A dry run (`is_dry`) allocates no ports and checks none.
+    A dry run (`is_dry`) allocates no ports, and checks none.
     """
     spec, stored = new["spec"], old["spec"] if old else None
     if spec.get("type") == "ExternalName":
@@ -58,10 +61,10 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
     listed = ((new.get("status") or {}).get("loadBalancer") or {}).get("ingress")
     if listed and new["spec"].get("type") != "LoadBalancer":
         return [forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")]
-    return checks.each(listed, path, _entrance_errors)
+    return checks.each(listed, path, _load_balancer_errors)
 
 
-def _entrance_errors(each: Object, path: str) -> list[FieldError]:
+def _load_balancer_errors(each: Object, path: str) -> list[FieldError]:
     address, host, mode = each.get("ip", ""), each.get("hostname", ""), each.get("ipMode")
     found = checks.holds(not address or ip_addresses.find(address), f"{path}.ip", address, ip_addresses.INVALID_MESSAGE)
     if mode is not None and not address:
@@ -79,7 +82,7 @@ def _ports_presence(spec: Object) -> list[FieldError]:
     return [required("spec.ports")]
 
 
-def _port_errors(listed: list[Object], *, is_node_port_allowed: bool) -> list[FieldError]:
+def _port_errors(listed: list[Object], *, has_node_ports: bool) -> list[FieldError]:
     found = []
     seen: set[str] = set()
     for index, port in enumerate(listed):
@@ -91,7 +94,7 @@ def _port_errors(listed: list[Object], *, is_node_port_allowed: bool) -> list[Fi
         found += ports.number_errors(port.get("port", 0), f"{path}.port")
         found += ports.protocol_errors(port.get("protocol", ""), f"{path}.protocol")
         found += ports.target_errors(port.get("targetPort", 0), f"{path}.targetPort")
-        if port.get("nodePort") and not is_node_port_allowed:
+        if port.get("nodePort") and not has_node_ports:
             found.append(forbidden(f"{path}.nodePort", "may not be used when `type` is 'ClusterIP'"))
     return found + _repeated_errors(listed, "nodePort") + _repeated_errors(listed, "port")
 
@@ -124,7 +127,7 @@ def _affinity_errors(spec: Object) -> list[FieldError]:
 
 def _cluster_ip_errors(spec: Object) -> list[FieldError]:
     given = spec.get("clusterIPs") or []
-    if given[:1] == ["None"] and spec.get("type") in service_update.OUTSIDE:
+    if given[:1] == ["None"] and spec.get("type") in service_update.TYPES_WITH_NODE_PORTS:
         return [invalid("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {spec['type']} services")]
     if spec.get("type") == "ExternalName":
         given_names = [name for name in ("clusterIPs", "ipFamilies", "ipFamilyPolicy") if spec.get(name)]
@@ -141,7 +144,7 @@ def _external_errors(spec: Object) -> list[FieldError]:
 
 
 def _change_errors(new: Object, old: Object) -> list[FieldError]:
-    """An address stays what it is while the service has one."""
+    """The error of a changed cluster IP."""
     if "ExternalName" in (new.get("type"), old.get("type")) or not old.get("clusterIPs"):
         return []
     if (new.get("clusterIPs") or [])[:1] == old["clusterIPs"][:1]:
@@ -164,7 +167,7 @@ def traffic_errors(spec: Object) -> list[FieldError]:
 
 
 def _balancer_errors(spec: Object, old: Object) -> list[FieldError]:
-    """The errors of the fields for load balancers, and of the preference of endpoints."""
+    """The errors of the fields for load balancers, and of trafficDistribution."""
     ranges, path = spec.get("loadBalancerSourceRanges") or [], "spec.LoadBalancerSourceRanges"
     found = [forbidden(path, _ONLY_BALANCERS)] if ranges and not _is_balancer(spec) else []
     found += checks.each_well_formed((each.strip() for each in ranges), path, _range_messages)
@@ -195,8 +198,8 @@ def allocation_errors(spec: Object, old: Object | None, *, allocates_ports: bool
     """The reasons why a valid Service cannot have the addresses and ports that it names.
 
     Args:
-        spec: of the Service to be stored.
-        old: the stored spec, None for a new Service.
+        spec: the spec to be stored.
+        old: the stored spec; None for a new Service.
         allocates_ports: whether node ports are checked, too.
     """
     if spec.get("type") == "ExternalName":

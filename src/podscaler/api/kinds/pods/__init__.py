@@ -1,6 +1,6 @@
-"""Pod specs, alone or in a template: defaults, validation, warnings, admission, table.
+"""The record of Pod, and pod specs, alone or in a template: defaults, validation, warnings, admission, table.
 
 Reading order: `pod` is the record; `pod_validation` calls the other validations; `pod_admission`, `pod_classes` and
-`pod_limits` are what admission plugins do.
+`pod_limits` do the work of Kubernetes' admission plugins.
 May import: `api.kinds.volumes` and below.
 """

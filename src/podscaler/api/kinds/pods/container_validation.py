@@ -1,8 +1,9 @@
 """Validates the containers of a pod spec: names, images, ports, probes, lifecycle handlers, resources.
 
-Environment variables, mounts and security contexts have modules of their own.
+Called by `pod_validation`. `env_validation`, `volumes.volume_validation` (mounts) and `security_context_validation`
+check the other fields of containers.
 
-Source: upstream's messages (golden captures; the API reference of core/v1).
+Source: kube-apiserver's messages (golden captures; the API reference of core/v1).
 """
 
 import re
@@ -36,7 +37,7 @@ def validate(spec: Object, path: str, volumes: frozenset[str]) -> list[FieldErro
 
     Args:
         spec: a pod spec.
-        path: its place.
+        path: the path of the spec.
         volumes: the names of its volumes, which containers may mount.
     """
     listed, init = spec.get("containers") or [], spec.get("initContainers") or []
@@ -101,7 +102,7 @@ def _port_errors(port: Object, path: str, seen: set[str]) -> list[FieldError]:
 
 
 def _host_port_errors(containers: list[Object], path: str) -> list[FieldError]:
-    """The errors of ports of the host that two containers of a pod ask for."""
+    """The errors of host ports that two containers of a pod request."""
     seen: set[str] = set()
     found = []
     for index, container in enumerate(containers):
@@ -137,7 +138,7 @@ def _probe_errors(probe: Object, path: str) -> list[FieldError]:
 
 
 def _handler_errors(handler: Object, path: str) -> list[FieldError]:
-    """The errors of the action of a probe or hook, of which there must be one."""
+    """The errors of the action of a probe or hook, which must be exactly one."""
     given = [name for name in _HANDLERS if handler.get(name) is not None]
     if not given:
         return [required(path, "must specify a handler type")]
@@ -157,7 +158,7 @@ def _action_errors(kind: str, action: Object, path: str) -> list[FieldError]:
 
 
 def _http_errors(action: Object, path: str) -> list[FieldError]:
-    """The errors of scheme and headers. Upstream leaves path, host and values of headers to nodes."""
+    """The errors of scheme and headers; kube-apiserver does not check path, host and values of headers."""
     found = checks.one_of(action.get("scheme", ""), f"{path}.scheme", _SCHEMES)
     for header in action.get("httpHeaders") or []:
         name = header.get("name", "")
@@ -201,5 +202,5 @@ def _limit_errors(name: str, amount: Quantity, limit: Quantity | None, path: str
 
 
 def _is_whole(name: str) -> bool:
-    """Whether a resource comes in units that cannot be shared: extended resources and huge pages."""
+    """Whether a resource has whole units, which cannot be overcommitted: extended resources and huge pages."""
     return "/" in name or name.startswith("hugepages-")

@@ -1,6 +1,8 @@
-"""Validates the environment variables of a container.
+"""Validates the environment variables of a container: `env` and `envFrom`.
 
-Source: upstream's messages; the API reference of core/v1.
+Called by `container_validation`.
+
+Source: kube-apiserver's messages; the API reference of core/v1.
 """
 
 import re
@@ -14,7 +16,7 @@ from podscaler.api.resource.resources import Object
 _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
 _ONE_OF = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
 _ONLY_ONE = "may not have more than one field specified at a time"
-_NAME = re.compile(r"[ -<>-~]+")
+_NAME = re.compile(r"[ -<>-~]+")  # printable ASCII characters other than `=`
 _NAME_MESSAGE = "a valid environment variable name must consist only of printable ASCII characters other than '='"
 
 

@@ -1,6 +1,6 @@
-"""The record of Pod (core/v1): what may change in a stored pod, deletion, selectable fields.
+"""The record of Pod (core/v1): hooks of writes, fields that an update may change, deletion, selectable fields.
 
-Source: golden captures; the API reference of core/v1; upstream's messages.
+Source: golden captures; the API reference of core/v1; kube-apiserver's messages.
 """
 
 from podscaler.api.kinds.pods import pod_admission, pod_defaults, pod_table, pod_validation, pod_warnings
@@ -8,12 +8,12 @@ from podscaler.api.machinery.field import FieldError, forbidden
 from podscaler.api.resource import go_struct, semantics, status_subresource
 from podscaler.api.resource.resources import Object, Resource, Strategy, Version
 
-_FIXED = (
+_IMMUTABLE_MESSAGE = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
-_CHANGEABLE = ("activeDeadlineSeconds", "tolerations")
+_MUTABLE_FIELDS = ("activeDeadlineSeconds", "tolerations")
 
 
 def _prepare_update(new: Object, old: Object) -> None:
@@ -33,7 +33,7 @@ def _prepare_binding(new: Object, old: Object) -> None:
 
 
 def _grace_period_s(pod: Object) -> int:
-    """Seconds that a pod may take to stop: none before it is on a node or after it has ended."""
+    """The default grace period of a delete: 0 for a pod that is on no node, or has ended."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
         return 0
@@ -62,20 +62,20 @@ def _validate(new: Object, old: Object | None) -> list[FieldError]:
     found = pod_validation.validate_spec(new.get("spec") or {}, "spec", is_template=False, old=old.get("spec"))
     if len(new["spec"].get("containers") or []) != len(old["spec"].get("containers") or []):
         return [*found, forbidden("spec.containers", "pod updates may not add or remove containers")]
-    if semantics.same(_fixed_part(new["spec"]), _fixed_part(old["spec"])):
+    if semantics.same(_immutable_part(new["spec"]), _immutable_part(old["spec"])):
         return found + _toleration_errors(new["spec"], old["spec"])
-    changes = go_struct.difference(old["spec"], _with_changeable_of(old["spec"], new["spec"]), "core/v1.PodSpec")
-    return [*found, forbidden("spec", f"{_FIXED}\n{changes}")]
+    changes = go_struct.difference(old["spec"], _with_mutable_fields_of(old["spec"], new["spec"]), "core/v1.PodSpec")
+    return [*found, forbidden("spec", f"{_IMMUTABLE_MESSAGE}\n{changes}")]
 
 
-def _fixed_part(spec: Object) -> Object:
-    return _with_changeable_of({}, spec)
+def _immutable_part(spec: Object) -> Object:
+    return _with_mutable_fields_of({}, spec)
 
 
-def _with_changeable_of(old: Object, new: Object) -> Object:
-    """`new`, except that what may change is as in `old`."""
-    fixed = {name: value for name, value in new.items() if name not in _CHANGEABLE}
-    fixed |= {name: old[name] for name in _CHANGEABLE if name in old}
+def _with_mutable_fields_of(old: Object, new: Object) -> Object:
+    """`new` with the fields that an update may change as in `old`."""
+    fixed = {name: value for name, value in new.items() if name not in _MUTABLE_FIELDS}
+    fixed |= {name: old[name] for name in _MUTABLE_FIELDS if name in old}
     for group in ("containers", "initContainers"):
         if new.get(group):
             fixed[group] = [_with_image_of(old.get(group) or [], index, each) for index, each in enumerate(new[group])]

@@ -1,6 +1,6 @@
-"""What upstream's admission plugins set in a new pod.
+"""Sets in a new pod what Kubernetes' admission sets: tolerations, priority, the first status with the QoS class.
 
-The API server applies the pod's classes (`pod_classes`) before.
+Called by the record of Pod. The API server applies the pod's PriorityClass and RuntimeClass (`pod_classes`) before.
 
 Source: the plugin DefaultTolerationSeconds; the pod strategy (status, qosClass).
 Differs: without the ServiceAccount plugin, as in the golden captures.
@@ -25,7 +25,7 @@ def admit(pod: Object) -> None:
 
 
 def readmit(pod: Object, old: Object) -> None:
-    """Sets again, in place, what admission had set and the client left out of an update."""
+    """Sets, in place, the fields that admission had set and the client left out of an update."""
     spec = pod["spec"]
     tolerate(spec)
     for name in ("priority", "preemptionPolicy"):
@@ -51,9 +51,9 @@ def _covers(toleration: Object, taint: str) -> bool:
 
 
 def qos_class(spec: Object) -> str:
-    """Guaranteed: all have limits of cpu and memory, equal to requests; BestEffort: none has any; else Burstable.
+    """The QoS class, by requests and limits of cpu and memory of all containers and init containers.
 
-    Only cpu and memory count, and only containers and init containers.
+    Guaranteed if all have limits of both, equal to the requests; BestEffort if none has any; else Burstable.
     """
     parts = [each.get("resources") or {} for each in pod_defaults.containers({**spec, "ephemeralContainers": []})]
     requests = [_positive(part.get("requests") or {}) for part in parts]
@@ -71,5 +71,5 @@ def _positive(amounts: Object) -> dict[str, Quantity]:
 
 
 def _all_equal(requests: Iterable[dict[str, Quantity]], limits: Iterable[dict[str, Quantity]]) -> bool:
-    """Whether every request equals its limit; a request that is not given is the limit."""
+    """Whether every request equals its limit; a missing request is the limit."""
     return all({**limit, **request} == limit for request, limit in zip(requests, limits, strict=True))

@@ -1,9 +1,9 @@
-"""What the PriorityClass and the RuntimeClass of a new pod set in its spec.
+"""Applies the PriorityClass and the RuntimeClass of a new pod to its spec.
 
-Called by `podscaler.controlplane.admission.pod_classes`, which finds the classes. Specs are changed in place; the
-functions return the reason to refuse the pod, empty to admit it.
+Called by `podscaler.controlplane.admission.pod_classes`, which looks the classes up. Functions change the spec in
+place, and return the reason to reject the pod; empty to admit it.
 
-Source: upstream's admission plugins Priority and RuntimeClass, and its merging of tolerations.
+Source: Kubernetes' admission plugins Priority and RuntimeClass, and their merging of tolerations.
 """
 
 from collections.abc import Sequence
@@ -16,17 +16,17 @@ _NO_CLASS: Object = {"value": 0, "preemptionPolicy": DEFAULT_POLICY}
 
 
 def apply_priority_class(spec: Object, priority_class: Object | None) -> str:
-    """Sets the priority of the class (0 without a class); a pod that names another priority is refused."""
+    """Sets the priority of the class (0 without a class); a pod with another priority is rejected."""
     found = priority_class or _NO_CLASS
-    fault = _set(spec, "priority", found.get("value", 0), "integer value of priority")
+    error = _compute(spec, "priority", found.get("value", 0), "integer value of priority")
     policy = found.get("preemptionPolicy")
-    return fault or (_set(spec, "preemptionPolicy", policy, "string value of PreemptionPolicy") if policy else "")
+    return error or (_compute(spec, "preemptionPolicy", policy, "string value of PreemptionPolicy") if policy else "")
 
 
-def _set(spec: Object, name: str, computed: object, word: str) -> str:
+def _compute(spec: Object, name: str, computed: object, word: str) -> str:
     if spec.get(name) not in (None, computed):
-        why = f"must not be provided in pod spec; priority admission controller computed {computed}"
-        return f"the {word} ({spec[name]}) {why} from the given PriorityClass name"
+        reason = f"must not be provided in pod spec; priority admission controller computed {computed}"
+        return f"the {word} ({spec[name]}) {reason} from the given PriorityClass name"
     spec[name] = computed
     return ""
 
@@ -39,8 +39,8 @@ def apply_runtime_class(spec: Object, runtime_class: Object | None) -> str:
 
 def _set_overhead(spec: Object, overhead: Object | None) -> str:
     if overhead is None:
-        unfounded = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
-        return unfounded if spec.get("overhead") else ""
+        no_overhead_in_class = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+        return no_overhead_in_class if spec.get("overhead") else ""
     fixed = overhead.get("podFixed") or {}
     if spec.get("overhead") and _amounts(spec["overhead"]) != _amounts(fixed):
         return "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
@@ -68,7 +68,7 @@ def _set_scheduling(spec: Object, scheduling: Object) -> str:
 
 
 def merged(first: Sequence[Object], second: Sequence[Object]) -> list[Object]:
-    """Both lists of tolerations without those that others cover; of equal ones the first stays."""
+    """Both lists of tolerations without those that others cover; of equal ones the first is kept."""
     listed = [*first, *second]
     found: list[Object] = []
     for index, one in enumerate(listed):

@@ -1,6 +1,7 @@
-"""API defaults of pod specs, alone (Pod) or inside a template (Deployment, ReplicaSet, ...).
+"""Sets the API defaults of pod specs, alone (Pod) or inside a template (Deployment, ReplicaSet, ...), in place.
 
-Called by the records of those kinds before validation, in place. Only absent fields are filled.
+Called by the records of those kinds before validation. A new defaulted field of containers: add it to
+`_set_container_defaults`.
 
 Source: what a v1.37 server stores (golden captures), the API reference of core/v1.
 """
@@ -12,7 +13,7 @@ from podscaler.api.resource.resources import Object
 
 GRACE_PERIOD_S = 30
 
-_READABLE_BY_ALL = 0o644
+_DEFAULT_FILE_MODE = 0o644
 
 
 def set_pod_defaults(pod: Object) -> None:
@@ -52,7 +53,7 @@ def containers(spec: Object) -> Iterator[Object]:
 
 
 def _mirror_service_account(spec: Object) -> None:
-    """`serviceAccount` is the old name of `serviceAccountName`; both are always shown."""
+    """Copies `serviceAccountName` to its old name `serviceAccount`, or the reverse."""
     name = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if name:
         spec["serviceAccountName"] = spec["serviceAccount"] = name
@@ -116,7 +117,7 @@ def _set_volume_defaults(volume: Object) -> None:
         volume["emptyDir"] = {}
     for kind in ("secret", "configMap", "downwardAPI", "projected"):
         if (source := volume.get(kind)) is not None:
-            source.setdefault("defaultMode", _READABLE_BY_ALL)
+            source.setdefault("defaultMode", _DEFAULT_FILE_MODE)
     if (host_path := volume.get("hostPath")) is not None:
         host_path.setdefault("type", "")
     _set_files_defaults(volume.get("downwardAPI") or {})

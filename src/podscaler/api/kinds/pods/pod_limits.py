@@ -1,9 +1,9 @@
-"""What a LimitRange makes of a new pod: amounts that containers do not name, and whether it may have those they do.
+"""Applies a LimitRange to a new pod: sets missing requests and limits of its containers, and checks the others.
 
-Called by `podscaler.controlplane.admission.limit_ranges`. Requests that a LimitRange gives are what autoscalers measure
-by.
+Called by `podscaler.controlplane.admission.limit_ranges`. Requests that a LimitRange sets count for autoscalers, whose
+utilization targets are in percent of requests.
 
-Source: upstream's admission plugin LimitRanger, its annotation and its messages.
+Source: Kubernetes' admission plugin LimitRanger, its annotation and its messages.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,13 +19,13 @@ Amounts = Mapping[str, Quantity]
 
 
 def complete(pod: Object, limit_range: Object) -> None:
-    """Give the containers of a pod, in place, what the range has for those that name nothing."""
+    """Set the requests and limits that containers lack, in place, and list them in the annotation."""
     limits, requests = _defaults(limit_range, "default"), _defaults(limit_range, "defaultRequest")
     notes = [
         note
-        for group, called in _GROUPS
+        for group, description in _GROUPS
         for container in pod["spec"].get(group) or []
-        for note in _complete_container(container, requests, limits, called)
+        for note in _complete_container(container, requests, limits, description)
     ]
     if notes:
         annotations = pod["metadata"].get("annotations") or {}
@@ -46,19 +46,19 @@ def _items(limit_range: Object, kind: str) -> Iterator[Object]:
 
 
 def _complete_container(
-    container: Object, requests: Mapping[str, str], limits: Mapping[str, str], called: str
+    container: Object, requests: Mapping[str, str], limits: Mapping[str, str], description: str
 ) -> Iterator[str]:
-    for part, given, told in (("requests", requests, "request"), ("limits", limits, "limit")):
+    for part, given, word in (("requests", requests, "request"), ("limits", limits, "limit")):
         resources = container.setdefault("resources", {})
         named = resources.get(part) or {}
         new = {name: amount for name, amount in given.items() if name not in named}
         if new:
             resources[part] = {**named, **new}
-            yield f"{', '.join(sorted(new))} {told} for {called} {container.get('name', '')}"
+            yield f"{', '.join(sorted(new))} {word} for {description} {container.get('name', '')}"
 
 
 def violations(pod: Object, limit_range: Object) -> list[str]:
-    """Why the range does not allow a pod."""
+    """The messages about requests and limits of a pod that the range does not allow; empty if it allows all."""
     spec, found = pod["spec"], []
     for item in (limit_range.get("spec") or {}).get("limits") or []:
         if item.get("type") == "Container":
@@ -66,7 +66,7 @@ def violations(pod: Object, limit_range: Object) -> list[str]:
                 for container in spec.get(group) or []:
                     found += _errors(item, _amounts(container, "requests"), _amounts(container, "limits"))
         elif item.get("type") == "Pod":
-            found += _errors(item, _of_pod(spec, "requests"), _of_pod(spec, "limits"))
+            found += _errors(item, _pod_amounts(spec, "requests"), _pod_amounts(spec, "limits"))
     return found
 
 
@@ -75,8 +75,8 @@ def _amounts(container: Object, part: str) -> dict[str, Quantity]:
     return {name: Quantity.parse(str(amount)) for name, amount in given.items()}
 
 
-def _of_pod(spec: Object, part: str) -> dict[str, Quantity]:
-    """The sum over containers and sidecars, or the largest init container where that is more."""
+def _pod_amounts(spec: Object, part: str) -> dict[str, Quantity]:
+    """The requests (or limits) of a pod: the sum over containers and sidecars, at least those of any init container."""
     inits = spec.get("initContainers") or []
     together = [*(spec.get("containers") or []), *(each for each in inits if each.get("restartPolicy") == "Always")]
     total: dict[str, Quantity] = {}
@@ -102,16 +102,16 @@ def _bound_violations(
     bound: str, kind: str, bounds: Mapping[str, Any], given: tuple[tuple[str, Amounts], ...]
 ) -> Iterator[str]:
     """The first of `given` must be there and keep to the bound, the other one only if it is there."""
-    (main, amounts), _ = given
+    (main, main_amounts), _ = given
     for name in sorted(bounds):
         text, least = f"{bound} {name} usage per {kind} is {bounds[name]}", Quantity.parse(str(bounds[name]))
-        if name not in amounts:
+        if name not in main_amounts:
             yield f"{text}.  No {main} is specified"
             continue
-        for called, held in given:
-            beyond = name in held and (held[name] < least if bound == "minimum" else least < held[name])
+        for description, amounts in given:
+            beyond = name in amounts and (amounts[name] < least if bound == "minimum" else least < amounts[name])
             if beyond:
-                yield f"{text}, but {called} is {held[name]}"
+                yield f"{text}, but {description} is {amounts[name]}"
                 break
 
 
@@ -120,7 +120,12 @@ def _ratio_violations(kind: str, ratios: Mapping[str, Any], requests: Amounts, l
         allowed = Quantity.parse(str(ratios[name]))
         text = f"{name} max limit to request ratio per {kind} is {ratios[name]}"
         missing = next(
-            (called for called, held in (("request", requests), ("limit", limits)) if not _is_set(held, name)), ""
+            (
+                description
+                for description, amounts in (("request", requests), ("limit", limits))
+                if not _is_set(amounts, name)
+            ),
+            "",
         )
         if missing:
             yield f"{text}, but no {missing} is specified or {missing} is 0"

@@ -1,9 +1,9 @@
-"""How `kubectl get pods` shows a pod: readiness, one word of status, restarts.
+"""The table that `kubectl get pods` prints: `web-1  1/2  CrashLoopBackOff  3 (10s ago)  5m`.
 
-Called through the Pod record's printer. The status word is the most telling of: the pod's phase or reason, the first
-unfinished init container, the last container that waits or has ended, deletion.
+PRINTER is part of the record of Pod. The status is, in rising precedence: the pod's phase or reason; the state of the
+first unfinished init container; of the first container that waits or has ended; Terminating.
 
-Source: the columns and cells of a v1.37 server (golden captures).
+Source: the columns and cells of kube-apiserver v1.37 (golden captures).
 """
 
 from dataclasses import dataclass, field
@@ -16,6 +16,8 @@ from podscaler.api.resource.resources import Column, Object
 
 @dataclass(slots=True)
 class _Restarts:
+    """The number of restarts of several containers, and the end of the last run (RFC 3339; empty: no restart)."""
+
     count: int = 0
     last_at: str = ""
 
@@ -28,6 +30,8 @@ class _Restarts:
 
 @dataclass(slots=True)
 class _Summary:
+    """The contents of the cells; `ready` counts containers, `sidecars` are the restarts of sidecars."""
+
     status: str
     ready: int = 0
     restarts: int = 0
@@ -36,7 +40,7 @@ class _Summary:
 
 
 def _cells(pod: Object, now_ns: int) -> list[Any]:
-    """The nine cells of a pod."""
+    """The cells of all columns but name and age."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     summary = _summarize(pod, spec, status)
     total = len(spec.get("containers") or []) + len(_sidecar_names(spec))
@@ -69,9 +73,9 @@ def _summarize(pod: Object, spec: Object, status: Object) -> _Summary:
     summary = _Summary(status.get("reason") or status.get("phase", ""))
     if any(each.get("reason") == "SchedulingGated" for each in _conditions(status, "PodScheduled")):
         summary.status = "SchedulingGated"
-    initializing = _look_at_init_containers(summary, spec, status)
+    initializing = _summarize_init_containers(summary, spec, status)
     if not initializing or _is_true(status, "Initialized"):
-        _look_at_containers(summary, status)
+        _summarize_containers(summary, status)
     if pod["metadata"].get("deletionTimestamp"):
         if status.get("reason") == "NodeLost":
             summary.status = "Unknown"
@@ -80,8 +84,8 @@ def _summarize(pod: Object, spec: Object, status: Object) -> _Summary:
     return summary
 
 
-def _look_at_init_containers(summary: _Summary, spec: Object, status: Object) -> bool:
-    """Whether the pod still initializes; the first unfinished init container gives the status word."""
+def _summarize_init_containers(summary: _Summary, spec: Object, status: Object) -> bool:
+    """Whether the pod still initializes; sets the status by the first unfinished init container."""
     sidecars = _sidecar_names(spec)
     all_restarts = _Restarts()
     for index, container in enumerate(status.get("initContainerStatuses") or []):
@@ -97,21 +101,21 @@ def _look_at_init_containers(summary: _Summary, spec: Object, status: Object) ->
         if is_sidecar and container.get("started"):
             summary.ready += bool(container.get("ready"))
             continue
-        summary.status = _init_word(state, index, len(spec.get("initContainers") or []))
+        summary.status = _init_status(state, index, len(spec.get("initContainers") or []))
         return True
     return False
 
 
-def _init_word(state: Object, index: int, count: int) -> str:
+def _init_status(state: Object, index: int, count: int) -> str:
     if (ended := state.get("terminated")) is not None:
-        return f"Init:{_end(ended)}"
+        return f"Init:{_end_reason(ended)}"
     waiting = (state.get("waiting") or {}).get("reason", "")
     if waiting and waiting != "PodInitializing":
         return f"Init:{waiting}"
     return f"Init:{index}/{count}"
 
 
-def _look_at_containers(summary: _Summary, status: Object) -> None:
+def _summarize_containers(summary: _Summary, status: Object) -> None:
     restarts = summary.sidecars
     is_running = False
     for container in reversed(status.get("containerStatuses") or []):
@@ -120,7 +124,7 @@ def _look_at_containers(summary: _Summary, status: Object) -> None:
         if waiting := (state.get("waiting") or {}).get("reason"):
             summary.status = waiting
         elif (ended := state.get("terminated")) is not None:
-            summary.status = _end(ended)
+            summary.status = _end_reason(ended)
         elif container.get("ready") and state.get("running") is not None:
             is_running = True
             summary.ready += 1
@@ -129,7 +133,7 @@ def _look_at_containers(summary: _Summary, status: Object) -> None:
         summary.status = "Running" if _is_true(status, "Ready") else "NotReady"
 
 
-def _end(ended: Object) -> str:
+def _end_reason(ended: Object) -> str:
     if reason := ended.get("reason"):
         return str(reason)
     return f"Signal:{ended['signal']}" if ended.get("signal") else f"ExitCode:{ended.get('exitCode', 0)}"

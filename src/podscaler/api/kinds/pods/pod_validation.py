@@ -1,8 +1,9 @@
 """Validates pod specs, alone (Pod) or in the template of a workload.
 
-Called by the record of Pod and by those of the workloads. Containers, volumes and scheduling have modules of their own.
+Called by the record of Pod and by those of the workloads. Other modules of this package validate containers, scheduling
+and security contexts, `api.kinds.volumes` volumes; `validate_spec` calls them all.
 
-Source: upstream's messages (golden captures; the API reference of core/v1).
+Source: kube-apiserver's messages (golden captures; the API reference of core/v1).
 """
 
 import re
@@ -17,7 +18,7 @@ from podscaler.api.resource.resources import Object
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _PREEMPTION_POLICIES = ("Never", "PreemptLowerPriority")
-_SYSTEMS = ("linux", "windows")
+_OPERATING_SYSTEMS = ("linux", "windows")
 _INT32_MAX = 2**31 - 1
 _SERVERS_MAX = 3
 _SEARCHES_MAX = 32
@@ -52,7 +53,7 @@ def _address_errors(ip: str, path: str) -> list[FieldError]:
 
 
 def validate_template(template: Object, path: str, *, old: Object | None = None) -> list[FieldError]:
-    """The field errors of a pod template; a pod spec that is the same as in the stored template `old` is trusted."""
+    """The field errors of a pod template; a pod spec that equals that of the stored template `old` has none."""
     meta, spec = template.get("metadata") or {}, template.get("spec") or {}
     found = metadata.label_errors(meta.get("labels") or {}, f"{path}.labels")
     found += metadata.annotation_errors(meta.get("annotations") or {}, f"{path}.annotations")
@@ -76,7 +77,7 @@ def validate_spec(spec: Object, path: str, *, is_template: bool, old: Object | N
     found += _gate_errors(spec, path)
     spread = spec.get("topologySpreadConstraints") or []
     found += scheduling_validation.spread_errors(spread, f"{path}.topologySpreadConstraints")
-    found += checks.optional(spec.get("os"), f"{path}.os", _system_errors)
+    found += checks.optional(spec.get("os"), f"{path}.os", _os_errors)
     found += metadata.label_errors(spec.get("nodeSelector") or {}, f"{path}.nodeSelector")
     found += _name_errors(spec, path)
     found += checks.optional(spec.get("activeDeadlineSeconds"), f"{path}.activeDeadlineSeconds", _deadline_errors)
@@ -122,9 +123,9 @@ def _gate_errors(spec: Object, path: str) -> list[FieldError]:
     return found
 
 
-def _system_errors(system: Object, path: str) -> list[FieldError]:
+def _os_errors(system: Object, path: str) -> list[FieldError]:
     name = system.get("name")
-    return checks.one_of(name, path, _SYSTEMS) if name else [required(f"{path}.name")]
+    return checks.one_of(name, path, _OPERATING_SYSTEMS) if name else [required(f"{path}.name")]
 
 
 def _deadline_errors(deadline_s: int, path: str) -> list[FieldError]:

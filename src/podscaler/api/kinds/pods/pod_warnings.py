@@ -1,8 +1,8 @@
-"""What a client is warned of when it writes a pod spec, alone or in a template.
+"""Makes the warnings (Warning headers) about a pod spec, alone or in a template: deprecated or useless fields.
 
 Called by the records of Pod and of the workloads.
 
-Source: upstream's warnings for pods. Differs: volumes of kinds that went long ago pass without a word.
+Source: kube-apiserver's warnings about pods. Differs: there is none about volume types that Kubernetes has removed.
 """
 
 from collections.abc import Iterator
@@ -11,56 +11,56 @@ from podscaler.api.kinds.pods import scheduling_validation
 from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Object
 
-_OLD_LABELS = {
+_DEPRECATED_LABELS = {
     "beta.kubernetes.io/arch": ("v1.14", "kubernetes.io/arch"),
     "beta.kubernetes.io/instance-type": ("v1.17", "node.kubernetes.io/instance-type"),
     "beta.kubernetes.io/os": ("v1.14", "kubernetes.io/os"),
     "failure-domain.beta.kubernetes.io/region": ("v1.17", "topology.kubernetes.io/region"),
     "failure-domain.beta.kubernetes.io/zone": ("v1.17", "topology.kubernetes.io/zone"),
 }
-"""Labels of nodes: since when they are deprecated, and for what."""
-_OLD_VOLUMES = {"gitRepo": "deprecated in v1.11, and disabled by default in v1.33+"}
+"""Deprecated label of nodes -> (the release that deprecated it, its replacement)."""
+_DEPRECATED_VOLUMES = {"gitRepo": "deprecated in v1.11, and disabled by default in v1.33+"}
 _NO_SELECTOR = "a null labelSelector results in matching no pod"
 
 
 def of_pod(new: Object, _old: Object | None) -> list[str]:
     """The warnings for a Pod."""
-    return list(_of_spec(new.get("spec") or {}, "spec"))
+    return list(_spec_warnings(new.get("spec") or {}, "spec"))
 
 
 def of_template(new: Object, old: Object | None) -> list[str]:
-    """The warnings for the template of a workload, unless its spec stays as it is."""
+    """The warnings for the template of a workload; none for an update that does not change the spec."""
     if old is not None and old["metadata"].get("generation") == new["metadata"].get("generation"):
         return []
-    return list(_of_spec((new["spec"].get("template") or {}).get("spec") or {}, "spec.template.spec"))
+    return list(_spec_warnings((new["spec"].get("template") or {}).get("spec") or {}, "spec.template.spec"))
 
 
-def _of_spec(spec: Object, path: str) -> Iterator[str]:
-    for key in sorted((spec.get("nodeSelector") or {}).keys() & _OLD_LABELS.keys()):
+def _spec_warnings(spec: Object, path: str) -> Iterator[str]:
+    for key in sorted((spec.get("nodeSelector") or {}).keys() & _DEPRECATED_LABELS.keys()):
         yield f"{path}.nodeSelector[{key}]: {_deprecation(key)}"
-    yield from _of_affinity(spec.get("affinity") or {}, f"{path}.affinity")
+    yield from _affinity_warnings(spec.get("affinity") or {}, f"{path}.affinity")
     for index, constraint in enumerate(spec.get("topologySpreadConstraints") or []):
         place, key = f"{path}.topologySpreadConstraints[{index}]", constraint.get("topologyKey", "")
-        if key in _OLD_LABELS:
+        if key in _DEPRECATED_LABELS:
             yield f"{place}.topologyKey: {key} is {_deprecation(key)}"
         if constraint.get("labelSelector") is None:
             yield f"{place}.labelSelector: {_NO_SELECTOR}"
-    yield from _of_volumes(spec, path)
-    yield from _twice(spec.get("hostAliases") or [], "ip", f"{path}.hostAliases")
-    yield from _of_secrets(spec.get("imagePullSecrets") or [], f"{path}.imagePullSecrets")
-    placed = list(_placed(spec, path))
-    for place, container in placed:
+    yield from _volumes_warnings(spec, path)
+    yield from _duplicate_warnings(spec.get("hostAliases") or [], "ip", f"{path}.hostAliases")
+    yield from _secrets_warnings(spec.get("imagePullSecrets") or [], f"{path}.imagePullSecrets")
+    containers = list(_containers_with_paths(spec, path))
+    for place, container in containers:
         yield from checks.fraction_warnings(container.get("resources") or {}, f"{place}.resources")
-        yield from _of_variables(container.get("env") or [], f"{place}.env")
-    yield from _of_ports(placed)
+        yield from _variables_warnings(container.get("env") or [], f"{place}.env")
+    yield from _ports_warnings(containers)
 
 
 def _deprecation(label: str) -> str:
-    since, successor = _OLD_LABELS[label]
+    since, successor = _DEPRECATED_LABELS[label]
     return f'deprecated since {since}; use "{successor}" instead'
 
 
-def _of_affinity(affinity: Object, path: str) -> Iterator[str]:
+def _affinity_warnings(affinity: Object, path: str) -> Iterator[str]:
     to_nodes, place = affinity.get("nodeAffinity") or {}, f"{path}.nodeAffinity"
     terms = (to_nodes.get(scheduling_validation.REQUIRED) or {}).get("nodeSelectorTerms") or []
     listed = [(f"{scheduling_validation.REQUIRED}.nodeSelectorTerms[{n}]", term) for n, term in enumerate(terms)]
@@ -69,13 +69,13 @@ def _of_affinity(affinity: Object, path: str) -> Iterator[str]:
     for where, term in listed:
         for number, requirement in enumerate(term.get("matchExpressions") or []):
             key = requirement.get("key", "")
-            if key in _OLD_LABELS:
+            if key in _DEPRECATED_LABELS:
                 yield f"{place}.{where}.matchExpressions[{number}].key: {key} is {_deprecation(key)}"
     for name in ("podAffinity", "podAntiAffinity"):
-        yield from _of_pod_affinity(affinity.get(name) or {}, f"{path}.{name}")
+        yield from _pod_affinity_warnings(affinity.get(name) or {}, f"{path}.{name}")
 
 
-def _of_pod_affinity(affinity: Object, path: str) -> Iterator[str]:
+def _pod_affinity_warnings(affinity: Object, path: str) -> Iterator[str]:
     for index, term in enumerate(affinity.get(scheduling_validation.REQUIRED) or []):
         if term.get("labelSelector") is None:
             yield f"{path}.{scheduling_validation.REQUIRED}[{index}].labelSelector: {_NO_SELECTOR}"
@@ -85,20 +85,20 @@ def _of_pod_affinity(affinity: Object, path: str) -> Iterator[str]:
             yield f"{place}.labelSelector: {_NO_SELECTOR}"
 
 
-def _of_volumes(spec: Object, path: str) -> Iterator[str]:
+def _volumes_warnings(spec: Object, path: str) -> Iterator[str]:
     for index, volume in enumerate(spec.get("volumes") or []):
-        for kind in volume.keys() & _OLD_VOLUMES.keys():
-            yield f"{path}.volumes[{index}].{kind}: {_OLD_VOLUMES[kind]}"
+        for kind in volume.keys() & _DEPRECATED_VOLUMES.keys():
+            yield f"{path}.volumes[{index}].{kind}: {_DEPRECATED_VOLUMES[kind]}"
 
 
-def _of_secrets(secrets: list[Object], path: str) -> Iterator[str]:
+def _secrets_warnings(secrets: list[Object], path: str) -> Iterator[str]:
     for index, secret in enumerate(secrets):
         if not secret.get("name"):
             yield f'{path}[{index}].name: invalid empty name ""'
-    yield from _twice([each for each in secrets if each.get("name")], "name", path)
+    yield from _duplicate_warnings([each for each in secrets if each.get("name")], "name", path)
 
 
-def _twice(parts: list[Object], name: str, path: str) -> Iterator[str]:
+def _duplicate_warnings(parts: list[Object], name: str, path: str) -> Iterator[str]:
     seen: set[str] = set()
     for index, part in enumerate(parts):
         value = part.get(name, "")
@@ -107,14 +107,14 @@ def _twice(parts: list[Object], name: str, path: str) -> Iterator[str]:
         seen.add(value)
 
 
-def _placed(spec: Object, path: str) -> Iterator[tuple[str, Object]]:
-    """The containers with where they stand, init containers first."""
+def _containers_with_paths(spec: Object, path: str) -> Iterator[tuple[str, Object]]:
+    """The containers with their paths, init containers first."""
     for group in ("initContainers", "containers"):
         for index, container in enumerate(spec.get(group) or []):
             yield f"{path}.{group}[{index}]", container
 
 
-def _of_variables(variables: list[Object], path: str) -> Iterator[str]:
+def _variables_warnings(variables: list[Object], path: str) -> Iterator[str]:
     """The warnings about variables that are set again without a reference to the earlier value."""
     seen: set[str] = set()
     for index, variable in enumerate(variables):
@@ -124,11 +124,11 @@ def _of_variables(variables: list[Object], path: str) -> Iterator[str]:
         seen.add(name)
 
 
-def _of_ports(placed: list[tuple[str, Object]]) -> Iterator[str]:
-    """The warnings about ports that are defined twice in a pod, whichever container has them."""
+def _ports_warnings(containers: list[tuple[str, Object]]) -> Iterator[str]:
+    """The warnings about ports that are defined twice in a pod, in one container or in two."""
     known: dict[tuple[int, str], list[tuple[str, Object]]] = {}
     names: dict[str, str] = {}
-    for place, container in placed:
+    for place, container in containers:
         for index, port in enumerate(container.get("ports") or []):
             path, name = f"{place}.ports[{index}]", port.get("name", "")
             others = known.setdefault((port.get("containerPort", 0), port.get("protocol", "")), [])
@@ -137,13 +137,13 @@ def _of_ports(placed: list[tuple[str, Object]]) -> Iterator[str]:
                     yield f"{path}: {word} port definition with {where}"
             others.append((path, port))
             if name and name in names:
-                told = "services and probes that select ports by name will use"
-                yield f'{path}: duplicate port name "{name}" with {names[name]}, {told} {names[name]}'
+                effect = "services and probes that select ports by name will use"
+                yield f'{path}: duplicate port name "{name}" with {names[name]}, {effect} {names[name]}'
             names.setdefault(name, path)
 
 
 def _clash(port: Object, other: Object) -> str:
-    """How two definitions of one port of the pod are at odds; empty where they are not."""
+    """The kind of conflict between two definitions of a port number; empty where they do not conflict."""
     number, other_number = port.get("hostPort", 0), other.get("hostPort", 0)
     address, other_address = port.get("hostIP", ""), other.get("hostIP", "")
     if (number, address) == (other_number, other_address):

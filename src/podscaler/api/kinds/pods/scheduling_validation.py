@@ -1,7 +1,9 @@
 """Validates the scheduling constraints of a pod spec: affinity, topology spread constraints, tolerations.
 
-Source: upstream's messages; the API reference of core/v1.
-Differs: the keys in `matchLabelKeys` are not looked for in the pod's own labels.
+Called by `pod_validation`; `path` is that of the constraint (`spec.affinity`).
+
+Source: kube-apiserver's messages; the API reference of core/v1.
+Differs: keys in `matchLabelKeys` need not be among the pod's own labels.
 """
 
 from functools import partial
@@ -87,7 +89,7 @@ def _pod_term_errors(term: Object, path: str) -> list[FieldError]:
 
 
 def _label_key_errors(part: Object, name: str, path: str) -> list[FieldError]:
-    """The errors of the keys in the field `name` of a term or constraint, which add to its labelSelector."""
+    """The errors of the label keys in the field `name`, which complete the labelSelector of a term or constraint."""
     keys, place = part.get(name), f"{path}.{name}"
     if keys and part.get("labelSelector") is None:
         return [forbidden(place, "must not be specified when labelSelector is not set")]

@@ -1,6 +1,8 @@
-"""Validates the security contexts of a pod and of its containers.
+"""Validates the security contexts of a pod and of its containers: ids, sysctls, seccomp and AppArmor profiles.
 
-Source: upstream's messages; the API reference of core/v1.
+Called by `pod_validation` and `container_validation`.
+
+Source: kube-apiserver's messages; the API reference of core/v1.
 Differs: options for Windows are not checked, and privileged containers are allowed: their processes are ordinary here.
 """
 
@@ -15,7 +17,7 @@ from podscaler.api.resource.resources import Object
 _ID_MAX = 2**31 - 1
 _PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
 _PROC_MOUNTS = ("Default", "Unmasked")
-_POD_CHOICES = (
+_POD_CHOICES = (  # (field of a pod's security context, valid values)
     ("fsGroupChangePolicy", ("Always", "OnRootMismatch")),
     ("supplementalGroupsPolicy", ("Merge", "Strict")),
     ("seLinuxChangePolicy", ("MountOption", "Recursive")),

@@ -1,4 +1,4 @@
-"""Quotas, limits, disruption budgets, priority and runtime classes, roles and their bindings.
+"""The records of quotas, limit ranges, disruption budgets, priority and runtime classes, roles and their bindings.
 
 Reading order: each module has the record and the validation of one or two kinds.
 May import: `api.kinds.apps` and below.

@@ -1,6 +1,6 @@
 """The record of LimitRange (core/v1); `podscaler.controlplane.admission.limit_ranges` applies it to new pods.
 
-Source: upstream's messages; the API reference of core/v1.
+Source: kube-apiserver's messages; the API reference of core/v1.
 """
 
 import uuid
@@ -13,8 +13,8 @@ from podscaler.api.resource import checks, tables
 from podscaler.api.resource.resources import Object, Resource, Strategy, Version
 
 _TYPES = ("Container", "PersistentVolumeClaim", "Pod")
-_PARTS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
-_ORDERED = (
+_LIMIT_FIELDS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
+_ORDER_RULES = (
     ("min", "max", "min", "min value {} is greater than max value {}"),
     ("min", "defaultRequest", "defaultRequest", "min value {} is greater than default request value {}"),
     ("defaultRequest", "max", "defaultRequest", "default request value {} is greater than max value {}"),
@@ -22,9 +22,9 @@ _ORDERED = (
     ("min", "default", "default", "min value {} is greater than default value {}"),
     ("default", "max", "default", "default value {} is greater than max value {}"),
 )
-"""(smaller part, larger part, part of the field error, message)."""
-_SHOWN = {("min", "default"): "min", ("default", "max"): "max"}
-"""The part whose value the error of a default shows."""
+"""(smaller amount, larger amount, field that the error names, message with both); as in `min` must not exceed `max`."""
+_PART_SHOWN = {("min", "default"): "min", ("default", "max"): "max"}
+"""(smaller amount, larger amount) -> the field whose value the error shows, where it is not the named one."""
 
 
 def set_defaults(limit_range: Object) -> None:
@@ -62,7 +62,7 @@ def _type_messages(kind: str) -> list[str]:
 def _name_errors(item: Object, kind: str, path: str) -> list[FieldError]:
     rule = names.container_resource_name_errors if kind in ("Pod", "Container") else names.resource_name_errors
     found = []
-    for part in _PARTS:
+    for part in _LIMIT_FIELDS:
         if kind == "Pod" and part in ("default", "defaultRequest"):
             if item.get(part):
                 found.append(forbidden(f"{path}.{part}", "may not be specified when `type` is 'Pod'"))
@@ -79,7 +79,7 @@ def _name_errors(item: Object, kind: str, path: str) -> list[FieldError]:
 def _amount_errors(item: Object, path: str) -> list[FieldError]:
     parts = {
         part: {name: Quantity.parse(str(amount)) for name, amount in (item.get(part) or {}).items()}
-        for part in _PARTS
+        for part in _LIMIT_FIELDS
         if item.get("type") != "Pod" or part not in ("default", "defaultRequest")
     }
     found = []
@@ -93,10 +93,10 @@ def _amount_errors(item: Object, path: str) -> list[FieldError]:
 
 def _order_errors(given: dict[str, Quantity], name: str, path: str) -> list[FieldError]:
     found = []
-    for small, large, told, text in _ORDERED:
+    for small, large, named_part, text in _ORDER_RULES:
         if small in given and large in given and given[small] > given[large]:
-            shown = given[_SHOWN.get((small, large), told)]
-            found.append(invalid(f"{path}.{told}[{name}]", str(shown), text.format(given[small], given[large])))
+            shown = given[_PART_SHOWN.get((small, large), named_part)]
+            found.append(invalid(f"{path}.{named_part}[{name}]", str(shown), text.format(given[small], given[large])))
     return found
 
 
@@ -123,8 +123,8 @@ def _overcommit_errors(given: dict[str, Quantity], name: str, path: str) -> list
     return [invalid(f"{path}.defaultRequest[{name}]", str(requested), text)]
 
 
-def _name(limit_range: Object) -> None:
-    """Names an object without a name by a UUID, which is made from its uid."""
+def _generate_name(limit_range: Object) -> None:
+    """Sets a missing name to a UUID that is derived from the uid."""
     metadata = limit_range["metadata"]
     if not metadata.get("name"):
         metadata["name"] = str(uuid.uuid5(uuid.NAMESPACE_OID, metadata["uid"]))
@@ -135,7 +135,7 @@ RESOURCE = Resource(
     plural="limitranges",
     kind="LimitRange",
     versions=(Version("v1", "core/v1.LimitRange", default=set_defaults),),
-    strategy=Strategy(allows_create_on_update=True, prepare_create=_name, validate=validate),
+    strategy=Strategy(allows_create_on_update=True, prepare_create=_generate_name, validate=validate),
     short_names=("limits",),
     printer=tables.with_creation_time("limit range", unknown=printing.UNKNOWN),
 )

@@ -1,8 +1,8 @@
-"""The record of PodDisruptionBudget (policy/v1).
+"""The record of PodDisruptionBudget (policy/v1): defaults, validation, table.
 
-Its status is written by the disruption controller, and by evictions, which take from `disruptionsAllowed`.
+The disruption controller writes its status; an eviction reduces `disruptionsAllowed`.
 
-Source: the API reference of policy/v1; upstream's validation messages.
+Source: the API reference of policy/v1; kube-apiserver's validation messages.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ _NONE = "N/A"
 
 
 def set_defaults(budget: Object) -> None:
-    """What a budget always shows, in place."""
+    """API defaults, in place: the counts in the status are 0."""
     budget.setdefault("spec", {})
     status = budget.setdefault("status", {})
     for name in _COUNTS:

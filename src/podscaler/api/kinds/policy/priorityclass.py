@@ -1,6 +1,6 @@
-"""The record of PriorityClass (scheduling.k8s.io/v1): pods are given its value; nothing here is scheduled by it.
+"""The record of PriorityClass (scheduling.k8s.io/v1), whose value pods get as priority; scheduling here ignores it.
 
-Source: the API reference of scheduling.k8s.io/v1; upstream's validation messages.
+Source: the API reference of scheduling.k8s.io/v1; kube-apiserver's validation messages.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ from podscaler.api.resource import checks, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 HIGHEST_VALUE = 1_000_000_000
-"""The highest priority that is not the system's own."""
+"""The highest value of classes other than SYSTEM."""
 _SYSTEM_PREFIX = "system-"
 SYSTEM: dict[str, Object] = {
     "system-node-critical": {
@@ -25,7 +25,7 @@ SYSTEM: dict[str, Object] = {
         "preemptionPolicy": "PreemptLowerPriority",
     },
 }
-"""The classes of every cluster, as the API server makes them."""
+"""Name -> the class, without metadata, of those that the API server creates in every cluster."""
 _POLICIES = ("PreemptLowerPriority", "Never")
 
 
@@ -58,7 +58,7 @@ def _fixed(name: str, given: Any) -> FieldError:
 
 
 def _content(priority_class: Object) -> Any:
-    """What counts as a change of the class."""
+    """The part whose changes increase the generation."""
     return {name: part for name, part in priority_class.items() if name != "metadata"}
 
 

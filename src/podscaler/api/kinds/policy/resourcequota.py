@@ -1,6 +1,6 @@
-"""The record of ResourceQuota (core/v1), which is stored for clients; nothing is counted or limited by it.
+"""The record of ResourceQuota (core/v1): validation and table; quotas are stored, and not enforced here.
 
-Source: the API reference of core/v1; upstream's validation messages.
+Source: the API reference of core/v1; kube-apiserver's validation messages.
 """
 
 from collections.abc import Iterable
@@ -13,26 +13,26 @@ from podscaler.api.resource import checks, status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 _LIMIT_PREFIX = "limits."
-_COMPUTE = frozenset(f"{prefix}{name}" for prefix in ("", "limits.", "requests.") for name in ("cpu", "memory"))
-_OF_PODS = _COMPUTE | {"pods"}
+_CPU_AND_MEMORY = frozenset(f"{prefix}{name}" for prefix in ("", "limits.", "requests.") for name in ("cpu", "memory"))
+_POD_RESOURCES = _CPU_AND_MEMORY | {"pods"}
 _RESOURCES_BY_SCOPE = {
     "BestEffort": frozenset({"pods"}),
-    "CrossNamespacePodAffinity": _OF_PODS,
-    "NotBestEffort": _OF_PODS,
-    "NotTerminating": _OF_PODS,
-    "PriorityClass": _OF_PODS,
-    "Terminating": _OF_PODS,
+    "CrossNamespacePodAffinity": _POD_RESOURCES,
+    "NotBestEffort": _POD_RESOURCES,
+    "NotTerminating": _POD_RESOURCES,
+    "PriorityClass": _POD_RESOURCES,
+    "Terminating": _POD_RESOURCES,
     "VolumeAttributesClass": frozenset({"persistentvolumeclaims", "requests.storage"}),
 }
-"""The standard resources that a quota with the scope can limit."""
+"""Scope of a quota -> the standard resources that a quota with this scope can limit."""
 _CONFLICTS = ({"BestEffort", "NotBestEffort"}, {"Terminating", "NotTerminating"})
-_WITHOUT_VALUES = ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "CrossNamespacePodAffinity")
-_OBJECTS = ("configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "resourcequotas", "secrets")
-_COUNTED = frozenset({*_OBJECTS, "services", "services.loadbalancers", "services.nodeports"})
+_SCOPES_WITHOUT_VALUES = ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "CrossNamespacePodAffinity")
+_OBJECT_COUNTS = ("configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "resourcequotas", "secrets")
+_INTEGER_RESOURCES = frozenset({*_OBJECT_COUNTS, "services", "services.loadbalancers", "services.nodeports"})
 
 
 def set_defaults(quota: Object) -> None:
-    """What a quota always shows, in place."""
+    """API defaults, in place: spec and status are always present."""
     quota.setdefault("spec", {})
     quota.setdefault("status", {})
 
@@ -63,7 +63,7 @@ def _amount_errors(amounts: Object, path: str) -> list[FieldError]:
         found += checks.well_formed(name, place, names.quota_resource_name_errors)
         if amount.sign() < 0:
             found.append(invalid(place, str(amount), checks.NOT_NEGATIVE))
-        if (name in _COUNTED or names.is_extended_resource(name)) and amount.milli_value() % 1000:
+        if (name in _INTEGER_RESOURCES or names.is_extended_resource(name)) and amount.milli_value() % 1000:
             found.append(invalid(place, str(amount), "must be an integer"))
     return found
 
@@ -98,9 +98,9 @@ def _selector_errors(spec: Object, hard: Object, path: str) -> list[FieldError]:
 def _operator_errors(requirement: Object, path: str) -> list[FieldError]:
     operator, values = requirement.get("operator", ""), requirement.get("values") or []
     found = []
-    if requirement.get("scopeName") in _WITHOUT_VALUES and operator != "Exists":
-        some = ", ".join(f"ResourceQuotaScope{name}" for name in _WITHOUT_VALUES[:-1])
-        text = f"must be 'Exists' when scope is any of {some} or ResourceQuotaScope{_WITHOUT_VALUES[-1]}"
+    if requirement.get("scopeName") in _SCOPES_WITHOUT_VALUES and operator != "Exists":
+        some = ", ".join(f"ResourceQuotaScope{name}" for name in _SCOPES_WITHOUT_VALUES[:-1])
+        text = f"must be 'Exists' when scope is any of {some} or ResourceQuotaScope{_SCOPES_WITHOUT_VALUES[-1]}"
         found.append(invalid(f"{path}.operator", operator, text))
     if operator in ("In", "NotIn"):
         text = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"

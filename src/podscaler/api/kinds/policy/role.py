@@ -1,6 +1,6 @@
-"""The records of Role and ClusterRole (rbac.authorization.k8s.io/v1): what may be done, as lists of rules.
+"""The records of Role and ClusterRole (rbac.authorization.k8s.io/v1): lists of rules that allow requests.
 
-Source: the API reference of rbac.authorization.k8s.io/v1; upstream's validation messages.
+Source: the API reference of rbac.authorization.k8s.io/v1; kube-apiserver's validation messages.
 """
 
 from functools import partial

@@ -1,6 +1,6 @@
-"""The records of RoleBinding and ClusterRoleBinding (rbac.authorization.k8s.io/v1): who has which role.
+"""The records of RoleBinding and ClusterRoleBinding (rbac.authorization.k8s.io/v1), which give a role to users.
 
-Source: the API reference of rbac.authorization.k8s.io/v1; upstream's defaults and validation messages.
+Source: the API reference of rbac.authorization.k8s.io/v1; kube-apiserver's defaults and validation messages.
 """
 
 from functools import partial
@@ -13,7 +13,7 @@ from podscaler.api.resource import checks, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 _ROLE_KINDS = {True: ("Role", "ClusterRole"), False: ("ClusterRole",)}
-"""What a binding can give, by whether it is of a namespace."""
+"""Whether the binding is namespaced -> the kinds of roles that it may refer to."""
 _SUBJECT_KINDS = ("ServiceAccount", "User", "Group")
 
 
@@ -37,7 +37,7 @@ def validate(new: Object, old: Object | None, *, namespaced: bool) -> list[Field
 
 
 def _shown(reference: Object) -> Object:
-    """The reference as upstream's messages show it: its internal type has the Go names of fields."""
+    """The reference as kube-apiserver's messages show it: with the Go names of fields."""
     return {
         "APIGroup": reference.get("apiGroup", ""),
         "Kind": reference.get("kind", ""),

@@ -1,4 +1,4 @@
-"""The record of RuntimeClass (node.k8s.io/v1): what running a pod of it costs and where it can run.
+"""The record of RuntimeClass (node.k8s.io/v1): the container runtime, overhead and nodes of pods of the class.
 
 Source: the API reference of node.k8s.io/v1.
 """

@@ -1,4 +1,4 @@
-"""Volumes of pods, and PersistentVolumeClaims.
+"""Validation of the volumes of pods, and the record of PersistentVolumeClaim.
 
 Reading order: `volume_validation` is the entry point for volumes; `persistentvolumeclaim` is the record of claims.
 May import: `api.resource` and below.

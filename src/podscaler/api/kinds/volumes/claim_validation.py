@@ -1,8 +1,8 @@
 """Validates PersistentVolumeClaims, and the claim templates of StatefulSets.
 
-Called by its record and by the validation of StatefulSets.
+Called by the record of PersistentVolumeClaim and by the validation of StatefulSets.
 
-Source: upstream's messages; the API reference of core/v1.
+Source: kube-apiserver's messages; the API reference of core/v1.
 """
 
 from podscaler.api.machinery import names
@@ -61,7 +61,10 @@ def _change_errors(new: Object, old: Object) -> list[FieldError]:
 
 
 def _compared(new: Object, old: Object) -> tuple[Object, Object]:
-    """The old and the new spec, alike in what may change: volume and class once, size and attributes when bound."""
+    """The old and the new spec, with equal values in the fields that may change.
+
+    Volume and storage class can be set once; size and attributes class can change while the claim is bound.
+    """
     before, after = dict(old["spec"]), semantics.copied(new["spec"])
     if not before.get("volumeName") and after.get("volumeName"):
         before["volumeName"] = after["volumeName"]
@@ -77,7 +80,7 @@ def _compared(new: Object, old: Object) -> tuple[Object, Object]:
 
 
 def _shrinking_errors(new: Object, old: Object) -> list[FieldError]:
-    """A claim can shrink to what its volume has not yet become, for a growth that failed."""
+    """The error of a smaller size, which is allowed down to status.capacity (after an expansion that failed)."""
     size, before = _size(new["spec"].get("resources"), "requests"), _size(old["spec"].get("resources"), "requests")
     is_smaller = size < before
     if not is_smaller or size > _size(old.get("status"), "capacity"):

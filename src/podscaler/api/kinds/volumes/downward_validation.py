@@ -1,6 +1,8 @@
-"""Rules for references to a pod's own fields and resources, in variables and in files of the downward API.
+"""Validates references to a pod's own fields and resources (the downward API), in variables and in volume files.
 
-Source: upstream's validation of core/v1 ObjectFieldSelector, ResourceFieldSelector and DownwardAPIVolumeFile.
+Called by the validation of environment variables, and of downwardAPI and projected volumes.
+
+Source: kube-apiserver's validation of core/v1 ObjectFieldSelector, ResourceFieldSelector and DownwardAPIVolumeFile.
 """
 
 import re
@@ -11,16 +13,16 @@ from podscaler.api.machinery.field import FieldError, invalid, required
 from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Object
 
-_IDENTITY = ("metadata.name", "metadata.namespace", "metadata.uid")
-_FILE_FIELDS = ("metadata.annotations", "metadata.labels", *_IDENTITY)
-_ADDRESSES = ("status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs")
-VARIABLE_FIELDS = (*_IDENTITY, "spec.nodeName", "spec.serviceAccountName", *_ADDRESSES)
+_IDENTITY_FIELDS = ("metadata.name", "metadata.namespace", "metadata.uid")
+_FILE_FIELDS = ("metadata.annotations", "metadata.labels", *_IDENTITY_FIELDS)
+_ADDRESS_FIELDS = ("status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs")
+VARIABLE_FIELDS = (*_IDENTITY_FIELDS, "spec.nodeName", "spec.serviceAccountName", *_ADDRESS_FIELDS)
 _OTHERS = ("spec.restartPolicy", "spec.schedulerName", "status.phase")
-_CONVERTIBLE = {name: name for name in (*VARIABLE_FIELDS, *_FILE_FIELDS, *_OTHERS)} | {"spec.host": "spec.nodeName"}
-"""Field labels that upstream converts -> the field that each means."""
+_FIELD_LABELS = {name: name for name in (*VARIABLE_FIELDS, *_FILE_FIELDS, *_OTHERS)} | {"spec.host": "spec.nodeName"}
+"""Field label that `fieldPath` may have -> the field to which kube-apiserver converts it."""
 _SUBSCRIPT = re.compile(r"(?P<name>.+?)\['(?P<key>.*)'\]", re.DOTALL)
-_AMOUNTS = ("cpu", "ephemeral-storage", "memory")
-_RESOURCES = tuple(f"{side}.{name}" for side in ("limits", "requests") for name in _AMOUNTS)
+_RESOURCE_NAMES = ("cpu", "ephemeral-storage", "memory")
+_RESOURCES = tuple(f"{side}.{name}" for side in ("limits", "requests") for name in _RESOURCE_NAMES)
 
 
 def field_errors(source: Object, path: str, fields: tuple[str, ...]) -> list[FieldError]:
@@ -28,8 +30,8 @@ def field_errors(source: Object, path: str, fields: tuple[str, ...]) -> list[Fie
 
     Args:
         source: the selector.
-        path: its place.
-        fields: the fields of a pod that may be referred to, sorted.
+        path: the path of the selector.
+        fields: the fields of a pod that it may refer to, sorted.
     """
     field = source.get("fieldPath", "")
     if not source.get("apiVersion"):
@@ -41,8 +43,8 @@ def field_errors(source: Object, path: str, fields: tuple[str, ...]) -> list[Fie
         return [invalid(f"{path}.fieldPath", field, text)]
     if match := _SUBSCRIPT.fullmatch(field):
         return _subscript_errors(match, path)
-    if field in _CONVERTIBLE:
-        found = _CONVERTIBLE[field]
+    if field in _FIELD_LABELS:
+        found = _FIELD_LABELS[field]
         return checks.one_of(found, f"{path}.fieldPath", fields)
     text = f"error converting fieldPath: field label not supported: {field}"
     return [invalid(f"{path}.fieldPath", field, text)]
@@ -58,14 +60,14 @@ def _subscript_errors(match: re.Match[str], path: str) -> list[FieldError]:
 
 
 def resource_errors(source: Object, path: str) -> list[FieldError]:
-    """The field errors of a ResourceFieldSelector, its container's name aside."""
+    """The field errors of a ResourceFieldSelector, except for those of its containerName."""
     resource = source.get("resource", "")
     is_known = resource.startswith(("limits.hugepages-", "requests.hugepages-"))
     return [] if is_known else checks.required_one_of(resource, f"{path}.resource", _RESOURCES)
 
 
 def file_errors(item: Object, path: str) -> list[FieldError]:
-    """The field errors of a file of the downward API; `path` is that of the volume's source, as upstream has it."""
+    """The field errors of a file of the downward API; `path` is that of the volume's source, without an index."""
     where, field, resource = item.get("path", ""), item.get("fieldRef"), item.get("resourceFieldRef")
     found = checks.present(where, f"{path}.path")
     found += volume_paths.file_errors(where, f"{path}.path")

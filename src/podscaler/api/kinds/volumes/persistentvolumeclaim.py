@@ -1,6 +1,6 @@
-"""The record of PersistentVolumeClaim (core/v1), which is stored for clients; no volume is bound to it.
+"""The record of PersistentVolumeClaim (core/v1): defaults, hooks of writes, table; claims are never bound here.
 
-Source: the API reference of core/v1; upstream's validation messages.
+Source: the API reference of core/v1; kube-apiserver's validation messages.
 """
 
 from typing import Any
@@ -10,14 +10,9 @@ from podscaler.api.machinery import printing
 from podscaler.api.resource import checks, status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
-_SHORT_MODES = {
-    "ReadWriteOnce": "RWO",
-    "ReadOnlyMany": "ROX",
-    "ReadWriteMany": "RWX",
-    "ReadWriteOncePod": "RWOP",
-}
+_SHORT_MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
 PROTECTION = "kubernetes.io/pvc-protection"
-"""The finalizer of claims."""
+"""The finalizer that keeps a claim while a pod uses it."""
 _SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
 
 
@@ -28,7 +23,7 @@ def set_defaults(claim: Object) -> None:
 
 
 def _prepare_create(new: Object) -> None:
-    """Adds the finalizer with which a claim is deleted only when no pod uses it (`gc.claim_protection`)."""
+    """Sets the first status, and adds PROTECTION."""
     new["status"] = {"phase": "Pending"}
     finalizers = new["metadata"].setdefault("finalizers", None) or []
     if PROTECTION not in finalizers:
@@ -37,7 +32,7 @@ def _prepare_create(new: Object) -> None:
 
 
 def _settle_source(spec: Object) -> None:
-    """Drops a `dataSource` that is no claim or snapshot, and keeps it equal to its successor `dataSourceRef`."""
+    """Drops a `dataSource` that is no claim or snapshot, and copies it to its successor `dataSourceRef`, or back."""
     source = spec.get("dataSource")
     if source is not None and (source.get("apiGroup") or "", source.get("kind", "")) not in _SOURCES:
         del spec["dataSource"]

@@ -1,10 +1,10 @@
 """Validates the sources of a projected volume, above all the paths of their files.
 
-What passes names files below the volume's directory only, and no file twice among the
-sources whose paths upstream compares (those of tokens it does not).
+Called by `volume_validation`. Valid sources name files below the volume's directory only; no two sources name the same
+file, except for tokens, whose paths kube-apiserver does not compare.
 
-Source: upstream's validation of core/v1 ProjectedVolumeSource, recorded answers (`recorded/refusals.jsonl`). The
-fields of its messages are upstream's too: the path of a token is `projected.path`, that of a downward API file
+Source: kube-apiserver's validation of core/v1 ProjectedVolumeSource, recorded answers (`recorded/refusals.jsonl`). The
+fields of its messages are kube-apiserver's too: the path of a token is `projected.path`, that of a downward API file
 `downwardAPI.path` without the index.
 Differs: the bounds of podCertificate.maxExpirationSeconds are not checked.
 """
@@ -32,8 +32,8 @@ def validate(source: Object, path: str, *, trusts_token_paths: bool) -> list[Fie
     """The field errors of the `projected` source at `path`.
 
     Args:
-        source: the volume's source.
-        path: its place.
+        source: the source of the volume.
+        path: the path of the source.
         trusts_token_paths: whether paths of tokens are not checked, because the stored object has an invalid one.
     """
     found: list[FieldError] = []
@@ -60,13 +60,13 @@ def validate(source: Object, path: str, *, trusts_token_paths: bool) -> list[Fie
 
 
 def has_invalid_token_path(source: Object) -> bool:
-    """Whether a stored `projected` source has a token whose path would be refused."""
+    """Whether a stored `projected` source has a token with an invalid path."""
     tokens = [each.get("serviceAccountToken") for each in source.get("sources") or []]
     return any(token is not None and volume_paths.file_errors(token.get("path", ""), "") for token in tokens)
 
 
 class _Paths:
-    """The paths that earlier files of the volume at `place` have."""
+    """The paths of the files of the volume at the field path `place`, so far."""
 
     def __init__(self, place: str) -> None:
         self._place = place
@@ -74,7 +74,7 @@ class _Paths:
         self._shown: set[str] = set()
 
     def take(self, path: str, shown: str) -> list[FieldError]:
-        """The error of a `path` that an earlier file has; each `shown` value is reported once, as upstream does."""
+        """Add a file path; the error if an earlier file has it. The message has `shown`, which is reported once."""
         if path not in self._taken:
             self._taken.add(path)
             return []
@@ -147,7 +147,7 @@ def _bundle_choice_errors(part: Object, path: str) -> list[FieldError]:
 
 
 def _bundle_texts(name: str) -> list[str]:
-    """What forbids `name` as the name of a ClusterTrustBundle: `example.com:signer:name`, or without a signer."""
+    """The messages about the name of a ClusterTrustBundle: `example.com:signer:name`, or without a signer."""
     signer, colon, last = name.rpartition(":")
     if colon and not signer:
         return ['ClusterTrustBundle without signer name must not have ":" in its name']
@@ -196,6 +196,6 @@ def _signer_errors(signer: str, path: str) -> list[FieldError]:
 
 
 def _label_errors(labels: list[tuple[str, list[str]]], shown: str, path: str) -> list[FieldError]:
-    """The field errors of the first invalid label; upstream reports no other."""
+    """The field errors of the first invalid label, given as (label, messages)."""
     label, texts = next(((label, texts) for label, texts in labels if texts), ("", []))
     return [invalid(path, shown, f"validating label {quoting.quoted(label)}: {text}") for text in texts]

@@ -1,8 +1,8 @@
-"""Rules for paths inside volumes, which must not lead out of them.
+"""Validates paths of files and directories inside volumes, which must not lead out of the volume (`../x`).
 
-Called by the validation of volumes, mounts and variables.
+Called by the validation of volumes, mounts and variables. `where` is the path in the volume, `path` that of the field.
 
-Source: upstream's validation of core/v1 KeyToPath, VolumeMount and FileKeySelector.
+Source: kube-apiserver's validation of core/v1 KeyToPath, VolumeMount and FileKeySelector.
 """
 
 from podscaler.api.machinery.field import FieldError, required

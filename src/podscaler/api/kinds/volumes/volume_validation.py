@@ -1,6 +1,8 @@
-"""Validates the volumes of a pod spec, and mounts of them.
+"""Validates the volumes of a pod spec, the mounts of its containers, and references to volumes in variables.
 
-Source: upstream's messages; the API reference of core/v1.
+Called by the validation of pods and containers. A new volume type: add it to `_known_errors`.
+
+Source: kube-apiserver's messages; the API reference of core/v1.
 """
 
 from podscaler.api.kinds.volumes import downward_validation, projected_volume_validation, volume_paths
@@ -22,10 +24,10 @@ def validate(volumes: list[Object], path: str, *, old: list[Object] | None = Non
     """The field errors of volumes.
 
     Args:
-        volumes: those of a pod spec.
-        path: their place.
-        old: the stored ones; where a token among them has an invalid path, paths of tokens are not checked, as upstream
-            does for objects from before that check.
+        volumes: the volumes of a pod spec.
+        path: the path of the list.
+        old: the stored volumes; where a token among them has an invalid path, paths of tokens are not checked, since
+            objects may be older than that check.
     """
     is_invalid = projected_volume_validation.has_invalid_token_path
     trusts_token_paths = any(is_invalid(volume.get("projected") or {}) for volume in old or [])
@@ -101,7 +103,7 @@ def mount_errors(container: Object, path: str, volumes: frozenset[str]) -> list[
 
 
 def _sub_path_errors(mount: Object, path: str, place: str) -> list[FieldError]:
-    """The errors of the mount at `place`, one of those at `path`; upstream's errors of its paths have no index."""
+    """The errors of the mount at `place` in the list `path`; errors of its paths have no index in their field path."""
     part, expression = mount.get("subPath", ""), mount.get("subPathExpr", "")
     found = volume_paths.relative_errors(part, f"{path}.subPath")
     found += checks.holds(

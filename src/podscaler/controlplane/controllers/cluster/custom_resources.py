@@ -129,7 +129,7 @@ class CustomKinds(Reconciler[str]):
         others = [
             one for one in self._of_group(crd["spec"]["group"]) if one["metadata"]["uid"] != crd["metadata"]["uid"]
         ]
-        crd_conditions.settle(crd, crd_conditions.taken(others), rfc3339(self._clock.now_ns()))
+        crd_conditions.set_names_and_conditions(crd, crd_conditions.names_in_use(others), rfc3339(self._clock.now_ns()))
 
     def _serve(self, crd: Object) -> None:
         """Serve the kind of a definition whose names are accepted."""
