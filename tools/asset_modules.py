@@ -107,6 +107,7 @@ MODULES = (
     ),
     AssetModule("informers", {"informers": "."}, {}),
     AssetModule("helm", {"helm": "helm.sh/helm/v3/cmd/helm"}, _helm_stamps()),
+    AssetModule("prometheus_adapter", {"prometheus-adapter": "sigs.k8s.io/prometheus-adapter/cmd/adapter"}, {}),
 )
 
 
