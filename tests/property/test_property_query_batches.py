@@ -48,8 +48,8 @@ SELECTORS = st.sampled_from(["", "verb=a", "verb in (a,b)", "verb!=c", "!verb"])
 
 def values(
     database: FakePrometheus, template: str, selector: str, namespace: str, names: list[str], batching: Batching
-) -> Mapping[str, float] | str:
-    """The value of each object, or the kind of the error."""
+) -> Mapping[str, str] | str:
+    """The text of each object's value, or the kind of the error."""
     clock = VirtualClock()
     target = QueryTarget("hits", "pod", "namespace", selectors.parse(selector))
     reader = ObjectValues(QueryCache(database, clock, tick_s=10.0), clock, batching=batching)
@@ -57,7 +57,7 @@ def values(
         found = asyncio.run(reader.samples(QueryTemplate(template), target, namespace, names))
     except PrometheusError as error:
         return error.kind
-    return {name: found[name][-1].value for name in names if name in found}
+    return {name: repr(found[name][-1].value) for name in names if name in found}
 
 
 @given(

@@ -46,7 +46,7 @@ class FakePrometheus:
     queries: list[str] = field(default_factory=list)
     failure: PrometheusError | None = None
 
-    def add(self, name: str, value: float, **labels: str) -> None:
+    def add(self, name: str, value: float, /, **labels: str) -> None:
         """Add a series with one sample now."""
         self.stored.append(({NAME_LABEL: name, **labels}, [(self.now_s, value)]))
 
