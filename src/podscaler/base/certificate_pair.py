@@ -1,7 +1,7 @@
 """Reloads a TLS certificate and its key from two files that another program renews (cert-manager, kubelet).
 
-The client of API servers (`podscaler.kube.config.certificate_files`) and the controller's own endpoints
-(`podscaler.controller.server.serving_certificate`) each have one CertificatePair and call `read_again` every PERIOD_S.
+The client of API servers (`podscaler.kube.config.certificate_files`) and the servers of the controller and the adapter
+(`podscaler.kube.serving.serving_certificate`) each have one CertificatePair and call `read_again` every PERIOD_S.
 Invariant: the last valid pair stays in use while the files cannot be read, or do not fit each other because only one of
 them is replaced yet.
 """

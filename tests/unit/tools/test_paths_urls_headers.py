@@ -97,6 +97,7 @@ CHECKED_CLIENTS = {
     "kube/config/kubeconfig.py:_server": "read back by urlsplit; address_fault",
     "kube/config/locate.py:find_config": _KUBECONFIG,
     "kube/config/locate.py:in_cluster": "address_fault; names of files are constants",
+    "kube/serving/serving_certificate.py:self_signed_context": "a temporary file of our own",
     "kube/transport/proxies.py:parse": "read back by urlsplit",
     "kube/transport/rate_limit.py:TokenBucket.take": _NUMBERS,
     "metrics/api.py:APIMetricsSource._custom_values": "versions are of discovery",
