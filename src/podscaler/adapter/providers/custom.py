@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from podscaler.adapter.cluster.object_names import ObjectNames
-from podscaler.adapter.cluster.rest_mapper import RESTMapper, MappedResource
+from podscaler.adapter.cluster.rest_mapper import MappedResource, RESTMapper
 from podscaler.adapter.config.rules import GroupResource
 from podscaler.adapter.naming.metric_names import RuleError
 from podscaler.adapter.naming.queries import SelectorNotSupported
