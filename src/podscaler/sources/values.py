@@ -13,7 +13,8 @@ from podscaler.sources.protocol import InvalidValue, Number
 
 MAX_MILLI = 2**63 - 1
 """What an int64 of thousandths holds: the controller computes with those."""
-TEXT_MAX_CHARACTERS = 64
+TEXT_MAX_CHARACTERS = 400
+"""Prometheus writes the largest float with 309 digits."""
 _MAX = Decimal(MAX_MILLI) / 1000
 _KINDS = {
     type(None): "null",

@@ -81,6 +81,7 @@ class PostgresqlSource:
             connect_timeout=max(2, int(self._timeout_s)),
             options=f"-c default_transaction_read_only=on -c statement_timeout={int(self._timeout_s * 1000)}",
             application_name="podscaler",
+            client_encoding="utf8",
             passfile=os.devnull,
             **parameters,
         )
