@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from source_servers import Place, config, failure, own_port, read, running
+from source_servers import Place, config, failure, own_port, running
 
 import prerequisites
 from podscaler.sources.protocol import InvalidSource, Number
