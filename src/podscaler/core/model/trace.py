@@ -193,6 +193,7 @@ class MetricStep(Step, frozen=True, gc=False):
     Attributes:
         target: percent or thousandths, as its calculation says; None where none is set.
         subject: the container, or the object (`Kind/name`), that is measured; empty for other types.
+        query: what was asked of which system, for a metric that is read directly; else empty.
     """
 
     type: str
@@ -202,6 +203,7 @@ class MetricStep(Step, frozen=True, gc=False):
     calculation: PerPod | OfTotal | OfAverage | None = None
     failure: MetricFailure | None = None
     subject: str = ""
+    query: str = ""
 
 
 class Selection(Step, frozen=True, gc=False):
