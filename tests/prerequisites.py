@@ -53,6 +53,11 @@ PRIVATE_MOUNTS = Prerequisite(
     "run the tests as root with CAP_SYS_ADMIN (docker run --cap-add=SYS_ADMIN), or allow user namespaces",
 )
 PROMETHEUS = Prerequisite("no prometheus", "apt-get install prometheus")
+REDIS = Prerequisite("no redis-server", "apt-get install redis-server")
+POSTGRESQL = Prerequisite("no PostgreSQL server", "apt-get install postgresql")
+RABBITMQ = Prerequisite("no rabbitmq-server", "apt-get install rabbitmq-server")
+NATS = Prerequisite("no nats-server", "apt-get install nats-server")
+KAFKA = Prerequisite("no Kafka", "make kafka (needs Maven and Java)")
 PORT_53 = Prerequisite("names inside pods need private mounts and port 53", "run as root, with port 53 of 127/8 free")
 LOW_PORTS = Prerequisite("every user may bind low ports", "sysctl net.ipv4.ip_unprivileged_port_start=1024")
 PYTHON_OF_ALL = Prerequisite("no Python that other users may run", "install python3 outside /root")
