@@ -24,7 +24,7 @@ from podscaler.cli.explain import explain_autoscalers, explain_request
 from podscaler.cli.explain.explain_autoscalers import Autoscalers
 from podscaler.cli.explain.explain_care import Care
 from podscaler.cli.explain.explain_request import DecisionFacts, ExplainRequest, ExplainResult, SettingsOrigin
-from podscaler.cli.explain.explain_sources import SourceReader
+from podscaler.cli.explain.explain_sources import ReportedSourceReader
 from podscaler.controller import assembly
 from podscaler.controller.history import history_maps
 from podscaler.controller.informers import handover, observed_objects
@@ -204,7 +204,7 @@ async def _open_cluster(client: Client, controller: AssumedController, clock: Cl
     """The cluster of a client; the connections of metric sources are closed at the end."""
     open_sources = OpenSources(client, clock)
     try:
-        yield Cluster.of(client, controller, clock, SourceReader(open_sources, clock))
+        yield Cluster.of(client, controller, clock, ReportedSourceReader(open_sources, clock))
     finally:
         await open_sources.close()
 
@@ -273,7 +273,7 @@ class Cluster:
     metrics: MetricsSource
 
     @classmethod
-    def of(cls, client: Client, controller: AssumedController, clock: Clock, reader: SourceReader) -> "Cluster":
+    def of(cls, client: Client, controller: AssumedController, clock: Clock, reader: ReportedSourceReader) -> "Cluster":
         """That of a client; `reader` reads MetricSources."""
         discovery, settings = Discovery(client, clock), controller.settings
         scales = ScaleClient(client, discovery, clock=clock, rng=random.Random())

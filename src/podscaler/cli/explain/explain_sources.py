@@ -16,7 +16,7 @@ STATUS_MAX_AGE_S = 120
 """The controller renews a status once a minute."""
 
 
-class SourceReader:
+class ReportedSourceReader:
     """See the module; a `podscaler.sources.direct.SourceReader`.
 
     Args:

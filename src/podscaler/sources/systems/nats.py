@@ -6,11 +6,11 @@ Source: the documentation of NATS (JetStream API, $JS.API.STREAM.INFO and $JS.AP
 from nats.aio.client import Client
 from nats.errors import NoServersError
 
-from podscaler.sources.protocol import Number, Settings, SourceConfig, parse_settings
+from podscaler.sources.protocol import Number, SourceConfig, SystemSettings, parse_settings
 from podscaler.sources.systems import network
 
 
-class NatsSettings(Settings, frozen=True):
+class NatsSettings(SystemSettings, frozen=True):
     """`spec.nats`.
 
     Attributes:

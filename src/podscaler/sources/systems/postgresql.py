@@ -16,11 +16,11 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from podscaler.sources import values
-from podscaler.sources.protocol import InvalidValue, Number, Settings, SourceConfig, TLSSettings, parse_settings
+from podscaler.sources.protocol import InvalidValue, Number, SourceConfig, SystemSettings, TLSSettings, parse_settings
 from podscaler.sources.systems import network
 
 
-class PostgresqlSettings(Settings, frozen=True):
+class PostgresqlSettings(SystemSettings, frozen=True):
     """`spec.postgresql`."""
 
     host: str
