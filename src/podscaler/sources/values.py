@@ -4,7 +4,7 @@ Systems use `number_of`, and `podscaler.sources.open_sources` uses `milli_of` fo
 0 to MAX_MILLI thousandths. A fraction of a thousandth is rounded up, as Kubernetes rounds quantities. Texts of
 responses are not repeated in errors: they may be secret.
 
-Source: docs/spec/quantity.md (rounding away from zero).
+Source: the documentation of Kubernetes' quantities: a number of more precision is rounded up.
 """
 
 from decimal import ROUND_CEILING, Decimal, InvalidOperation, localcontext
