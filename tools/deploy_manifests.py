@@ -27,6 +27,7 @@ SETTINGS = (
     "networkPolicy.enabled=true",
     "metrics.serviceMonitor.enabled=true",
     "controller.metricSources.secrets=true",
+    "adapter.enabled=true",
 )
 """Everything is rendered: what is optional becomes a component."""
 
@@ -42,6 +43,7 @@ PLACES = {
     "networkpolicy.yaml": "kustomize/components/network-policy",
     "servicemonitor.yaml": "kustomize/components/service-monitor",
     "metric-source-secrets.yaml": "kustomize/components/metric-source-secrets",
+    "adapter.yaml": "kustomize/components/adapter",
 }
 """The template, and where what it makes goes."""
 

@@ -17,7 +17,7 @@ PACKAGES = (
     *("aggregator", "apiserver", "auth", "controllers/endpoints"),
     *("credentials", "kubelet", "metrics/scraped", "network"),
 )
-CLIENTS = ("controller", "kube", "metrics")
+CLIENTS = ("adapter", "controller", "kube", "metrics", "sources")
 
 _OURS = "made of nothing that a client wrote"
 _UID = "uids are made by the server (writing), names of containers and volumes are DNS labels (pod_validation)"
@@ -76,6 +76,16 @@ _FLAGS = "flags and arguments of the user's own command line"
 _KUBECONFIG = "the user's own kubeconfig, environment or command line"
 
 CHECKED_CLIENTS = {
+    "adapter/cluster/rest_mapper.py:MappedResource.path": "resources that the API server serves; segments are escaped",
+    "adapter/cluster/rest_mapper.py:RESTMapper._resources": "groups and versions that the API server serves",
+    "adapter/prometheus/connection.py:_parse_url": "a flag, read back by urlsplit; address_fault",
+    "sources/informer.py:FetchedSources.find": "a namespace of a kubeconfig or an object; segments are escaped",
+    "sources/status.py:SourceStatusWriter._write": "name and namespace of an object that the API server has",
+    "sources/systems/file.py:_resolved": "refuses what is not below the folder, links resolved",
+    "sources/systems/nats.py:NatsSource._connect": "a scheme; host and port are checked by network",
+    "sources/systems/postgresql.py:PostgresqlSource._tls_parameters": "a temporary file of our own",
+    "sources/systems/web.py:WebClient._opened": "aiohttp refuses values with line breaks",
+    "sources/systems/web.py:_checked_url": "parsed by yarl; refused addresses are checked again after resolution",
     "controller/options/autoscaler_kinds.py:AutoscalerKind.path": _OBJECT,
     "controller/reconcile/events.py:AutoscalerEventRecorder._write": "an object's namespace; more after its name",
     "controller/informers/target_informer.py:TargetInformer._follow": "groups, versions and plurals are of discovery",
@@ -97,7 +107,6 @@ CHECKED_CLIENTS = {
     "kube/config/kubeconfig.py:_server": "read back by urlsplit; address_fault",
     "kube/config/locate.py:find_config": _KUBECONFIG,
     "kube/config/locate.py:in_cluster": "address_fault; names of files are constants",
-    "kube/serving/serving_certificate.py:self_signed_context": "a temporary file of our own",
     "kube/transport/proxies.py:parse": "read back by urlsplit",
     "kube/transport/rate_limit.py:TokenBucket.take": _NUMBERS,
     "metrics/api.py:APIMetricsSource._custom_values": "versions are of discovery",
