@@ -22,7 +22,10 @@ NO_PATH = "<nil>"
 
 @dataclass(slots=True)
 class SchemaFindings:
-    """The field errors of a value, and the number of checks made, by which `anyOf` selects the closest alternative."""
+    """The field errors of a value, and the number of checks made.
+
+    Where no alternative of `anyOf` is valid, the errors of that with the most checks are reported.
+    """
 
     errors: list[FieldError] = field(default_factory=list)
     checks: int = 0

@@ -25,7 +25,7 @@ def errors(amount: Amount, path: str) -> list[FieldError]:
     return [invalid(path, amount, "must be greater than or equal to 0")] if amount < 0 else []
 
 
-def at_most_all(amount: Amount, path: str) -> list[FieldError]:
+def over_100_percent_errors(amount: Amount, path: str) -> list[FieldError]:
     """The field error of a percentage above 100."""
     share_pct = percent(amount)
     return [invalid(path, amount, "must not be greater than 100%")] if share_pct and share_pct > 100 else []

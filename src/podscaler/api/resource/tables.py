@@ -14,6 +14,7 @@ from podscaler.api.resource.resources import Column, Object, Printer
 AGE = Column("Age")
 """Marks the position of the age in the arguments of `named`; without it the age is the last column."""
 UNIQUE = ", unique within its namespace"
+"""The usual end of the description of the column Name."""
 
 
 def named(
@@ -28,16 +29,16 @@ def named(
         note: the end of the description of the name.
     """
     others = columns if AGE in columns else (*columns, AGE)
-    place = others.index(AGE)
+    age_index = others.index(AGE)
     age = Column("Age", description=f"Time since the {kind} was created.")
     name = Column("Name", format="name", description=f"Name of the {kind}{note}.")
 
     def row(obj: Object, now_ns: int) -> list[Any]:
         found = cells(obj, now_ns) if cells else ()
         own = obj["metadata"].get("name", "")
-        return [own, *found[:place], printing.created_age(obj, now_ns), *found[place:]]
+        return [own, *found[:age_index], printing.created_age(obj, now_ns), *found[age_index:]]
 
-    return Printer((name, *others[:place], age, *others[place + 1 :]), row)
+    return Printer((name, *others[:age_index], age, *others[age_index + 1 :]), row)
 
 
 def with_creation_time(kind: str, note: str = UNIQUE, *, unknown: str = "") -> Printer:

@@ -5,7 +5,7 @@
     url('https://example.com:80/path').getHostname()
     format.dns1123Label().validate('web')
 
-`environment` puts FUNCTIONS, at the end, into the table of all functions.
+`environment` puts FUNCTIONS, at the end, into the table of all functions; `functions` explains signatures.
 
 Source: the documentation of Kubernetes' CEL libraries.
 """

@@ -1,6 +1,6 @@
 """CEL functions on lists, sets and optional values: `[3, 1].sort()`, `sets.contains([1], [])`, `optional.of(1)`.
 
-`environment` puts FUNCTIONS into the table of all functions.
+`environment` puts FUNCTIONS into the table of all functions; `functions` explains signatures.
 
 Source: Kubernetes' list library; the documentation of cel-go's lists extension (version 3), sets extension and optional
 values.
@@ -20,6 +20,7 @@ from podscaler.api.cel.values.values import NONE, Duration, Optional, kind
 
 _RANGE_MAX = 1_000_000
 """The longest list that `lists.range` makes."""
+# the types whose values `<` compares; functions such as `min` have an overload for each
 _ORDERED_TYPES = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
 
 
@@ -209,6 +210,7 @@ FUNCTIONS = table(
         "optional<V>.hasValue() -> bool": lambda maybe: maybe.is_present,
         "optional<V>.or(optional<V>) -> optional<V>": lambda maybe, other: maybe if maybe.is_present else other,
         "optional<V>.orValue(V) -> V": lambda maybe, other: maybe.value if maybe.is_present else other,
+        # Of these operators only the signatures are used: `planning` evaluates them.
         "_[?_](list<V>, int) -> optional<V>": _value,
         "_[?_](optional<list<V>>, int) -> optional<V>": _value,
         "_[?_](map<K, V>, K) -> optional<V>": _value,

@@ -3,7 +3,8 @@
 `podscaler.controlplane.controllers.cluster.apiservices` creates one for each group and version of the API server
 itself; `podscaler.controlplane.aggregator` proxies the requests for those that name a Service.
 
-Source: kube-aggregator: defaults, validation, the Table.
+`api.kinds.catalog` lists it, and the API server serves the listed records. Source: kube-aggregator: defaults,
+validation, the Table.
 """
 
 import base64

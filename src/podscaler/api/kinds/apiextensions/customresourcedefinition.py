@@ -2,8 +2,8 @@
 
 `podscaler.controlplane.controllers.cluster.custom_resources` serves the custom resources that a definition defines.
 
-Source: the API reference of apiextensions.k8s.io/v1; docs/spec/api.md 5 (Scale subresource);
-tests/conformance/golden/scale.jsonl.
+`api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of
+apiextensions.k8s.io/v1; docs/spec/api.md 5 (Scale subresource); tests/conformance/golden/scale.jsonl.
 """
 
 from collections.abc import Iterator

@@ -3,7 +3,8 @@
 The annotation GENERATION_ANNOTATION replaces a field that apps/v1 removed. Only the server changes it, and
 PartialObjectMetadata does not have it.
 
-Source: the API reference of apps/v1; kube-apiserver's conversion, strategy and validation messages.
+`api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of apps/v1;
+kube-apiserver's conversion, strategy and validation messages.
 """
 
 import re
@@ -70,7 +71,7 @@ def _rolling_errors(rolling: Object, path: str) -> list[FieldError]:
     for name in ("maxUnavailable", "maxSurge"):
         found += int_or_percent.errors(rolling.get(name, 0), f"{path}.{name}")
     for name in ("maxUnavailable", "maxSurge"):
-        found += int_or_percent.at_most_all(rolling.get(name, 0), f"{path}.{name}")
+        found += int_or_percent.over_100_percent_errors(rolling.get(name, 0), f"{path}.{name}")
     surge, unavailable = rolling.get("maxSurge", 0), rolling.get("maxUnavailable", 0)
     if int_or_percent.is_zero(surge):
         text = "cannot be 0 when maxSurge is 0"

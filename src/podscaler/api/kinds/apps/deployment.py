@@ -1,6 +1,7 @@
 """The record of Deployment (apps/v1): defaults, validation, scale, table.
 
-Source: golden captures; the API reference of apps/v1.
+`api.kinds.catalog` lists it, and the API server serves the listed records. Source: golden captures; the API reference
+of apps/v1.
 """
 
 from typing import Any
@@ -65,7 +66,7 @@ def _rolling_errors(rolling: Object, path: str) -> list[FieldError]:
     found += int_or_percent.errors(surge, f"{place}.maxSurge")
     if int_or_percent.is_zero(unavailable) and int_or_percent.is_zero(surge):
         found.append(invalid(f"{place}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0"))
-    return found + int_or_percent.at_most_all(unavailable, f"{place}.maxUnavailable")
+    return found + int_or_percent.over_100_percent_errors(unavailable, f"{place}.maxUnavailable")
 
 
 def _prepare_status_update(new: Object, old: Object) -> None:

@@ -1,6 +1,7 @@
 """The record of Job (batch/v1): defaults, the generated selector, validation, table; no controller here runs Jobs.
 
-Source: the API reference of batch/v1; kube-apiserver's validation messages.
+`api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of batch/v1;
+kube-apiserver's validation messages.
 """
 
 from typing import Any

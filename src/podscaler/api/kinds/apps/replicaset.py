@@ -1,6 +1,7 @@
 """The records of ReplicaSet (apps/v1) and of its predecessor ReplicationController (core/v1).
 
-Source: golden captures; the API reference of apps/v1 and core/v1.
+`api.kinds.catalog` lists them, and the API server serves the listed records. Source: golden captures; the API reference
+of apps/v1 and core/v1.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,7 @@
 """The records of StatefulSet (apps/v1), and of ControllerRevision, which stores one revision of a pod template.
 
-Source: golden captures; the API reference of apps/v1.
+`api.kinds.catalog` lists them, and the API server serves the listed records. Source: golden captures; the API reference
+of apps/v1.
 """
 
 from typing import Any
@@ -120,7 +121,7 @@ def _rolling_errors(rolling: Object, path: str) -> list[FieldError]:
     found = checks.not_negative(partition, f"{path}.partition")
     found += int_or_percent.errors(unavailable, f"{path}.maxUnavailable")
     found += checks.holds(not int_or_percent.is_zero(unavailable), f"{path}.maxUnavailable", unavailable, "cannot be 0")
-    return found + int_or_percent.at_most_all(unavailable, f"{path}.maxUnavailable")
+    return found + int_or_percent.over_100_percent_errors(unavailable, f"{path}.maxUnavailable")
 
 
 def _change_errors(new: Object, old: Object) -> list[FieldError]:

@@ -1,6 +1,6 @@
 """The record of HorizontalPodAutoscaler: the versions autoscaling/v2, which is stored, and v1, with their hooks.
 
-Source: docs/spec/api.md.
+`api.kinds.catalog` lists it, and the API server serves the listed records. Source: docs/spec/api.md.
 """
 
 from collections.abc import Callable

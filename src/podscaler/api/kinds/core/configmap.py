@@ -1,6 +1,7 @@
 """The record of ConfigMap (core/v1), and the checks of keys, size and immutability that Secrets share.
 
-Source: golden captures; the API reference of core/v1.
+`api.kinds.catalog` lists it, and the API server serves the listed records. Source: golden captures; the API reference
+of core/v1.
 """
 
 from podscaler.api.machinery.field import FieldError, forbidden, invalid, too_long

@@ -1,6 +1,7 @@
 """The record of Lease (coordination.k8s.io/v1).
 
-Source: golden captures; the API reference of coordination.k8s.io/v1.
+`api.kinds.catalog` lists it, and the API server serves the listed records. Source: golden captures; the API reference
+of coordination.k8s.io/v1.
 """
 
 from podscaler.api.machinery.field import FieldError

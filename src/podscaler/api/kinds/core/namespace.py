@@ -1,6 +1,7 @@
 """The records of Namespace and ServiceAccount (core/v1).
 
-Source: golden captures; the API reference of core/v1.
+`api.kinds.catalog` lists them, and the API server serves the listed records. Source: golden captures; the API reference
+of core/v1.
 """
 
 from podscaler.api.machinery.field import FieldError, invalid

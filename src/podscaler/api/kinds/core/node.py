@@ -1,6 +1,7 @@
 """The record of Node (core/v1): defaults, the taint of a new node, the columns of `kubectl get nodes`.
 
-Source: golden captures; the API reference of core/v1.
+`api.kinds.catalog` lists it, and the API server serves the listed records. Source: golden captures; the API reference
+of core/v1.
 """
 
 from typing import Any

@@ -3,8 +3,8 @@
 Reading order: SECRET at the end ties the functions together. A new type of Secret with required keys: add it to
 `_REQUIRED_KEYS`.
 
-Source: golden captures; the API reference of core/v1; messages of Go's crypto/tls, which kube-apiserver returns as the
-warning.
+`api.kinds.catalog` lists it, and the API server serves the listed records. Source: golden captures; the API reference
+of core/v1; messages of Go's crypto/tls, which kube-apiserver returns as the warning.
 """
 
 import base64

@@ -1,6 +1,7 @@
 """The record of Endpoints (core/v1), which Kubernetes has deprecated in favour of EndpointSlice.
 
-Source: the API reference of core/v1; kube-apiserver's messages, as recorded.
+`api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of core/v1;
+kube-apiserver's messages, as recorded.
 Differs: Endpoints of the control plane may have loopback addresses, since pods and API server have no others here.
 """
 

@@ -1,6 +1,7 @@
 """The record of EndpointSlice (discovery.k8s.io/v1).
 
-Source: the API reference of discovery.k8s.io/v1.
+`api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of
+discovery.k8s.io/v1.
 """
 
 from functools import partial

@@ -1,6 +1,7 @@
 """The record of Ingress (networking.k8s.io/v1): defaults, validation, table; no controller here serves ingresses.
 
-Source: the API reference of networking.k8s.io/v1; kube-apiserver's validation messages.
+`api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of
+networking.k8s.io/v1; kube-apiserver's validation messages.
 """
 
 from typing import Any

@@ -1,6 +1,7 @@
 """The record of IngressClass (networking.k8s.io/v1), which names the controller of ingresses; none runs here.
 
-Source: the API reference of networking.k8s.io/v1; kube-apiserver's validation messages.
+`api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of
+networking.k8s.io/v1; kube-apiserver's validation messages.
 """
 
 from typing import Any
@@ -15,7 +16,7 @@ _SCOPES = ("Cluster", "Namespace")
 
 
 def set_defaults(ingress_class: Object) -> None:
-    """API defaults, in place."""
+    """API defaults, in place: the scope of parameters is Cluster."""
     parameters = ingress_class.setdefault("spec", {}).get("parameters")
     if parameters is not None:
         parameters.setdefault("scope", "Cluster")

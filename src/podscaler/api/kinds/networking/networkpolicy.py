@@ -1,6 +1,7 @@
 """The record of NetworkPolicy (networking.k8s.io/v1): defaults, validation, table; no traffic is filtered here.
 
-Source: the API reference of networking.k8s.io/v1; kube-apiserver's validation messages.
+`api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of
+networking.k8s.io/v1; kube-apiserver's validation messages.
 """
 
 from functools import partial

@@ -1,6 +1,7 @@
 """The record of Pod (core/v1): hooks of writes, fields that an update may change, deletion, selectable fields.
 
-Source: golden captures; the API reference of core/v1; kube-apiserver's messages.
+`api.kinds.catalog` lists it, and the API server serves the listed records. Source: golden captures; the API reference
+of core/v1; kube-apiserver's messages.
 """
 
 from podscaler.api.kinds.pods import pod_admission, pod_defaults, pod_table, pod_validation, pod_warnings

@@ -1,6 +1,7 @@
 """The record of LimitRange (core/v1); `podscaler.controlplane.admission.limit_ranges` applies it to new pods.
 
-Source: kube-apiserver's messages; the API reference of core/v1.
+`api.kinds.catalog` lists it, and the API server serves the listed records. Source: kube-apiserver's messages; the API
+reference of core/v1.
 """
 
 import uuid

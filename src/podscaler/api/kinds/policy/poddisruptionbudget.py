@@ -2,7 +2,8 @@
 
 The disruption controller writes its status; an eviction reduces `disruptionsAllowed`.
 
-Source: the API reference of policy/v1; kube-apiserver's validation messages.
+`api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of policy/v1;
+kube-apiserver's validation messages.
 """
 
 from typing import Any
@@ -15,7 +16,7 @@ from podscaler.api.resource.resources import Column, Object, Resource, Strategy,
 
 _POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 _COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
-_NONE = "N/A"
+_NOT_SET = "N/A"
 
 
 def set_defaults(budget: Object) -> None:
@@ -36,7 +37,7 @@ def validate(new: Object, _old: Object | None) -> list[FieldError]:
     for name in ("minAvailable", "maxUnavailable"):
         if (amount := spec.get(name)) is not None:
             found += int_or_percent.errors(amount, f"spec.{name}")
-            found += int_or_percent.at_most_all(amount, f"spec.{name}")
+            found += int_or_percent.over_100_percent_errors(amount, f"spec.{name}")
     found += label_selector.validate(spec.get("selector") or {}, "spec.selector")
     policy = spec.get("unhealthyPodEvictionPolicy")
     return found + checks.optional_one_of(policy, "spec.unhealthyPodEvictionPolicy", _POLICIES)
@@ -52,7 +53,7 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
 def _cells(budget: Object, _now_ns: int) -> list[Any]:
     spec, status = budget["spec"], budget.get("status") or {}
     bounds = [spec.get(name) for name in ("minAvailable", "maxUnavailable")]
-    shown = [_NONE if bound is None else str(bound) for bound in bounds]
+    shown = [_NOT_SET if bound is None else str(bound) for bound in bounds]
     return [*shown, status.get("disruptionsAllowed", 0)]
 
 

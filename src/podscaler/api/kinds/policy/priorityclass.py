@@ -1,6 +1,7 @@
 """The record of PriorityClass (scheduling.k8s.io/v1), whose value pods get as priority; scheduling here ignores it.
 
-Source: the API reference of scheduling.k8s.io/v1; kube-apiserver's validation messages.
+`api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of
+scheduling.k8s.io/v1; kube-apiserver's validation messages.
 """
 
 from typing import Any

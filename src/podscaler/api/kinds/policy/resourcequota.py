@@ -1,6 +1,7 @@
 """The record of ResourceQuota (core/v1): validation and table; quotas are stored, and not enforced here.
 
-Source: the API reference of core/v1; kube-apiserver's validation messages.
+`api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of core/v1;
+kube-apiserver's validation messages.
 """
 
 from collections.abc import Iterable

@@ -1,6 +1,7 @@
 """The records of Role and ClusterRole (rbac.authorization.k8s.io/v1): lists of rules that allow requests.
 
-Source: the API reference of rbac.authorization.k8s.io/v1; kube-apiserver's validation messages.
+`api.kinds.catalog` lists them, and the API server serves the listed records. Source: the API reference of
+rbac.authorization.k8s.io/v1; kube-apiserver's validation messages.
 """
 
 from functools import partial

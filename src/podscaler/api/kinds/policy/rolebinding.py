@@ -1,6 +1,7 @@
 """The records of RoleBinding and ClusterRoleBinding (rbac.authorization.k8s.io/v1), which give a role to users.
 
-Source: the API reference of rbac.authorization.k8s.io/v1; kube-apiserver's defaults and validation messages.
+`api.kinds.catalog` lists them, and the API server serves the listed records. Source: the API reference of
+rbac.authorization.k8s.io/v1; kube-apiserver's defaults and validation messages.
 """
 
 from functools import partial

@@ -1,6 +1,7 @@
 """The record of PersistentVolumeClaim (core/v1): defaults, hooks of writes, table; claims are never bound here.
 
-Source: the API reference of core/v1; kube-apiserver's validation messages.
+`api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of core/v1;
+kube-apiserver's validation messages.
 """
 
 from typing import Any
