@@ -1,4 +1,4 @@
-"""Writes the generated files of deploy/: kustomize's from the Helm chart, the chart's definition from deploy/crd.
+"""Writes the generated files of deploy/: kustomize's from the Helm chart, the chart's definitions from deploy/crd.
 
 Called by `make manifests` (`python tools/deploy_manifests.py [FOLDER]`); a test repeats it and compares. The chart is
 the one source of the manifests, and the comments of its templates stay: they say why each permission is needed. What
@@ -16,7 +16,7 @@ import asset_modules
 ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"
 CHART = DEPLOY / "helm" / "podscaler"
-DEFINITION = "podautoscalers.yaml"
+DEFINITIONS = ("podautoscalers.yaml", "metricsources.yaml")
 NAMESPACE = "podscaler-system"
 SOURCE = "# Source: podscaler/templates/"
 HELMS_OWN = ("app.kubernetes.io/managed-by: Helm", "helm.sh/chart: ")
@@ -26,6 +26,7 @@ SETTINGS = (
     "podDisruptionBudget.enabled=true",
     "networkPolicy.enabled=true",
     "metrics.serviceMonitor.enabled=true",
+    "controller.metricSources.secrets=true",
 )
 """Everything is rendered: what is optional becomes a component."""
 
@@ -40,6 +41,7 @@ PLACES = {
     "poddisruptionbudget.yaml": "kustomize/overlays/high-availability",
     "networkpolicy.yaml": "kustomize/components/network-policy",
     "servicemonitor.yaml": "kustomize/components/service-monitor",
+    "metric-source-secrets.yaml": "kustomize/components/metric-source-secrets",
 }
 """The template, and where what it makes goes."""
 
@@ -66,8 +68,13 @@ def generated(helm: Path) -> dict[str, str]:
     return {
         **placed,
         "kustomize/overlays/sharded/rbac.yaml": _role(shared["rbac.yaml"]),
-        f"helm/podscaler/crds/{DEFINITION}": (DEPLOY / "crd" / DEFINITION).read_text(),
+        **{f"helm/podscaler/crds/{name}": _document(DEPLOY / "crd" / name) for name in DEFINITIONS},
     }
+
+
+def _document(path: Path) -> str:
+    """The file as a document of a stream: `helm show crds` prints the files one after the other."""
+    return f"---\n{path.read_text()}"
 
 
 def _render(helm: Path, *settings: str) -> str:

@@ -110,7 +110,10 @@ def test_the_api_server_may_say_who_reads_the_metrics() -> None:
 def test_permissions_follow_the_values() -> None:
     """What is switched off needs no right, and scaling can be limited to the groups that are wanted."""
     objects = helm_template(
-        values={"controller": {"kinds": ["hpa"], "history": "memory"}, "rbac": {"scalableGroups": ["", "apps"]}}
+        values={
+            "controller": {"kinds": ["hpa"], "history": "memory", "metricSources": {"enabled": False}},
+            "rbac": {"scalableGroups": ["", "apps"]},
+        }
     )
     wide = set(grants(of_kind(objects, "ClusterRole")["rules"]))
     assert {grant.group for grant in wide if grant.resource == "*/scale"} == {"", "apps"}
@@ -172,10 +175,43 @@ def test_shares_need_leases_whose_names_are_not_known_before() -> None:
     }
 
 
-def test_the_definition_comes_with_the_chart() -> None:
+def test_the_definitions_come_with_the_chart() -> None:
     """Helm installs what lies in crds/ first."""
     done = run_helm("show", "crds", str(CHART))
-    assert yaml.safe_load(done.stdout)["metadata"]["name"] == "podautoscalers.podscaler.dev"
+    names = {obj["metadata"]["name"] for obj in yaml.safe_load_all(done.stdout) if obj}
+    assert names == {"podautoscalers.podscaler.dev", "metricsources.podscaler.dev"}
+
+
+SECRETS = "podscaler-metric-source-secrets"
+GET_SECRETS = Grant("get", "", "secrets")
+
+
+def test_secrets_are_read_only_where_that_is_asked_for() -> None:
+    """By default no rule names them."""
+    default = [grant for obj in helm_template() for grant in grants(obj.get("rules") or [])]
+    assert GET_SECRETS not in default
+    objects = helm_template("--set=controller.metricSources.secrets=true")
+    named = {obj["kind"]: obj for obj in objects if obj["metadata"]["name"] == SECRETS}
+    assert set(grants(named["ClusterRole"]["rules"])) == {GET_SECRETS}
+    assert named["ClusterRoleBinding"]["roleRef"]["name"] == SECRETS
+
+
+def test_secrets_can_be_those_of_a_few_namespaces() -> None:
+    """A RoleBinding in each, and none for the cluster."""
+    objects = helm_template(
+        "--set=controller.metricSources.secrets=true", "--set=controller.metricSources.secretNamespaces={shop,jobs}"
+    )
+    bound = [(obj["kind"], obj["metadata"]["namespace"]) for obj in objects if obj.get("roleRef", {}).get("name") == SECRETS]
+    assert bound == [("RoleBinding", "shop"), ("RoleBinding", "jobs")]
+
+
+def test_metric_sources_can_be_switched_off() -> None:
+    """Then nothing about them is granted."""
+    objects = helm_template("--set=controller.metricSources.enabled=false,controller.metricSources.secrets=true")
+    resources = {grant.resource for obj in objects for grant in grants(obj.get("rules") or [])}
+    assert not resources & {"metricsources", "metricsources/status", "secrets"}
+    arguments = of_kind(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert "--metric-sources=false" in arguments
 
 
 def test_somebody_elses_service_account_is_used_and_not_made() -> None:

@@ -181,8 +181,10 @@ UNUSED = {
             ("apps", "replicasets"),
             ("apps", "statefulsets"),
             ("podscaler.dev", "podautoscalers"),
+            ("podscaler.dev", "metricsources"),
         )
     },
+    Grant("patch", "podscaler.dev", "metricsources/status"): "there is no MetricSource here",
 }
 """What no request uses, and why it is granted all the same."""
 

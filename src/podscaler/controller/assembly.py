@@ -48,6 +48,8 @@ from podscaler.metrics.concurrency_limiter import LimitedMetricsSource
 from podscaler.metrics.listed import KnownPods, ListedMetricsSource
 from podscaler.metrics.queries import MetricsSource
 from podscaler.metrics.shared import SharedMetricsSource
+from podscaler.sources.cluster_sources import ClusterSources
+from podscaler.sources.direct import DirectMetricsSource, DirectSources
 
 
 def new_controller(
@@ -78,10 +80,21 @@ def api_metrics(client: Client, discovery: Discovery, settings: ControllerSettin
 
 
 def shared_metrics(
-    source: MetricsSource, settings: ControllerSettings, clock: Clock, away: Away = concurrency.stay
+    source: MetricsSource,
+    settings: ControllerSettings,
+    clock: Clock,
+    *,
+    away: Away = concurrency.stay,
+    direct: DirectSources | None = None,
 ) -> MetricsSource:
-    """A source whose requests are limited and whose responses are shared for a tick; waits are within `away`."""
-    return SharedMetricsSource(LimitedMetricsSource(source, clock), clock, fresh_s=settings.tick_s, away=away)
+    """A source whose requests are limited and whose responses are shared for a tick; waits are within `away`.
+
+    `direct` responds to queries for the external metrics of MetricSources; None: they are requested like others.
+    """
+    limited: MetricsSource = LimitedMetricsSource(source, clock)
+    if direct is not None:
+        limited = DirectMetricsSource(direct, limited)
+    return SharedMetricsSource(limited, clock, fresh_s=settings.tick_s, away=away)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +126,32 @@ class _Cluster:
         rules = settings.decision.emulation
         return ControllerInformers(client, autoscalers, rules, clock=clock, rng=self.rng, with_text=with_text), gate
 
+    def metric_sources(self, gate: WriteGate) -> ClusterSources | None:
+        """The MetricSources of the cluster; None where they are not read."""
+        if not self.settings.metric_sources:
+            return None
+        return ClusterSources(
+            self.client,
+            self.clock,
+            self.rng,
+            folder=self.settings.metric_source_folder,
+            fresh_s=self.settings.tick_s,
+            may_write=lambda: not gate.has_written_nothing,
+        )
+
     def sources(
-        self, informers: ControllerInformers, targets: TargetInformer, metrics: MetricsSource | None
+        self,
+        informers: ControllerInformers,
+        targets: TargetInformer,
+        metrics: MetricsSource | None,
+        direct: DirectSources | None,
     ) -> SyncSources:
         """Where the facts of syncs come from; `metrics` None: from the metrics APIs."""
         client, settings, clock, away = self.client, self.settings, self.clock, self.slots.away
         discovery = Discovery(client, clock)
-        shared = shared_metrics(metrics or api_metrics(client, discovery, settings), settings, clock, away)
+        shared = shared_metrics(
+            metrics or api_metrics(client, discovery, settings), settings, clock, away=away, direct=direct
+        )
         pods, pause_s = KnownPods(informers.pods.count, informers.pod_names), settings.sync_period_s
         listed = ListedMetricsSource(shared, pods, clock, tick_s=settings.tick_s, pause_s=pause_s)
         scales = ScaleClient(client, discovery, clock=clock, rng=self.rng, known=targets, away=away)
@@ -153,7 +185,9 @@ class _Wiring:
         self._telemetry.count_recording(recording)
         self._informers, self._gate = cluster.informers(with_text=recording.is_on)
         self._targets = TargetInformer(client, clock=clock, rng=cluster.rng)
-        self._sources = cluster.sources(self._informers, self._targets, metrics)
+        self._metric_sources = cluster.metric_sources(self._gate)
+        direct = None if self._metric_sources is None else self._metric_sources.direct
+        self._sources = cluster.sources(self._informers, self._targets, metrics, direct)
         self._recorder = AutoscalerEventRecorder(client, clock, cluster.rng)
         self._history = cluster.history(self._gate)
         self._states = AutoscalerStates()
@@ -229,6 +263,8 @@ class _Wiring:
             "the history store": self._history.run,
             "the publication of settings": publish,
         }
+        if self._metric_sources is not None:
+            always["the metric sources"] = self._metric_sources.run
         working: dict[str, Service] = {"the worker": worker.run}
         if cluster.settings.reacts:
             working["the reactor"] = self._react

@@ -42,7 +42,8 @@ class AutoscalerWorld:
     Args:
         recording: records the controller's syncs.
         lists_deployments: whether the controller can list and watch Deployments, or must read each scale.
-        settings: fields of ControllerSettings that differ from the defaults; histories are kept in memory by default.
+        settings: fields of ControllerSettings that differ from the defaults; by default, histories are kept in memory
+            and MetricSources are not read.
     """
 
     def __init__(self, recording: Recording | None = None, *, lists_deployments: bool = False, **settings: Any) -> None:
@@ -50,7 +51,7 @@ class AutoscalerWorld:
         self.clock = VirtualClock()
         self.cluster = FakeCluster(lists_deployments=lists_deployments)
         self.settings = ControllerSettings(
-            **({"sync_period_ns": 15 * NANOSECONDS, "history_namespace": None} | settings)
+            **({"sync_period_ns": 15 * NANOSECONDS, "history_namespace": None, "metric_sources": False} | settings)
         )
         self.tasks: list[asyncio.Task[None]] = []
         self.controller = self.make_controller()

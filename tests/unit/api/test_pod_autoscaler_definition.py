@@ -17,8 +17,8 @@ SHIPPED = Path(__file__).parents[3] / "deploy" / "crd" / "podautoscalers.yaml"
 
 
 def test_what_is_shipped() -> None:
-    """deploy/crd is what the command prints: `podscaler crd > deploy/crd/podautoscalers.yaml` renews it."""
-    printed = CliRunner().invoke(command).output
+    """The file in deploy/crd is the first document that the command prints."""
+    printed = CliRunner().invoke(command).output.split("---\n")[0]
     assert SHIPPED.read_text() == printed
     assert yaml.safe_load(printed) == pod_autoscaler.definition()
 

@@ -1,12 +1,15 @@
-"""`podscaler crd`: the definition of PodAutoscaler, for `kubectl apply -f -`."""
+"""`podscaler crd`: the definitions of PodAutoscaler and MetricSource, for `kubectl apply -f -`."""
 
 import click
 
-from podscaler.api.kinds.autoscaling import pod_autoscaler
+from podscaler.api.kinds.autoscaling import metric_source, pod_autoscaler
 from podscaler.api.text import yaml_output
 
 
 @click.command(epilog="Example: podscaler crd | kubectl apply -f -")
 def command() -> None:
-    """The CustomResourceDefinition of PodAutoscaler, as YAML."""
-    click.echo(yaml_output.write(pod_autoscaler.definition(), sort_keys=False).decode(), nl=False)
+    """The CustomResourceDefinitions of PodAutoscaler and MetricSource, as YAML."""
+    documents = [
+        yaml_output.write(each.definition(), sort_keys=False).decode() for each in (pod_autoscaler, metric_source)
+    ]
+    click.echo("---\n".join(documents), nl=False)

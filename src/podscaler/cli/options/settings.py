@@ -7,6 +7,7 @@ Source: docs/spec/controller.md 7 (Flags); the flags of kube-controller-manager 
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import click
@@ -40,6 +41,7 @@ VERSION = Flag("version", lambda text: core_settings.parse_version(text).version
 KINDS = Flag("kinds", autoscaler_kinds.parse)
 ALGORITHM = Flag("name", core_settings.parse_algorithm)
 HISTORY = Flag("place", parse_history)
+FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 OPTIONS = (
@@ -88,6 +90,13 @@ OPTIONS = (
         "hpa",
         "which autoscalers are managed: hpa, podautoscaler (podscaler.dev/v1alpha1), or both with a comma",
     ),
+    Option(
+        "metric-sources",
+        click.BOOL,
+        "true",
+        "whether an external metric with the name of a MetricSource is read from that system",
+    ),
+    Option("metric-source-folder", FOLDER, None, "the folder below which MetricSources may read files [default: none]"),
     Option("emulate", VERSION, "1.37", "the Kubernetes version whose arithmetic applies: 1.37 or 1.38"),
     Option("algorithm", ALGORITHM, "current", '"v1.1" decides as Kubernetes v1.1 did: CPU only, cooldowns, no windows'),
     Option(
@@ -103,10 +112,11 @@ OPTIONS = (
 """All flags of the controller, in the order of the help."""
 
 
+SOURCE_OPTIONS = ("metric-sources", "metric-source-folder")
 DECISION_OPTIONS = tuple(
     each
     for each in OPTIONS
-    if each.name not in (CONCURRENT, SYNC_PERIOD, "history", "status-period", "react-to-changes")
+    if each.name not in (CONCURRENT, SYNC_PERIOD, "history", "status-period", "react-to-changes", *SOURCE_OPTIONS)
 )
 """The flags that change decisions, not their times."""
 
@@ -152,4 +162,6 @@ def parse_settings(options: Mapping[str, Any]) -> ControllerSettings:
         status_period_ns=value["status-period"],
         reacts=bool(value["react-to-changes"]),
         kinds=value["autoscaler-kinds"],
+        metric_sources=value["metric-sources"],
+        metric_source_folder=value["metric-source-folder"],
     )

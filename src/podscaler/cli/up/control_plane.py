@@ -223,6 +223,8 @@ class ControlPlane:
         await make_system_namespaces(registry)
         await bootstrap.ensure_policy(registry)
         await pod_classes.make_system_classes(registry)
+        if self._settings.autoscaler is not None:
+            await bootstrap.ensure_definition(registry)
         cluster_ips = ClusterIPs(registry, self._clock, block)
         cluster_ips.prime()
         objects.set_allocator("services", cluster_ips.allocate)

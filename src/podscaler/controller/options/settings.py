@@ -6,6 +6,7 @@ Source: docs/spec/controller.md 7 (Flags).
 """
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from podscaler.api.machinery import duration
@@ -47,6 +48,8 @@ class ControllerSettings:
         dry_run: `--dry-run`, whether nothing at all is written.
         compares: `--compare`, whether decisions are compared with what another controller wrote; only with `dry_run`.
         other_controller: `--other-controller`, one of `podscaler.controller.coexistence.standby.POLICIES`.
+        metric_sources: `--metric-sources`, whether external metrics of MetricSources are read directly.
+        metric_source_folder: `--metric-source-folder`, below which MetricSources may read files; None: no files.
         field_manager: of our own writes, as `podscaler.controller.options.installation` has it.
     """
 
@@ -69,6 +72,8 @@ class ControllerSettings:
     dry_run: bool = False
     compares: bool = False
     other_controller: str = "ignore"
+    metric_sources: bool = True
+    metric_source_folder: Path | None = None
     field_manager: str = installation.MANAGER
 
     @property

@@ -59,12 +59,14 @@ class WatchSource(Generic[T]):
         subject: its group-resource, for messages (`horizontalpodautoscalers.autoscaling`).
         read: decodes an object for the cache; raises ValueError (as msgspec's errors are) where it cannot.
         query: selectors; empty for the whole collection.
+        is_optional: whether the kind may be unknown to the server, which is not logged then.
     """
 
     path: str
     subject: str
     read: Callable[[msgspec.Raw], T]
     query: Query = ()
+    is_optional: bool = False
 
 
 class Reflector(Generic[T]):
@@ -139,6 +141,8 @@ class Reflector(Generic[T]):
         level = logging.INFO if error.code == 410 else logging.WARNING
         if str(error) == self.last_error or isinstance(error, TransportError) or error.code == 401:
             level = logging.DEBUG  # reported once for all reflectors by the controller
+        if self._source.is_optional and is_not_served(error):
+            level = logging.DEBUG
         log.log(level, "following %s: %s; again in %.1f s", self._source.subject, error, delay_s)
         self.last_error, self.is_served = str(error), not is_not_served(error)
         await self._clock.sleep(delay_s)

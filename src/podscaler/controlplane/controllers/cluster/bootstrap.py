@@ -1,8 +1,7 @@
-"""Creates the default RBAC roles and bindings of a cluster, and adds what existing ones lack.
+"""Creates the default RBAC roles and bindings of a cluster, and adds what existing ones lack; defines MetricSource.
 
-`cli.up` awaits `ensure_policy` before the API server serves. An object with the annotation
-`rbac.authorization.kubernetes.io/autoupdate: "false"` is left alone; rules and subjects of users are kept.
-
+`cli.up` awaits `ensure_policy` and `ensure_definition` before the API server serves. A role or binding with the
+annotation `rbac.authorization.kubernetes.io/autoupdate: "false"` is left alone; rules and subjects of users are kept.
 
 Source: upstream's post-start hook rbac/bootstrap-roles and its reconciliation.
 """
@@ -10,6 +9,8 @@ Source: upstream's post-start hook rbac/bootstrap-roles and its reconciliation.
 import asyncio
 from collections.abc import Iterable, Iterator
 
+from podscaler.api.kinds.apiextensions import customresourcedefinition
+from podscaler.api.kinds.autoscaling import metric_source
 from podscaler.api.resource.resources import Object
 from podscaler.controlplane.auth import policy_rules
 from podscaler.controlplane.auth.policy_index import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
@@ -34,6 +35,17 @@ async def ensure_policy(registry: Registry) -> None:
     await _ensure_all(registry, ROLES, _roles())
     await _ensure_all(registry, CLUSTER_ROLE_BINDINGS, _cluster_role_bindings())
     await _ensure_all(registry, ROLE_BINDINGS, _role_bindings())
+
+
+async def ensure_definition(registry: Registry) -> None:
+    """Create the definition of MetricSource, or make its spec the one of this version. Raises StatusError."""
+    wanted = metric_source.definition()
+    found = registry.find(customresourcedefinition.KEY, "", wanted["metadata"]["name"])
+    if found is None:
+        await registry.create(customresourcedefinition.KEY, wanted)
+    elif found["spec"]["versions"] != wanted["spec"]["versions"]:
+        spec = {**found["spec"], "versions": wanted["spec"]["versions"]}
+        await registry.update(customresourcedefinition.KEY, {**found, "spec": spec})
 
 
 async def _ensure_all(registry: Registry, resource: str, wanted: Iterable[Object]) -> None:

@@ -1,0 +1,54 @@
+"""Finds the factory of a type of source: a built-in system, or an entry point of another distribution.
+
+`podscaler.sources.open_sources` calls it in a thread when a source is opened: the client libraries are imported then,
+not when the program starts. A distribution adds a type with an entry point of the group GROUP whose object is a
+SourceFactory; a MetricSource names it in `spec.custom.type`. An entry point does not replace a built-in type, because
+those have sections of their own in the spec.
+"""
+
+from collections.abc import Callable
+from importlib import import_module, metadata
+
+from podscaler.sources.protocol import ClientMissing, SourceFactory
+
+GROUP = "podscaler.metric_sources"
+INSTALL = "pip install 'podscaler[sources]'"
+SYSTEMS = "podscaler.sources.systems"
+BUILT_IN = {
+    "prometheus": f"{SYSTEMS}.prometheus:PrometheusSource",
+    "redis": f"{SYSTEMS}.redis:RedisSource",
+    "postgresql": f"{SYSTEMS}.postgresql:PostgresqlSource",
+    "rabbitmq": f"{SYSTEMS}.rabbitmq:RabbitmqSource",
+    "nats": f"{SYSTEMS}.nats:NatsSource",
+    "kafka": f"{SYSTEMS}.kafka:KafkaSource",
+    "http": f"{SYSTEMS}.http:HttpSource",
+    "file": f"{SYSTEMS}.file:FileSource",
+    "cron": f"{SYSTEMS}.cron:CronSource",
+}
+"""Module and class of each system, by the section of the spec."""
+
+FindFactory = Callable[[str, bool], SourceFactory]
+"""Takes the type, and whether it is one of `spec.custom`."""
+
+
+def find_factory(name: str, is_custom: bool) -> SourceFactory:
+    """The factory of a type. Raises ClientMissing, also where the import of a client fails."""
+    if is_custom:
+        return _of_entry_point(name)
+    module, _, attribute = BUILT_IN[name].partition(":")
+    try:
+        factory: SourceFactory = getattr(import_module(module), attribute)
+    except ImportError:
+        raise ClientMissing(f"the Python client of {name} is not installed: {INSTALL}") from None
+    return factory
+
+
+def _of_entry_point(name: str) -> SourceFactory:
+    found = next(iter(metadata.entry_points(group=GROUP, name=name)), None)
+    if found is None:
+        raise ClientMissing(f"no installed distribution has an entry point {name} in the group {GROUP}")
+    try:
+        factory: SourceFactory = found.load()
+    except (ImportError, AttributeError) as error:
+        raise ClientMissing(f"the entry point {found.value} cannot be imported: {error}") from None
+    return factory

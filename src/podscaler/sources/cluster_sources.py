@@ -1,0 +1,75 @@
+"""Wires the parts of this package for one cluster: informer, open sources, status writes.
+
+`podscaler.controller.assembly` makes one; a server of external.metrics.k8s.io makes its own and calls
+`direct.find_values`. A source is closed when its object is deleted or edited, and all are when `run` ends.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from podscaler.base.clock import Clock
+from podscaler.kube.client.client import Client
+from podscaler.kube.informers.cache import key_of
+from podscaler.sources.direct import DirectSources
+from podscaler.sources.informer import MetricSourceInformer
+from podscaler.sources.metric_source import MetricSource
+from podscaler.sources.open_sources import OpenSources
+from podscaler.sources.status import SourceStatusWriter
+
+
+class ClusterSources:
+    """The MetricSources of a cluster; see the module.
+
+    Args:
+        client: of the API server.
+        clock: for all parts.
+        rng: for the jitter of the watch.
+        folder: the folder below which files may be read; None: none may.
+        fresh_s: how long a read is shared, in seconds.
+        may_write: whether statuses are written now.
+
+    Attributes:
+        direct: responds to queries.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        rng: random.Random,
+        *,
+        folder: Path | None,
+        fresh_s: float,
+        may_write: Callable[[], bool],
+    ) -> None:
+        self._informer = MetricSourceInformer(client, clock, rng)
+        self._open_sources = OpenSources(client, clock, folder=folder)
+        self._statuses = SourceStatusWriter(client, clock, may_write=may_write)
+        self.direct = DirectSources(
+            self._informer, self._open_sources, clock, fresh_s=fresh_s, on_read=self._statuses.note
+        )
+        self._informer.subscribe(self)
+
+    async def run(self) -> None:
+        """Watch MetricSources and write their statuses until cancelled; then close all sources."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._informer.run(), name="the watch of metricsources")
+                group.create_task(self._statuses.run(), name="the statuses of metricsources")
+        finally:
+            await self._open_sources.close()
+
+    def added(self, obj: MetricSource) -> None:
+        """Do nothing: a source is opened when it is read."""
+
+    def updated(self, old: MetricSource, new: MetricSource) -> None:
+        """Close the source of an object whose spec was edited."""
+        if old.spec != new.spec:
+            self._open_sources.discard(key_of(new))
+
+    def deleted(self, obj: MetricSource) -> None:
+        """Close the source of a deleted object."""
+        self._open_sources.discard(key_of(obj))
+        self._statuses.forget(key_of(obj))

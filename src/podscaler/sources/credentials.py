@@ -1,0 +1,100 @@
+"""Credentials of sources: read from Secrets, and removed from texts.
+
+`podscaler.sources.open_sources` reads them before each read of a source, so that a changed Secret takes effect with the
+next read. Rules:
+
+1. Only a Secret of the MetricSource's namespace with the label `podscaler.dev/metric-source: "true"` is used: who may
+   create MetricSources does not thereby read every Secret of the namespace.
+2. No text that leaves the package has the value of a credential, in any form in which a URL or a header carries it.
+
+Source: the API of Secrets (core/v1); RFC 3986 3.2.1 (User Information), RFC 7617 (The 'Basic' HTTP Authentication
+Scheme).
+"""
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from urllib.parse import quote, quote_plus
+
+import msgspec
+
+from podscaler.api.kinds.autoscaling.metric_source import SECRET_LABEL
+from podscaler.api.machinery.meta import ObjectMeta, Wire
+from podscaler.base.errors import StatusError
+from podscaler.kube.client import urls
+from podscaler.kube.client.client import Client
+from podscaler.sources.metric_source import CredentialReference
+from podscaler.sources.protocol import CredentialsUnavailable
+
+HIDDEN = "***"
+SHOWN_CHARACTERS = 300
+_USER_INFO = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*://)[^/@\s]*@")
+
+
+class _Secret(Wire, frozen=True):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    data: dict[str, str] | None = None
+
+
+_SECRET = msgspec.json.Decoder(_Secret)
+
+
+async def read(client: Client, namespace: str, references: Sequence[CredentialReference]) -> dict[str, str]:
+    """The values of credentials by their names; each Secret is requested once. Raises CredentialsUnavailable."""
+    secrets: dict[str, Mapping[str, str]] = {}
+    found: dict[str, str] = {}
+    for reference in references:
+        name, key = reference.secret_key_ref.name, reference.secret_key_ref.key
+        if name not in secrets:
+            secrets[name] = await _read_secret(client, namespace, name)
+        if key not in secrets[name]:
+            raise CredentialsUnavailable(f"the Secret {name} has no key {key}")
+        found[reference.name] = _decoded(secrets[name][key], f"the key {key} of the Secret {name}")
+    return found
+
+
+async def _read_secret(client: Client, namespace: str, name: str) -> Mapping[str, str]:
+    """The data of a Secret that may be used. Raises CredentialsUnavailable."""
+    try:
+        path = "/api/v1" + urls.path("namespaces", urls.object_name(namespace), "secrets", urls.object_name(name))
+        secret = _SECRET.decode(await client.get(path, subject=f"secrets {name}"))
+    except StatusError as error:
+        raise CredentialsUnavailable(f"the Secret {name} cannot be read: {error.message}") from None
+    except msgspec.DecodeError:
+        raise CredentialsUnavailable(f"the Secret {name} cannot be decoded") from None
+    if (secret.metadata.labels or {}).get(SECRET_LABEL) != "true":
+        raise CredentialsUnavailable(
+            f'the Secret {name} lacks the label {SECRET_LABEL}: "true", without which no MetricSource may use it'
+        )
+    return secret.data or {}
+
+
+def _decoded(value: str, subject: str) -> str:
+    try:
+        return base64.b64decode(value, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        raise CredentialsUnavailable(f"{subject} is no text in UTF-8") from None
+
+
+def redacted(text: str, values: Iterable[str]) -> str:
+    """One line of `text`, shortened, with HIDDEN in place of the values of credentials and of user info in URLs."""
+    forms = sorted({form for value in values if value for form in _forms(value)}, key=len, reverse=True)
+    for form in forms:
+        text = text.replace(form, HIDDEN)
+    text = " ".join(_USER_INFO.sub(rf"\1{HIDDEN}@", text).split())
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
+
+
+def _forms(value: str) -> Iterator[str]:
+    """The value as it may appear in a text: as it is, escaped in a URL, in a literal, in JSON, in base64."""
+    yield value
+    if stripped := value.strip():
+        yield stripped
+    yield quote(value)
+    yield quote(value, safe="")
+    yield quote_plus(value)
+    yield repr(value)[1:-1]
+    yield json.dumps(value)[1:-1]
+    yield base64.b64encode(value.encode()).decode()

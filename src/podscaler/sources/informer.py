@@ -1,0 +1,87 @@
+"""The informer of MetricSources: all of the cluster, in memory, for the controller.
+
+`podscaler.controller.assembly` makes one and runs it. A cluster without the definition of MetricSource has none: the
+watch is tried again with back-off, and nothing is logged. `FetchedSources` requests single ones, for
+`podscaler explain`.
+"""
+
+import random
+
+from podscaler.base.clock import Clock
+from podscaler.base.errors import StatusError
+from podscaler.kube.client import urls
+from podscaler.kube.client.client import Client
+from podscaler.kube.informers.cache import Cache, Key, ResourceEventHandler
+from podscaler.kube.informers.watch import Reflector, WatchSource
+from podscaler.sources import metric_source
+from podscaler.sources.metric_source import MetricSource
+
+LIST_TIMEOUT_S = 5.0
+POLL_PERIOD_S = 0.05
+
+
+class MetricSourceInformer:
+    """See the module; a `podscaler.sources.direct.SourceFinder`.
+
+    Args:
+        client: lists and watches.
+        clock: for delays.
+        rng: for jitter.
+    """
+
+    def __init__(self, client: Client, clock: Clock, rng: random.Random) -> None:
+        self._clock = clock
+        self._cache: Cache[MetricSource] = Cache()
+        path = f"{metric_source.BASE_PATH}/metricsources"
+        source = WatchSource(path, metric_source.RESOURCE, metric_source.decode, is_optional=True)
+        self._watch = Reflector(client, source, cache=self._cache, clock=clock, rng=rng)
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        await self._watch.run()
+
+    def subscribe(self, handler: ResourceEventHandler[MetricSource]) -> None:
+        """Call `handler` for every change."""
+        self._cache.subscribe(handler)
+
+    async def find(self, key: Key) -> MetricSource | None:
+        """The MetricSource of that namespace and name; None where there is none, or they may not be listed.
+
+        Waits for the first list. Raises StatusError where there is none after LIST_TIMEOUT_S.
+        """
+        deadline_s = self._clock.monotonic_s() + LIST_TIMEOUT_S
+        while not self._is_known:
+            if self._clock.monotonic_s() >= deadline_s:
+                raise StatusError("MetricSources are not listed yet", code=0)
+            await self._clock.sleep(POLL_PERIOD_S)
+        return self._cache.find(key)
+
+    @property
+    def _is_known(self) -> bool:
+        """Whether they are listed, or cannot be."""
+        return self._cache.synced or self._watch.last_error != ""
+
+
+class FetchedSources:
+    """Requests each MetricSource when it is looked for; a `podscaler.sources.direct.SourceFinder`.
+
+    Args:
+        client: sends the requests.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def find(self, key: Key) -> MetricSource | None:
+        """The MetricSource; None where there is none, the kind is not served, or it may not be read.
+
+        Raises StatusError.
+        """
+        namespace, name = key
+        path = metric_source.BASE_PATH + urls.path("namespaces", namespace, "metricsources", urls.object_name(name))
+        try:
+            return metric_source.decode(await self._client.get(path, subject=f"{metric_source.RESOURCE} {name}"))
+        except StatusError as error:
+            if error.code in (403, 404):
+                return None
+            raise

@@ -1,0 +1,112 @@
+"""The decoded MetricSource: the object as the informer keeps it, and its spec with checked types.
+
+The informer decodes objects leniently, so that a faulty one is found by its name; `parse_spec` is strict.
+
+Source: `podscaler.api.kinds.autoscaling.metric_source_schema`, which an API server has checked the object with.
+"""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from podscaler.api.kinds.autoscaling import metric_source, metric_source_schema
+from podscaler.api.machinery.meta import ObjectMeta, Wire
+from podscaler.sources.protocol import InvalidSource, TLSSettings
+
+RESOURCE = f"{metric_source.PLURAL}.{metric_source.GROUP}"
+BASE_PATH = f"/apis/{metric_source.GROUP}/{metric_source.VERSION}"
+
+
+class MetricSource(Wire, frozen=True):
+    """A MetricSource as it was read."""
+
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: dict[str, Any] = msgspec.field(default_factory=dict)
+    status: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class SecretKeyRef(Wire, frozen=True):
+    """A key of a Secret in the namespace of the MetricSource."""
+
+    name: str
+    key: str
+
+
+class CredentialReference(Wire, frozen=True):
+    """Where the credential of that name comes from."""
+
+    name: str
+    secret_key_ref: SecretKeyRef
+
+
+class _TLS(Wire, frozen=True):
+    ca_bundle: str = ""
+    insecure_skip_verify: bool = False
+
+
+class _Common(Wire, frozen=True):
+    """The fields of the spec that all types share."""
+
+    timeout_seconds: int = metric_source_schema.DEFAULT_TIMEOUT_S
+    credentials: tuple[CredentialReference, ...] = ()
+    tls: _TLS | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSpec:
+    """A checked spec.
+
+    Attributes:
+        type: of the source, by which `podscaler.sources.catalog` finds its factory.
+        is_custom: whether an entry point of another distribution has that type.
+        settings: the section of the type.
+    """
+
+    type: str
+    is_custom: bool
+    settings: Mapping[str, Any]
+    timeout_s: float
+    credentials: tuple[CredentialReference, ...]
+    tls: TLSSettings | None
+
+
+_OBJECT = msgspec.json.Decoder(MetricSource)
+
+
+def decode(raw: msgspec.Raw | bytes) -> MetricSource:
+    """The object in JSON. Raises ValueError where it is none."""
+    return _OBJECT.decode(raw)
+
+
+def parse_spec(spec: Mapping[str, Any]) -> SourceSpec:
+    """The checked spec. Raises InvalidSource."""
+    try:
+        common = msgspec.convert(dict(spec), _Common)
+    except msgspec.ValidationError as error:
+        raise InvalidSource(f"the spec is invalid: {error}") from None
+    found = [each for each in metric_source_schema.TYPES if isinstance(spec.get(each), dict)]
+    if len(found) != 1:
+        raise InvalidSource(f"the spec must have exactly one of {', '.join(metric_source_schema.TYPES)}")
+    if not 1 <= common.timeout_seconds <= metric_source_schema.MAX_TIMEOUT_S:
+        raise InvalidSource(f"timeoutSeconds must be from 1 to {metric_source_schema.MAX_TIMEOUT_S}")
+    kind, settings = found[0], spec[found[0]]
+    is_custom = kind == "custom"
+    if is_custom:
+        kind, settings = str(settings.get("type", "")), settings.get("settings") or {}
+    timeout_s = float(common.timeout_seconds)
+    return SourceSpec(kind, is_custom, settings, timeout_s, common.credentials, _tls(common.tls))
+
+
+def _tls(section: _TLS | None) -> TLSSettings | None:
+    """The settings in a section tls; None where there is none. Raises InvalidSource."""
+    if section is None:
+        return None
+    try:
+        authorities_pem = base64.b64decode(section.ca_bundle, validate=True).decode("ascii")
+    except (binascii.Error, UnicodeDecodeError):
+        raise InvalidSource("tls.caBundle must be certificates in PEM, in base64") from None
+    return TLSSettings(authorities_pem, is_verified=not section.insecure_skip_verify)

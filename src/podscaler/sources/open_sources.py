@@ -1,0 +1,191 @@
+"""Opens, reads and closes the sources of MetricSources: one open source for each object, whose connections are kept.
+
+`podscaler.sources.direct` calls `read`. Rules:
+
+1. Reads of one object do not overlap (the caller ensures that), and CONCURRENT_READS objects are read at once.
+2. A read takes at most `spec.timeoutSeconds`, with the Secrets, the wait for its turn and the connection.
+3. A source is opened again when the object, its spec or a credential changed, and after each failure but InvalidValue.
+4. A source that was not read for IDLE_S is closed, as is that of an object that was deleted.
+5. No exception but cancellation escapes: a failure is a result, whose text has no credentials.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Coroutine, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from podscaler.base.clock import Clock
+from podscaler.kube.client.client import Client
+from podscaler.kube.informers.cache import Key, key_of
+from podscaler.sources import catalog, credentials, metric_source, values
+from podscaler.sources.catalog import FindFactory
+from podscaler.sources.metric_source import MetricSource, SourceSpec
+from podscaler.sources.protocol import ExternalSource, InvalidValue, ReadTimeout, SourceConfig, SourceError
+
+log = logging.getLogger(__name__)
+
+CONCURRENT_READS = 64
+IDLE_S = 600.0
+CLOSE_TIMEOUT_S = 2.0
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadResult:
+    """The outcome of one read.
+
+    Attributes:
+        query: what was asked of which system; empty where the source could not be opened.
+        value_milli: the value in thousandths; None where the read failed.
+        error: why it failed; None where it did not.
+        read_at_ns: when the read ended.
+    """
+
+    query: str
+    value_milli: int | None
+    error: SourceError | None
+    read_at_ns: int
+
+
+@dataclass(slots=True)
+class _OpenSource:
+    """An open source, and what it was opened for.
+
+    Attributes:
+        identity: uid and spec of the object, and the credentials.
+        used_at_s: the instant of the latest read.
+    """
+
+    source: ExternalSource
+    identity: tuple[str, Mapping[str, Any], Mapping[str, str]]
+    used_at_s: float
+
+
+class OpenSources:
+    """See the module's rules.
+
+    Args:
+        client: reads Secrets.
+        clock: limits reads, and stamps results.
+        folder: the folder below which files may be read; None: none may.
+        find_factory: finds the factory of a type.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        *,
+        folder: Path | None = None,
+        find_factory: FindFactory = catalog.find_factory,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._folder = folder
+        self._find_factory = find_factory
+        self._open: dict[Key, _OpenSource] = {}
+        self._places = asyncio.Semaphore(CONCURRENT_READS)
+        self._closing: set[asyncio.Task[None]] = set()
+
+    async def read(self, source: MetricSource) -> ReadResult:
+        """The number that the source has now, or why there is none."""
+        self._close_idle()
+        attempt = _Attempt(source)
+        error: SourceError | None = None
+        try:
+            spec = metric_source.parse_spec(source.spec)
+            milli = await self._within(self._read(attempt, spec), spec.timeout_s)
+        except SourceError as failure:
+            milli, error = None, type(failure)(credentials.redacted(str(failure), attempt.credentials.values()))
+        except Exception as failure:
+            text = f"{type(failure).__name__}: {failure}"
+            milli, error = None, SourceError(credentials.redacted(text, attempt.credentials.values()))
+        if error is not None and not isinstance(error, InvalidValue):
+            self.discard(key_of(source))
+        return ReadResult(attempt.query, milli, error, self._clock.now_ns())
+
+    def discard(self, key: Key) -> None:
+        """Close the source of that object in the background, if it is open."""
+        found = self._open.pop(key, None)
+        if found is not None:
+            task = asyncio.get_running_loop().create_task(self._close(found.source))
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+    async def close(self) -> None:
+        """Close all sources; return when they are closed, or after CLOSE_TIMEOUT_S."""
+        for key in list(self._open):
+            self.discard(key)
+        await asyncio.gather(*self._closing)
+
+    async def _read(self, attempt: "_Attempt", spec: SourceSpec) -> int:
+        async with self._places:
+            namespace = attempt.source.metadata.namespace
+            attempt.credentials = await credentials.read(self._client, namespace, spec.credentials)
+            opened = await self._opened(attempt, spec)
+            opened.used_at_s = self._clock.monotonic_s()
+            attempt.query = credentials.redacted(opened.source.query, attempt.credentials.values())
+            return values.milli_of(await opened.source.read())
+
+    async def _opened(self, attempt: "_Attempt", spec: SourceSpec) -> _OpenSource:
+        """The open source of the object, opened now if there is none for this spec and these credentials."""
+        source, key = attempt.source, key_of(attempt.source)
+        identity = (source.metadata.uid, source.spec, attempt.credentials)
+        found = self._open.get(key)
+        if found is not None and found.identity == identity:
+            return found
+        self.discard(key)
+        config = SourceConfig(
+            spec.settings, self._clock, attempt.credentials, spec.tls, timeout_s=spec.timeout_s, folder=self._folder
+        )
+        opened = await asyncio.to_thread(self._make, spec, config)
+        found = self._open[key] = _OpenSource(opened, identity, self._clock.monotonic_s())
+        return found
+
+    def _make(self, spec: SourceSpec, config: SourceConfig) -> ExternalSource:
+        return self._find_factory(spec.type, spec.is_custom)(config)
+
+    async def _within(self, work: Coroutine[Any, Any, T], timeout_s: float) -> T:
+        """The result of `work`. Raises ReadTimeout where it takes longer, and what it raises."""
+        task = asyncio.ensure_future(work)
+        timer = asyncio.ensure_future(self._clock.sleep(timeout_s))
+        try:
+            await asyncio.wait((task, timer), return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise ReadTimeout(f"no response within {timeout_s:g} s")
+            return task.result()
+        finally:
+            _cancel(task)
+            _cancel(timer)
+
+    def _close_idle(self) -> None:
+        oldest_s = self._clock.monotonic_s() - IDLE_S
+        for key in [key for key, each in self._open.items() if each.used_at_s < oldest_s]:
+            self.discard(key)
+
+    async def _close(self, source: ExternalSource) -> None:
+        try:
+            await self._within(_awaited(source.close()), CLOSE_TIMEOUT_S)
+        except Exception as error:  # the text may have credentials
+            log.debug("a source could not be closed: %s", type(error).__name__)
+
+
+class _Attempt:
+    """One read of a source: what is known of it when it fails."""
+
+    def __init__(self, source: MetricSource) -> None:
+        self.source = source
+        self.query = ""
+        self.credentials: dict[str, str] = {}
+
+
+async def _awaited(work: Awaitable[None]) -> None:
+    await work
+
+
+def _cancel(task: "asyncio.Future[Any]") -> None:
+    """Cancel a task that nothing waits for any more, and retrieve its exception."""
+    task.cancel()
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())

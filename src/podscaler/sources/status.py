@@ -1,0 +1,142 @@
+"""Writes the status of MetricSources in the background.
+
+`podscaler.sources.direct` reports each read with `note`; the controller runs `run`. Rules:
+
+1. A status is written at once where the condition Ready changes its status or its reason, or the spec is newer; else
+   once in PERIOD_S at most.
+2. lastTransitionTime is kept while the status of the condition stays, also across restarts of the controller.
+3. A write that fails is not repeated before the next read; a read never waits for a write.
+
+Source: the API conventions of Kubernetes (typical status properties).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from podscaler.base.clock import NANOSECONDS, Clock, rfc3339
+from podscaler.base.errors import PodscalerError
+from podscaler.kube.client import urls
+from podscaler.kube.client.client import Client
+from podscaler.kube.informers.cache import Key, key_of
+from podscaler.sources import metric_source, values
+from podscaler.sources.metric_source import MetricSource
+from podscaler.sources.open_sources import ReadResult
+
+log = logging.getLogger(__name__)
+
+PERIOD_S = 60
+READY = "Ready"
+SUCCEEDED = "ReadSucceeded"
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The status that was written last for the object with that uid, and when."""
+
+    uid: str
+    status: Mapping[str, Any]
+    written_at_ns: int
+
+
+class SourceStatusWriter:
+    """See the module's rules.
+
+    Args:
+        client: sends the patches.
+        clock: for times.
+        may_write: whether anything is written now; reads are not noted otherwise.
+    """
+
+    def __init__(self, client: Client, clock: Clock, *, may_write: Callable[[], bool]) -> None:
+        self._client = client
+        self._clock = clock
+        self._may_write = may_write
+        self._written: dict[Key, _Written] = {}
+        self._pending: dict[Key, tuple[MetricSource, Mapping[str, Any]]] = {}
+        self._has_pending = asyncio.Event()
+
+    def note(self, source: MetricSource, result: ReadResult) -> None:
+        """Have the status written that a read leads to, if it is due."""
+        if not self._may_write():
+            return
+        key = key_of(source)
+        written = self._written.get(key)
+        if written is None or written.uid != source.metadata.uid:
+            written = _Written(source.metadata.uid, source.status, 0)
+        status = status_of(source, result, before=written.status)
+        if (
+            _is_transition(written.status, status)
+            or result.read_at_ns - written.written_at_ns >= PERIOD_S * NANOSECONDS
+        ):
+            self._written[key] = _Written(source.metadata.uid, {**written.status, **status}, result.read_at_ns)
+            self._pending[key] = (source, status)
+            self._has_pending.set()
+
+    def forget(self, key: Key) -> None:
+        """The object was deleted."""
+        self._written.pop(key, None)
+        self._pending.pop(key, None)
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        while True:
+            await self._has_pending.wait()
+            self._has_pending.clear()
+            while self._pending:
+                key = next(iter(self._pending))
+                await self._write(*self._pending.pop(key))
+
+    async def _write(self, source: MetricSource, status: Mapping[str, Any]) -> None:
+        namespace, name = key_of(source)
+        path = metric_source.BASE_PATH + urls.path("namespaces", namespace, "metricsources", name, "status")
+        body = msgspec.json.encode({"metadata": {"uid": source.metadata.uid}, "status": status})
+        try:
+            await self._client.patch(path, body, subject=f"{metric_source.RESOURCE} {name}")
+        except PodscalerError as error:  # also a lost leadership
+            log.info("the status of the MetricSource %s/%s is not written: %s", namespace, name, error)
+
+
+def status_of(source: MetricSource, result: ReadResult, *, before: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the status to write after a read; value and lastReadTime are absent where the read failed.
+
+    Args:
+        source: the object that was read.
+        result: of the read.
+        before: the status so far.
+    """
+    now = rfc3339(result.read_at_ns)
+    is_ready = result.error is None
+    old = _ready(before)
+    state = "True" if is_ready else "False"
+    condition = {
+        "type": READY,
+        "status": state,
+        "observedGeneration": source.metadata.generation,
+        "lastTransitionTime": old.get("lastTransitionTime", now) if old.get("status") == state else now,
+        "reason": SUCCEEDED if result.error is None else result.error.reason,
+        "message": "" if result.error is None else str(result.error),
+    }
+    status: dict[str, Any] = {"observedGeneration": source.metadata.generation, "conditions": [condition]}
+    if result.query:
+        status["query"] = result.query
+    if result.value_milli is not None:
+        status |= {"value": values.quantity(result.value_milli), "lastReadTime": now}
+    return status
+
+
+def _ready(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The condition Ready; empty where there is none."""
+    conditions = status.get("conditions") or ()
+    return next((each for each in conditions if each.get("type") == READY), {})
+
+
+def _is_transition(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether the state, its reason or the generation changed."""
+    old, new = _ready(before), _ready(after)
+    changed = any(old.get(name) != new.get(name) for name in ("status", "reason"))
+    return changed or before.get("observedGeneration") != after.get("observedGeneration")

@@ -1,0 +1,71 @@
+"""A value by the time of day: one between a start and the next end, and another one at other times.
+
+The time is inside where the next end comes before the next start, so the schedule needs no memory. Daylight saving time
+is that of the time zone, with the rules of Debian's cron.
+
+Source: cronsim's documentation; the cron scaler of KEDA has the same rule.
+"""
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+
+from podscaler.base.clock import NANOSECONDS
+from podscaler.sources.protocol import InvalidSource, Number, Settings, SourceConfig, parse_settings
+
+
+class CronSettings(Settings, frozen=True):
+    """`spec.cron`."""
+
+    start: str
+    end: str
+    inside_value: float
+    outside_value: float = 0
+    time_zone: str = "UTC"
+
+
+class CronSource:
+    """A `podscaler.sources.protocol.ExternalSource`. Raises InvalidSource for invalid settings."""
+
+    def __init__(self, config: SourceConfig) -> None:
+        self._settings = parse_settings(config, CronSettings)
+        self._clock = config.clock
+        self._zone = _zone(self._settings.time_zone)
+        now = self._now()
+        if self._next(self._settings.start, now) == self._next(self._settings.end, now):
+            raise InvalidSource("start and end are at the same time")
+
+    @property
+    def query(self) -> str:
+        """`cron from 0 8 * * 1-5 to 0 18 * * 1-5 in Europe/Berlin`."""
+        return f"cron from {self._settings.start} to {self._settings.end} in {self._settings.time_zone}"
+
+    async def read(self) -> Number:
+        """The value of now."""
+        now = self._now()
+        is_inside = self._next(self._settings.end, now) < self._next(self._settings.start, now)
+        return self._settings.inside_value if is_inside else self._settings.outside_value
+
+    async def close(self) -> None:
+        """Do nothing: there are no connections."""
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._clock.now_ns() // NANOSECONDS, UTC).astimezone(self._zone)
+
+    def _next(self, expression: str, now: datetime) -> datetime:
+        """The next time of an expression, in UTC. Raises InvalidSource where there is none."""
+        if len(expression.split()) != 5:
+            raise InvalidSource(f"the cron expression {expression} does not have five fields")
+        try:
+            return next(CronSim(expression, now)).astimezone(UTC)
+        except (CronSimError, StopIteration):
+            raise InvalidSource(f"the cron expression {expression} is invalid, or is never due") from None
+
+
+def _zone(name: str) -> ZoneInfo:
+    """The time zone. Raises InvalidSource."""
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError, KeyError):
+        raise InvalidSource(f"the time zone {name} is unknown") from None

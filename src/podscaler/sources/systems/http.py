@@ -1,0 +1,47 @@
+"""Reads a number from the response to a GET request, by a JSONPath query or as the whole body.
+
+The age of a response is not known: a server that serves an old value is not detected. Caches are requested to ask the
+server (Cache-Control: no-cache).
+"""
+
+import asyncio
+
+import msgspec
+
+from podscaler.sources.protocol import Number, Settings, SourceConfig, parse_settings
+from podscaler.sources.systems import json_path
+from podscaler.sources.systems.web import WebClient
+
+
+class HttpSettings(Settings, frozen=True):
+    """`spec.http`.
+
+    Attributes:
+        json_path: empty: the whole body is a number.
+    """
+
+    url: str
+    json_path: str = ""
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class HttpSource:
+    """A `podscaler.sources.protocol.ExternalSource`. Raises InvalidSource for invalid settings."""
+
+    def __init__(self, config: SourceConfig) -> None:
+        self._settings = parse_settings(config, HttpSettings)
+        self._path = json_path.compile_path(self._settings.json_path) if self._settings.json_path else None
+        self._web = WebClient(config, self._settings.url, self._settings.headers)
+
+    @property
+    def query(self) -> str:
+        """`http $.queue.length of http://queue/stats`."""
+        return f"http {self._settings.json_path or 'body'} of {self._web.shown_url}"
+
+    async def read(self) -> Number:
+        """The number in the response."""
+        return await asyncio.to_thread(json_path.number_in, await self._web.get(), self._path)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._web.close()

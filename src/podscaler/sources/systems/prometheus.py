@@ -1,0 +1,83 @@
+"""Reads the result of an instant query from Prometheus, or from another server with its API (Thanos, Mimir).
+
+Source: the documentation of Prometheus (HTTP API, instant queries). A stale series is not in a result: Prometheus
+leaves out series without a sample in its lookback period (5 minutes).
+"""
+
+from typing import Any
+
+import msgspec
+
+from podscaler.sources import values
+from podscaler.sources.protocol import InvalidValue, Number, Settings, SourceConfig, SourceError, parse_settings
+from podscaler.sources.systems.web import WebClient
+
+
+class PrometheusSettings(Settings, frozen=True):
+    """`spec.prometheus`.
+
+    Attributes:
+        url: the server, with the path under which its API is.
+        empty_value: the value of an empty result; None: it is a failure.
+    """
+
+    url: str
+    query: str
+    empty_value: float | None = None
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class _Data(msgspec.Struct, rename="camel"):
+    result_type: str = ""
+    result: Any = None
+
+
+class _Response(msgspec.Struct, rename="camel"):
+    status: str = ""
+    data: _Data | None = None
+    error_type: str = ""
+    error: str = ""
+
+
+class PrometheusSource:
+    """A `podscaler.sources.protocol.ExternalSource`. Raises InvalidSource for invalid settings."""
+
+    def __init__(self, config: SourceConfig) -> None:
+        self._settings = parse_settings(config, PrometheusSettings)
+        self._web = WebClient(config, self._settings.url, self._settings.headers)
+        self._url = self._web.url / "api" / "v1" / "query"
+        self._form = {"query": self._settings.query, "timeout": f"{config.timeout_s:g}s"}
+
+    @property
+    def query(self) -> str:
+        """`prometheus query sum(up) at http://prometheus:9090`."""
+        return f"prometheus query {self._settings.query} at {self._web.shown_url.rstrip('/')}"
+
+    async def read(self) -> Number:
+        """The value of the scalar, or of the vector's one sample."""
+        status, body = await self._web.post_form(self._url, self._form)
+        try:
+            response = msgspec.json.decode(body, type=_Response)
+        except msgspec.DecodeError:
+            raise SourceError(f"the response (status {status}) is not that of Prometheus' API") from None
+        if response.status != "success" or response.data is None:
+            raise SourceError(f"the query failed (status {status}): {response.error_type}: {response.error}")
+        return self._value(response.data)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._web.close()
+
+    def _value(self, data: _Data) -> Number:
+        match data.result_type, data.result:
+            case "scalar", [_, value]:
+                return values.number_of(value)
+            case "vector", [{"value": [_, value]}]:
+                return values.number_of(value)
+            case "vector", []:
+                if self._settings.empty_value is None:
+                    raise InvalidValue("the result is empty")
+                return self._settings.empty_value
+            case "vector", [*series]:
+                raise InvalidValue(f"the result has {len(series)} series, not one: aggregate them, as with sum()")
+        raise InvalidValue(f"the result is a {data.result_type or 'value of no type'}, not a scalar or a vector")

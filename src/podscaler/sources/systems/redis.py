@@ -1,0 +1,115 @@
+"""Reads the length of a list, or a figure of a stream, from Redis, or from a server with its protocol (Valkey).
+
+A list or a stream that does not exist has length 0, as Redis removes empty lists. The lag of a consumer group needs
+Redis 7 or newer.
+
+Source: the documentation of Redis' commands LLEN, XLEN, XINFO GROUPS.
+"""
+
+from typing import Any, Literal
+
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from podscaler.sources.protocol import (
+    InvalidSource,
+    InvalidValue,
+    Number,
+    Settings,
+    SourceConfig,
+    TLSSettings,
+    parse_settings,
+)
+from podscaler.sources.systems import network
+
+
+class RedisStream(Settings, frozen=True):
+    """`spec.redis.stream`."""
+
+    key: str
+    consumer_group: str = ""
+    count: Literal["Length", "Lag", "Pending"] = "Length"
+
+
+class RedisSettings(Settings, frozen=True):
+    """`spec.redis`; exactly one of `list` and `stream` is set."""
+
+    address: str
+    database: int = 0
+    username: str = ""
+    list: str = ""
+    stream: RedisStream | None = None
+
+
+class RedisSource:
+    """A `podscaler.sources.protocol.ExternalSource`. Raises InvalidSource for invalid settings."""
+
+    def __init__(self, config: SourceConfig) -> None:
+        self._settings = settings = parse_settings(config, RedisSettings)
+        if bool(settings.list) == (settings.stream is not None):
+            raise InvalidSource("exactly one of list and stream must be set")
+        self._host, self._port = network.split_address(settings.address)
+        self._username = config.credentials.get("username") or settings.username or None
+        self._password = config.credentials.get("password")
+        self._tls = config.tls
+        if config.tls is not None:
+            network.context_of(config.tls)  # checks the authorities
+        self._timeout_s = config.timeout_s
+        self._redis: Redis | None = None
+
+    @property
+    def query(self) -> str:
+        """`redis list jobs at redis:6379/0`."""
+        settings, stream = self._settings, self._settings.stream
+        place = f"{network.joined(self._host, self._port)}/{settings.database}"
+        if stream is None:
+            return f"redis list {settings.list} at {place}"
+        group = f" of group {stream.consumer_group}" if stream.consumer_group else ""
+        return f"redis stream {stream.key} {stream.count.lower()}{group} at {place}"
+
+    async def read(self) -> Number:
+        """The length, or the figure of the stream."""
+        redis, stream = self._opened(), self._settings.stream
+        if stream is None:
+            return int(await redis.llen(self._settings.list))
+        if stream.count == "Length":
+            return int(await redis.xlen(stream.key))
+        groups: list[dict[str, Any]] = await redis.xinfo_groups(stream.key)
+        for group in groups:
+            if group["name"] == stream.consumer_group.encode():
+                return _figure(group, stream.count.lower())
+        raise InvalidValue(f"the stream has no consumer group {stream.consumer_group}")
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._redis is not None:
+            await self._redis.aclose()
+
+    def _opened(self) -> Redis:
+        if self._redis is None:
+            tls = self._tls or TLSSettings()
+            self._redis = Redis(
+                host=self._host,
+                port=self._port,
+                db=self._settings.database,
+                username=self._username,
+                password=self._password,
+                ssl=self._tls is not None,
+                ssl_ca_data=tls.authorities_pem or None,
+                ssl_cert_reqs="required" if tls.is_verified else "none",
+                ssl_check_hostname=tls.is_verified,
+                retry=Retry(NoBackoff(), 1),
+                socket_timeout=self._timeout_s,
+                socket_connect_timeout=self._timeout_s,
+                single_connection_client=True,
+            )
+        return self._redis
+
+
+def _figure(group: dict[str, Any], name: str) -> int:
+    """The figure `pending` or `lag` of a consumer group. Raises InvalidValue."""
+    value = group.get(name)
+    if value is None:
+        raise InvalidValue(f"the server does not know the {name} of the consumer group")
+    return int(value)

@@ -1,0 +1,72 @@
+"""Numbers of metrics: from texts and JSON, and to the quantities that the metrics APIs carry.
+
+Systems use `number_of`, and `podscaler.sources.open_sources` uses `milli_of` for every read. A metric is a number from
+0 to MAX_MILLI thousandths. A fraction of a thousandth is rounded up, as Kubernetes rounds quantities. Texts of responses
+are not repeated in errors: they may be secret.
+
+Source: docs/spec/quantity.md (rounding away from zero).
+"""
+
+import math
+from decimal import ROUND_CEILING, Decimal, InvalidOperation, localcontext
+
+from podscaler.sources.protocol import InvalidValue, Number
+
+MAX_MILLI = 2**63 - 1
+"""What an int64 of thousandths holds: the controller computes with those."""
+TEXT_MAX_CHARACTERS = 64
+_KINDS = {
+    type(None): "null",
+    bool: "a boolean",
+    list: "a list",
+    tuple: "a list",
+    dict: "an object",
+    bytes: "bytes",
+}
+
+
+def number_of(value: object) -> Number:
+    """The number that a value of JSON, of a database or of a text file is. Raises InvalidValue.
+
+    A text is a number in decimal notation, with optional sign, fraction and exponent, and spaces around it.
+    """
+    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return _parsed(value.strip())
+    raise InvalidValue(f"the result is {_KINDS.get(type(value), 'of a type that is no number')}, not a number")
+
+
+def _parsed(text: str) -> Decimal:
+    if not text:
+        raise InvalidValue("the result is an empty text, not a number")
+    if len(text) > TEXT_MAX_CHARACTERS or not text.isascii() or "_" in text:
+        raise InvalidValue("the result is a text that is no number")
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise InvalidValue("the result is a text that is no number") from None
+
+
+def milli_of(value: Number) -> int:
+    """The thousandths of a number, rounded up. Raises InvalidValue for one that a metric cannot have."""
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise InvalidValue("the result is not a number")
+    if math.isnan(value):
+        raise InvalidValue("the result is NaN")
+    if math.isinf(value):
+        raise InvalidValue("the result is infinite")
+    if value < 0:
+        raise InvalidValue("the result is negative")
+    if value * 1000 > MAX_MILLI:
+        raise InvalidValue(f"the result is greater than {MAX_MILLI // 1000}")
+    with localcontext() as context:
+        context.prec = 50
+        exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+        return int((exact * 1000).to_integral_value(ROUND_CEILING))
+
+
+def quantity(milli: int) -> str:
+    """The canonical quantity of thousandths: `42`, `1500m`."""
+    whole, rest = divmod(milli, 1000)
+    return f"{milli}m" if rest else str(whole)
