@@ -53,6 +53,8 @@ PRIVATE_MOUNTS = Prerequisite(
     "run the tests as root with CAP_SYS_ADMIN (docker run --cap-add=SYS_ADMIN), or allow user namespaces",
 )
 PROMETHEUS = Prerequisite("no prometheus", "apt-get install prometheus")
+REDIS = Prerequisite("no redis-server", "apt-get install redis-server")
+RABBITMQ = Prerequisite("no rabbitmq-server", "apt-get install rabbitmq-server")
 PORT_53 = Prerequisite("names inside pods need private mounts and port 53", "run as root, with port 53 of 127/8 free")
 LOW_PORTS = Prerequisite("every user may bind low ports", "sysctl net.ipv4.ip_unprivileged_port_start=1024")
 PYTHON_OF_ALL = Prerequisite("no Python that other users may run", "install python3 outside /root")

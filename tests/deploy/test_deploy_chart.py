@@ -201,7 +201,9 @@ def test_secrets_can_be_those_of_a_few_namespaces() -> None:
     objects = helm_template(
         "--set=controller.metricSources.secrets=true", "--set=controller.metricSources.secretNamespaces={shop,jobs}"
     )
-    bound = [(obj["kind"], obj["metadata"]["namespace"]) for obj in objects if obj.get("roleRef", {}).get("name") == SECRETS]
+    bound = [
+        (obj["kind"], obj["metadata"]["namespace"]) for obj in objects if obj.get("roleRef", {}).get("name") == SECRETS
+    ]
     assert bound == [("RoleBinding", "shop"), ("RoleBinding", "jobs")]
 
 

@@ -68,7 +68,7 @@ def test_valid_specs(spec: dict[str, Any]) -> None:
     assert faults(spec) == []
 
 
-ONE_OF = f'spec: Invalid value: must have exactly one of {", ".join(metric_source_schema.TYPES)}'
+ONE_OF = f"spec: Invalid value: must have exactly one of {', '.join(metric_source_schema.TYPES)}"
 
 
 @pytest.mark.parametrize(
@@ -78,12 +78,12 @@ ONE_OF = f'spec: Invalid value: must have exactly one of {", ".join(metric_sourc
         pytest.param({"redis": LIST, "http": {"url": "http://queue"}}, ONE_OF, id="two sections"),
         pytest.param(
             {"redis": ADDRESS},
-            'spec.redis: Invalid value: must have exactly one of list and stream',
+            "spec.redis: Invalid value: must have exactly one of list and stream",
             id="redis without a key",
         ),
         pytest.param(
             {"redis": ADDRESS | {"stream": {"key": "orders", "count": "Lag"}}},
-            'spec.redis.stream: Invalid value: count Lag and Pending need a consumerGroup, count Length has none',
+            "spec.redis.stream: Invalid value: count Lag and Pending need a consumerGroup, count Length has none",
             id="a lag without a group",
         ),
         pytest.param(

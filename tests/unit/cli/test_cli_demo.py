@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from podscaler.base.errors import UsageError
-from podscaler.cli.demo import demo, demo_story, local_server
+from podscaler.cli.demo import demo, demo_scenario, demo_story, local_server
 from podscaler.cli.demo.demo_scenario import DemoScenario, LoadShape
 from podscaler.cli.demo.demo_story import DemoRescale, DemoView, Story
 from podscaler.cli.demo.local_server import HOST, LocalServer, ServerProgram
@@ -92,6 +92,17 @@ def test_missing_programs_are_named(name: str, monkeypatch: pytest.MonkeyPatch) 
         return
     with pytest.raises(UsageError, match=r"^(redis-server|prometheus) is not installed: apt-get install \1$"):
         scenario.check()
+
+
+@pytest.mark.parametrize(
+    ("current", "shown"),
+    [({"averageValue": "4500m"}, "4.5"), ({"averageValue": "-9223372036854775808m"}, "-"), ({}, "-")],
+    ids=["a value", "without replicas", "none"],
+)
+def test_the_value_of_an_external_metric(current: dict[str, str], shown: str) -> None:
+    """A decimal number, whatever the form of the quantity."""
+    status = {"currentMetrics": [{"type": "External", "external": {"current": current}}]}
+    assert demo_scenario.average_value(status) == shown
 
 
 def test_an_unknown_scenario() -> None:

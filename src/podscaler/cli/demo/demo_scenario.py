@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from podscaler.api.machinery import quantity
 from podscaler.cli.demo.demo_story import Story
 
 Object = dict[str, Any]
@@ -192,9 +193,12 @@ def metric_source(name: str, system: str, settings: Object) -> Object:
 
 
 def average_value(status: Object) -> str:
-    """The averageValue of the External metric in a status; `-` where there is none."""
+    """The averageValue of the External metric in a status as a decimal number; `-` where there is none.
+
+    Without replicas the average is that of a division by zero, which is the smallest int64.
+    """
     for metric in status.get("currentMetrics") or []:
         found = metric.get("external", {}).get("current", {}).get("averageValue")
-        if found is not None:
-            return str(found)
+        if found is not None and not found.startswith("-"):
+            return f"{quantity.parse(found).milli_value() / 1000:.1f}"
     return "-"

@@ -107,8 +107,8 @@ class QueueScenario(DemoScenario):
         return f"queue {self._waiting:4d} jobs"
 
     def metric_text(self, status: Object) -> str:
-        """`4500m each`."""
-        return f"{demo_scenario.average_value(status):>6} each"
+        """` 4.5 each`."""
+        return f"{demo_scenario.average_value(status):>4} each"
 
     def is_over(self, story: Story) -> bool:
         """Whether the workers came back, and the second jobs are done."""

@@ -116,8 +116,8 @@ class RequestsScenario(DemoScenario):
         return f"load {self._load.rate:4.1f}/s"
 
     def metric_text(self, status: Object) -> str:
-        """`9925m/s each`."""
-        return f"{demo_scenario.average_value(status):>6}/s each"
+        """` 9.9/s each`."""
+        return f"{demo_scenario.average_value(status):>4}/s each"
 
     def facts(self) -> Mapping[str, Any]:
         """Requests, and latencies in seconds."""
