@@ -11,7 +11,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -167,7 +167,7 @@ class OpenSources:
 
     async def _close(self, source: ExternalSource) -> None:
         try:
-            await self._within(_awaited(source.close()), CLOSE_TIMEOUT_S)
+            await self._within(_call_close(source), CLOSE_TIMEOUT_S)
         except Exception as error:  # the text may have credentials
             log.debug("a source could not be closed: %s", type(error).__name__)
 
@@ -181,8 +181,8 @@ class _Attempt:
         self.credentials: dict[str, str] = {}
 
 
-async def _awaited(work: Awaitable[None]) -> None:
-    await work
+async def _call_close(source: ExternalSource) -> None:
+    await source.close()
 
 
 def _cancel(task: "asyncio.Future[Any]") -> None:

@@ -1,13 +1,12 @@
 """Numbers of metrics: from texts and JSON, and to the quantities that the metrics APIs carry.
 
 Systems use `number_of`, and `podscaler.sources.open_sources` uses `milli_of` for every read. A metric is a number from
-0 to MAX_MILLI thousandths. A fraction of a thousandth is rounded up, as Kubernetes rounds quantities. Texts of responses
-are not repeated in errors: they may be secret.
+0 to MAX_MILLI thousandths. A fraction of a thousandth is rounded up, as Kubernetes rounds quantities. Texts of
+responses are not repeated in errors: they may be secret.
 
 Source: docs/spec/quantity.md (rounding away from zero).
 """
 
-import math
 from decimal import ROUND_CEILING, Decimal, InvalidOperation, localcontext
 
 from podscaler.sources.protocol import InvalidValue, Number
@@ -15,6 +14,7 @@ from podscaler.sources.protocol import InvalidValue, Number
 MAX_MILLI = 2**63 - 1
 """What an int64 of thousandths holds: the controller computes with those."""
 TEXT_MAX_CHARACTERS = 64
+_MAX = Decimal(MAX_MILLI) / 1000
 _KINDS = {
     type(None): "null",
     bool: "a boolean",
@@ -52,17 +52,17 @@ def milli_of(value: Number) -> int:
     """The thousandths of a number, rounded up. Raises InvalidValue for one that a metric cannot have."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise InvalidValue("the result is not a number")
-    if math.isnan(value):
+    exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    if exact.is_nan():
         raise InvalidValue("the result is NaN")
-    if math.isinf(value):
+    if exact.is_infinite():
         raise InvalidValue("the result is infinite")
-    if value < 0:
+    if exact < 0:
         raise InvalidValue("the result is negative")
-    if value * 1000 > MAX_MILLI:
+    if exact > _MAX:
         raise InvalidValue(f"the result is greater than {MAX_MILLI // 1000}")
     with localcontext() as context:
         context.prec = 50
-        exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
         return int((exact * 1000).to_integral_value(ROUND_CEILING))
 
 

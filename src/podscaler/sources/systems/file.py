@@ -1,0 +1,98 @@
+"""Reads a number from a file below a folder of the controller's machine, by a JSONPath query or as the whole text.
+
+The folder is the value of `--metric-source-folder`; without the flag no file is read. Symbolic links are followed as
+long as they stay below the folder (a mounted ConfigMap consists of such links); the file must be a regular one.
+
+Source: open(2) (O_NOFOLLOW), path_resolution(7).
+"""
+
+import asyncio
+import os
+import stat
+from contextlib import ExitStack
+from pathlib import Path
+
+from podscaler.base.clock import NANOSECONDS
+from podscaler.sources.protocol import InvalidSource, InvalidValue, Number, Settings, SourceConfig, parse_settings
+from podscaler.sources.systems import json_path
+
+SIZE_MAX_BYTES = 1024 * 1024
+
+
+class FileSettings(Settings, frozen=True):
+    """`spec.file`.
+
+    Attributes:
+        json_path: empty: the whole text is a number.
+        max_age_seconds: None: any age.
+    """
+
+    path: str
+    json_path: str = ""
+    max_age_seconds: int | None = None
+
+
+class FileSource:
+    """A `podscaler.sources.protocol.ExternalSource`. Raises InvalidSource for invalid settings, or without a folder."""
+
+    def __init__(self, config: SourceConfig) -> None:
+        self._settings = settings = parse_settings(config, FileSettings)
+        if config.folder is None:
+            raise InvalidSource("files are not read: the controller has no --metric-source-folder")
+        self._folder = config.folder
+        self._clock = config.clock
+        self._path = json_path.compile_path(settings.json_path) if settings.json_path else None
+
+    @property
+    def query(self) -> str:
+        """`file queue/length.json $.length`."""
+        return f"file {self._settings.path} {self._settings.json_path}".rstrip()
+
+    async def read(self) -> Number:
+        """The number in the file."""
+        return await asyncio.to_thread(self._read)
+
+    async def close(self) -> None:
+        """Do nothing: files are closed after each read."""
+
+    def _read(self) -> Number:
+        path = _resolved(self._folder, self._settings.path)
+        with ExitStack() as files:
+            descriptor = _open_below(self._folder.resolve(), path, files)
+            facts = os.fstat(descriptor)
+            if not stat.S_ISREG(facts.st_mode):
+                raise InvalidValue("it is no regular file")
+            if facts.st_size > SIZE_MAX_BYTES:
+                raise InvalidValue(f"the file is larger than {SIZE_MAX_BYTES} bytes")
+            self._check_age(facts.st_mtime_ns)
+            return json_path.number_in(os.read(descriptor, SIZE_MAX_BYTES), self._path)
+
+    def _check_age(self, modified_at_ns: int) -> None:
+        """Raises InvalidValue for a file that is too old."""
+        age_s = (self._clock.now_ns() - modified_at_ns) // NANOSECONDS
+        limit_s = self._settings.max_age_seconds
+        if limit_s is not None and age_s > limit_s:
+            raise InvalidValue(f"the file is stale: it was written {age_s} s ago, more than {limit_s} s")
+
+
+def _resolved(folder: Path, name: str) -> Path:
+    """The path of the file relative to the folder, without links. Raises InvalidSource where it is not below."""
+    root = folder.resolve()
+    found = (root / name).resolve()
+    if not found.is_relative_to(root) or found == root:
+        raise InvalidSource(f"{name} is not below the folder of --metric-source-folder")
+    return found.relative_to(root)
+
+
+def _open_below(root: Path, path: Path, files: ExitStack) -> int:
+    """The descriptor of the file; no part of the path is a link any more, so one that is made meanwhile fails."""
+    descriptor = _opened(files, str(root), os.O_DIRECTORY, None)
+    for part in path.parts[:-1]:
+        descriptor = _opened(files, part, os.O_DIRECTORY, descriptor)
+    return _opened(files, path.parts[-1], os.O_NONBLOCK, descriptor)
+
+
+def _opened(files: ExitStack, name: str, flags: int, parent: int | None) -> int:
+    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flags, dir_fd=parent)
+    files.callback(os.close, descriptor)
+    return descriptor

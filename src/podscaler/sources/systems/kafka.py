@@ -1,0 +1,99 @@
+"""Reads the lag of a consumer group for a topic from Kafka: end offsets less committed ones, over all partitions.
+
+Messages of a transaction that is not committed count. A partition without a committed offset counts as
+`offsetResetPolicy` says: nothing of it, as a new consumer with `latest` would skip it, or all that is retained.
+
+Source: the documentation of Kafka (protocol: OffsetFetch, ListOffsets; consumer configuration auto.offset.reset).
+"""
+
+from typing import Any, Literal
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+
+from podscaler.sources.protocol import InvalidValue, Number, Settings, SourceConfig, parse_settings
+from podscaler.sources.systems import network
+
+
+class KafkaSettings(Settings, frozen=True):
+    """`spec.kafka`."""
+
+    bootstrap_servers: list[str]
+    consumer_group: str
+    topic: str
+    offset_reset_policy: Literal["Latest", "Earliest"] = "Latest"
+    username: str = ""
+    sasl_mechanism: str = "PLAIN"
+
+
+class KafkaSource:
+    """A `podscaler.sources.protocol.ExternalSource`. Raises InvalidSource for invalid settings."""
+
+    def __init__(self, config: SourceConfig) -> None:
+        self._settings = settings = parse_settings(config, KafkaSettings)
+        servers = [network.joined(*network.split_address(each)) for each in settings.bootstrap_servers]
+        self._connection = _connection(config, settings, servers)
+        self._admin: AIOKafkaAdminClient | None = None
+        self._consumer: AIOKafkaConsumer | None = None
+
+    @property
+    def query(self) -> str:
+        """`kafka lag of group workers in topic orders at kafka:9092`."""
+        servers = ",".join(self._settings.bootstrap_servers)
+        return f"kafka lag of group {self._settings.consumer_group} in topic {self._settings.topic} at {servers}"
+
+    async def read(self) -> Number:
+        """The lag."""
+        admin, consumer = await self._connected()
+        found = await admin.describe_topics([self._settings.topic])
+        partitions = [TopicPartition(self._settings.topic, each["partition"]) for each in found[0]["partitions"]]
+        if not partitions:
+            raise InvalidValue(f"there is no topic {self._settings.topic}, or the user may not describe it")
+        committed = await admin.list_consumer_group_offsets(self._settings.consumer_group, partitions=partitions)
+        ends = await consumer.end_offsets(partitions)
+        begins = await consumer.beginning_offsets(partitions)
+        return sum(self._lag(committed[each].offset, begins[each], ends[each]) for each in partitions)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        try:
+            if self._admin is not None:
+                await self._admin.close()
+        finally:
+            if self._consumer is not None:
+                await self._consumer.stop()
+
+    def _lag(self, committed: int, begin: int, end: int) -> int:
+        """The messages of a partition that are not committed; `committed` is negative where nothing is."""
+        if committed < 0:
+            return end - begin if self._settings.offset_reset_policy == "Earliest" else 0
+        return max(0, end - max(committed, begin))
+
+    async def _connected(self) -> tuple[AIOKafkaAdminClient, AIOKafkaConsumer]:
+        if self._admin is None:
+            self._admin = AIOKafkaAdminClient(**self._connection)
+            await self._admin.start()
+        if self._consumer is None:
+            self._consumer = AIOKafkaConsumer(group_id=None, enable_auto_commit=False, **self._connection)
+            await self._consumer.start()
+        return self._admin, self._consumer
+
+
+def _connection(config: SourceConfig, settings: KafkaSettings, servers: list[str]) -> dict[str, Any]:
+    """The arguments of aiokafka's clients."""
+    password = config.credentials.get("password")
+    transport = "PLAINTEXT" if config.tls is None else "SSL"
+    arguments: dict[str, Any] = {
+        "bootstrap_servers": servers,
+        "client_id": "podscaler",
+        "request_timeout_ms": int(config.timeout_s * 1000),
+        "security_protocol": transport,
+    }
+    if config.tls is not None:
+        arguments["ssl_context"] = network.context_of(config.tls)
+    if password is not None:
+        arguments["security_protocol"] = f"SASL_{transport}"
+        arguments["sasl_mechanism"] = settings.sasl_mechanism
+        arguments["sasl_plain_username"] = config.credentials.get("username") or settings.username
+        arguments["sasl_plain_password"] = password
+    return arguments

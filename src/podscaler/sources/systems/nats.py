@@ -1,0 +1,77 @@
+"""Reads the messages of a JetStream stream, or those that a consumer has not received yet, from NATS.
+
+Source: the documentation of NATS (JetStream API, $JS.API.STREAM.INFO and $JS.API.CONSUMER.INFO).
+"""
+
+import nats
+from nats.aio.client import Client
+
+from podscaler.sources.protocol import Number, Settings, SourceConfig, parse_settings
+from podscaler.sources.systems import network
+
+
+class NatsSettings(Settings, frozen=True):
+    """`spec.nats`.
+
+    Attributes:
+        consumer: empty: all messages of the stream count.
+    """
+
+    address: str
+    stream: str
+    consumer: str = ""
+    include_unacknowledged: bool = False
+    username: str = ""
+
+
+class NatsSource:
+    """A `podscaler.sources.protocol.ExternalSource`. Raises InvalidSource for invalid settings."""
+
+    def __init__(self, config: SourceConfig) -> None:
+        self._settings = settings = parse_settings(config, NatsSettings)
+        self._host, self._port = network.split_address(settings.address)
+        self._username = config.credentials.get("username") or settings.username or None
+        self._password = config.credentials.get("password")
+        self._token = config.credentials.get("token")
+        self._context = None if config.tls is None else network.context_of(config.tls)
+        self._timeout_s = config.timeout_s
+        self._client: Client | None = None
+
+    @property
+    def query(self) -> str:
+        """`nats stream ORDERS consumer workers at nats:4222`."""
+        consumer = f" consumer {self._settings.consumer}" if self._settings.consumer else ""
+        return f"nats stream {self._settings.stream}{consumer} at {network.joined(self._host, self._port)}"
+
+    async def read(self) -> Number:
+        """The number of messages."""
+        if self._client is None or not self._client.is_connected:
+            self._client = await self._connect()
+        manager = self._client.jsm(timeout=self._timeout_s)
+        if not self._settings.consumer:
+            return (await manager.stream_info(self._settings.stream)).state.messages
+        found = await manager.consumer_info(self._settings.stream, self._settings.consumer, timeout=self._timeout_s)
+        unacknowledged = found.num_ack_pending if self._settings.include_unacknowledged else 0
+        return (found.num_pending or 0) + (unacknowledged or 0)
+
+    async def close(self) -> None:
+        """Close the connection."""
+        if self._client is not None:
+            await self._client.close()
+
+    async def _connect(self) -> Client:
+        return await nats.connect(
+            f"{'nats' if self._context is None else 'tls'}://{network.joined(self._host, self._port)}",
+            user=self._username,
+            password=self._password,
+            token=self._token,
+            tls=self._context,
+            connect_timeout=max(1, int(self._timeout_s)),
+            allow_reconnect=False,
+            error_cb=_ignore,
+            name="podscaler",
+        )
+
+
+async def _ignore(error: Exception) -> None:
+    """Log nothing: an error ends the read, whose result has it, and its text may have credentials."""

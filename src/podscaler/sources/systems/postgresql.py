@@ -1,0 +1,103 @@
+"""Reads the one number of a query from PostgreSQL, in a read-only transaction.
+
+The query runs as `SELECT * FROM (query) LIMIT 2` in a prepared statement: it is a single statement, and a large result
+is not transferred. The transaction is read-only, and the server ends the query at the time limit. A function that the
+query calls runs with the permissions of the role; give the role no more than SELECT.
+
+Source: the documentation of PostgreSQL (SET TRANSACTION, statement_timeout, extended query protocol).
+"""
+
+import asyncio
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from podscaler.sources import values
+from podscaler.sources.protocol import InvalidValue, Number, Settings, SourceConfig, TLSSettings, parse_settings
+from podscaler.sources.systems import network
+
+
+class PostgresqlSettings(Settings, frozen=True):
+    """`spec.postgresql`."""
+
+    host: str
+    database: str
+    query: str
+    port: int = 5432
+    username: str = ""
+
+
+class PostgresqlSource:
+    """A `podscaler.sources.protocol.ExternalSource`. Raises InvalidSource for invalid settings."""
+
+    def __init__(self, config: SourceConfig) -> None:
+        self._settings = parse_settings(config, PostgresqlSettings)
+        self._username = config.credentials.get("username") or self._settings.username
+        self._password = config.credentials.get("password")
+        self._timeout_s = config.timeout_s
+        self._tls = config.tls
+        if config.tls is not None:
+            network.context_of(config.tls)  # checks the authorities
+        self._authorities: Path | None = None
+        self._connection: AsyncConnection | None = None
+
+    @property
+    def query(self) -> str:
+        """`postgresql SELECT count(*) FROM jobs at db:5432/shop`."""
+        place = network.joined(self._settings.host, self._settings.port)
+        return f"postgresql {self._settings.query} at {place}/{self._settings.database}"
+
+    async def read(self) -> Number:
+        """The number in the only column of the only row."""
+        if self._connection is None or self._connection.closed:
+            self._connection = await self._connect()
+        query = "\n".join(("SELECT * FROM (", self._settings.query.rstrip().rstrip(";"), ") AS metric LIMIT 2"))
+        async with self._connection.transaction():
+            cursor = await self._connection.execute(query.encode(), prepare=True)
+            rows = await cursor.fetchmany(2)
+        if len(rows) != 1 or len(rows[0]) != 1:
+            found = "no row" if not rows else "more than one row" if len(rows) > 1 else f"{len(rows[0])} columns"
+            raise InvalidValue(f"the result has {found}, not one row with one number")
+        return values.number_of(rows[0][0])
+
+    async def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            await self._connection.close()
+        if self._authorities is not None:
+            self._authorities.unlink(missing_ok=True)
+
+    async def _connect(self) -> AsyncConnection:
+        parameters = await asyncio.to_thread(self._tls_parameters, self._tls)
+        connection = await AsyncConnection.connect(
+            host=self._settings.host,
+            port=self._settings.port,
+            dbname=self._settings.database,
+            user=self._username or None,
+            password=self._password,
+            connect_timeout=max(2, int(self._timeout_s)),
+            options=f"-c default_transaction_read_only=on -c statement_timeout={int(self._timeout_s * 1000)}",
+            application_name="podscaler",
+            passfile=os.devnull,
+            **parameters,
+        )
+        await connection.set_read_only(True)
+        return connection
+
+    def _tls_parameters(self, tls: TLSSettings | None) -> dict[str, Any]:
+        """The parameters of libpq, which reads authorities from a file."""
+        if tls is None:
+            return {"sslmode": "disable"}
+        if not tls.is_verified:
+            return {"sslmode": "require"}
+        if not tls.authorities_pem:
+            return {"sslmode": "verify-full", "sslrootcert": "system"}
+        if self._authorities is None:
+            descriptor, name = tempfile.mkstemp(prefix="podscaler-", suffix=".pem")
+            self._authorities = Path(name)
+            with os.fdopen(descriptor, "w", encoding="ascii") as file:
+                file.write(tls.authorities_pem)
+        return {"sslmode": "verify-full", "sslrootcert": str(self._authorities)}
