@@ -1,27 +1,32 @@
-"""`podscaler demo`: shows a web service under real load being scaled up and down, with the reasons.
+"""`podscaler demo`: shows a workload under real load being scaled up and down, with the reasons.
 
-It starts `podscaler up` as a separate process on a temporary data directory, and uses only its API.
+It starts `podscaler up` as a separate process on a temporary data directory, and uses only its API. What is scaled, and
+by what, is a scenario (`podscaler.cli.demo.demo_scenario`).
 """
 
 import asyncio
+import base64
 import json
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+import yaml
 
 from podscaler.base.clock import SystemClock
 from podscaler.base.errors import UsageError
-from podscaler.cli.demo import demo_scene, demo_story
-from podscaler.cli.demo.demo_scene import LoadShape
+from podscaler.cli.demo import demo_scenario, demo_story
+from podscaler.cli.demo.demo_scenario import DemoPlane, DemoScenario
 from podscaler.cli.demo.demo_stage import DemoStage
 from podscaler.cli.demo.demo_story import Story
-from podscaler.cli.demo.load import LoadGenerator
+from podscaler.cli.demo.queue_scenario import QueueScenario
+from podscaler.cli.demo.requests_scenario import RequestsScenario
+from podscaler.cli.demo.web_scenario import WebScenario
 from podscaler.cli.options import ending_signals
 from podscaler.kube.client.client import Client
 from podscaler.kube.config import locate
@@ -31,26 +36,46 @@ T = TypeVar("T")
 
 START_LIMIT_S = 120.0
 LINE_EVERY_S = 2.0
+SCENARIOS: Mapping[str, Callable[[float], DemoScenario]] = {
+    "web": WebScenario,
+    "queue": QueueScenario,
+    "requests": RequestsScenario,
+}
 
 
-@click.command(epilog="Example: podscaler demo --seconds 120")
+@click.command(epilog="Example: podscaler demo --scenario queue")
+@click.option(
+    "--scenario",
+    "scenario_name",
+    type=click.Choice(list(SCENARIOS)),
+    default="web",
+    show_default=True,
+    help="web: CPU of a web service; queue: a list in a real Redis, down to zero and back; requests: requests per "
+    "second, counted by a real Prometheus",
+)
 @click.option("--seconds", type=click.FloatRange(30, 3600), default=100, show_default=True, help="how long it may last")
 @click.option("--json", "as_json", is_flag=True, help="print only the summary, as JSON")
-def command(*, seconds: float, as_json: bool) -> None:
-    """Watch a web service being scaled up and down, with the reasons.
+def command(*, scenario_name: str, seconds: float, as_json: bool) -> None:
+    """Watch a workload being scaled up and down, with the reasons.
 
-    Exit status 0 only if both a scale-up and a scale-down were seen, else 1.
+    The servers of the scenarios queue and requests are started on a free port of this machine, and ended at the end.
+    Exit status 0 only if both a scale-up and a scale-down were seen (queue: also to zero and from zero), else 1.
     """
+    scenario = SCENARIOS[scenario_name](seconds)
+    scenario.check()
     try:
-        story, generator = asyncio.run(_stoppable(_play(LoadShape(seconds), quiet=as_json)))
+        story = asyncio.run(_stoppable(_play(scenario, seconds, quiet=as_json)))
     except asyncio.CancelledError:
         raise click.Abort from None
-    facts = demo_story.summary(story, generator.outcomes)
+    is_success = scenario.is_success(story)
+    facts = demo_story.summary(story, scenario.facts())
     if as_json:
         click.echo(json.dumps(facts, indent=2))
     else:
-        click.echo("\n" + "\n".join(demo_story.summary_lines(facts)))
-    sys.exit(0 if story.scaled_up and story.scaled_down else 1)
+        goal = scenario.goal if is_success else ""
+        lines = demo_story.summary_lines(facts, fact_line=scenario.fact_line(), goal=goal)
+        click.echo("\n" + "\n".join(lines))
+    sys.exit(0 if is_success else 1)
 
 
 async def _stoppable(play: Coroutine[Any, Any, T]) -> T:
@@ -67,24 +92,33 @@ async def _stoppable(play: Coroutine[Any, Any, T]) -> T:
     return await task
 
 
-async def _play(shape: LoadShape, *, quiet: bool) -> tuple[Story, LoadGenerator]:
+async def _play(scenario: DemoScenario, seconds: float, *, quiet: bool) -> Story:
     with tempfile.TemporaryDirectory(prefix="podscaler-demo-") as folder:
-        async with _control_plane(Path(folder, "data"), quiet=quiet) as client:
-            stage = DemoStage(client)
-            await stage.set_up()
-            _print(f"created Deployment, Service and HorizontalPodAutoscaler {demo_scene.NAME}", quiet=quiet)
-            generator = LoadGenerator(await _wait_for_url(stage))
-            load = asyncio.create_task(generator.run())
+        data_dir = Path(folder, "data")
+        async with _control_plane(data_dir, quiet=quiet) as client:
+            stage = DemoStage(client, scenario)
             try:
-                return await _watch(stage, generator, shape, quiet=quiet), generator
+                await scenario.start(await asyncio.to_thread(_plane, data_dir))
+                await stage.set_up()
+                _print(f"created {stage.created()} {scenario.name}", quiet=quiet)
+                await _wait_until_ready(stage)
+                await scenario.begin(await stage.url())
+                return await _watch(stage, scenario, seconds, quiet=quiet)
             finally:
-                load.cancel()
-                await asyncio.gather(load, return_exceptions=True)
+                await scenario.end()
+
+
+def _plane(data_dir: Path) -> DemoPlane:
+    """The control plane, by the kubeconfig that it wrote; blocks."""
+    config = yaml.safe_load((data_dir / "kubeconfig").read_text(encoding="utf-8"))
+    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+    authorities = base64.b64decode(cluster["certificate-authority-data"])
+    return DemoPlane(data_dir.parent, cluster["server"], user["token"], authorities)
 
 
 @asynccontextmanager
 async def _control_plane(data_dir: Path, *, quiet: bool) -> AsyncIterator[Client]:
-    command_line = ["-m", "podscaler", "up", "--data-dir", str(data_dir), *demo_scene.UP_FLAGS]
+    command_line = ["-m", "podscaler", "up", "--data-dir", str(data_dir), *demo_scenario.UP_FLAGS]
     log = data_dir.with_name("up.log")
     with log.open("wb") as stderr:
         process = await asyncio.create_subprocess_exec(
@@ -109,23 +143,22 @@ async def _control_plane(data_dir: Path, *, quiet: bool) -> AsyncIterator[Client
         await process.wait()
 
 
-async def _wait_for_url(stage: DemoStage) -> str:
+async def _wait_until_ready(stage: DemoStage) -> None:
     deadline_s = time.monotonic() + START_LIMIT_S
-    while not (url := await stage.url()):
+    while not await stage.is_ready():
         if time.monotonic() > deadline_s:
             raise UsageError(f"the demo's pod was not ready within {START_LIMIT_S:.0f} s")
         await asyncio.sleep(0.2)
-    return url
 
 
-async def _watch(stage: DemoStage, generator: LoadGenerator, shape: LoadShape, *, quiet: bool) -> Story:
+async def _watch(stage: DemoStage, scenario: DemoScenario, seconds: float, *, quiet: bool) -> Story:
     story = Story()
     started_s = time.monotonic()
     next_line_s = 0.0
     holding = ""
-    while (elapsed_s := time.monotonic() - started_s) < shape.seconds and not story.is_over():
-        generator.rate = shape.rate_at(elapsed_s)
-        view = await stage.view(at_s=elapsed_s, rate=generator.rate)
+    while (elapsed_s := time.monotonic() - started_s) < seconds and not scenario.is_over(story):
+        await scenario.advance(story, elapsed_s)
+        view = await stage.view(at_s=elapsed_s)
         story.views.append(view)
         for rescale in await stage.new_rescales(at_s=elapsed_s):
             story.rescales.append(rescale)

@@ -7,14 +7,18 @@ from typing import Any
 
 import msgspec
 
-from podscaler.cli.demo import demo_scene
+from podscaler.cli.demo.demo_scenario import NAMESPACE, DemoScenario
 from podscaler.cli.demo.demo_story import DemoRescale, DemoView
+from podscaler.kube.client import urls
 from podscaler.kube.client.client import Client
 
-NAME, NAMESPACE = demo_scene.NAME, demo_scene.NAMESPACE
-DEPLOYMENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{NAME}"
-AUTOSCALER = f"/apis/autoscaling/v2/namespaces/{NAMESPACE}/horizontalpodautoscalers/{NAME}"
-SERVICE = f"/api/v1/namespaces/{NAMESPACE}/services/{NAME}"
+COLLECTIONS = {
+    "Deployment": f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments",
+    "HorizontalPodAutoscaler": f"/apis/autoscaling/v2/namespaces/{NAMESPACE}/horizontalpodautoscalers",
+    "MetricSource": f"/apis/podscaler.dev/v1alpha1/namespaces/{NAMESPACE}/metricsources",
+    "Service": f"/api/v1/namespaces/{NAMESPACE}/services",
+}
+"""The paths of the kinds that scenarios create."""
 EVENTS = f"/api/v1/namespaces/{NAMESPACE}/events"
 
 STABILIZED = {"ScaleDownStabilized", "ScaleUpStabilized"}
@@ -27,38 +31,47 @@ class DemoStage:
 
     Args:
         client: an admin's.
+        scenario: has the objects.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, scenario: DemoScenario) -> None:
         self._client = client
+        self._scenario = scenario
+        self._kinds: list[str] = []
         self._reported: set[str] = set()
 
     async def set_up(self) -> None:
-        """Create Deployment, Service and autoscaler. Raises StatusError."""
-        for path, obj in (
-            (DEPLOYMENT, demo_scene.deployment()),
-            (SERVICE, demo_scene.service()),
-            (AUTOSCALER, demo_scene.autoscaler()),
-        ):
-            collection = path.rpartition("/")[0]
-            await self._client.post(collection, msgspec.json.encode(obj), subject=f"{obj['kind']} {NAME}")
+        """Create the objects of the scenario. Raises StatusError."""
+        for obj in self._scenario.objects():
+            kind, name = obj["kind"], obj["metadata"]["name"]
+            await self._client.post(COLLECTIONS[kind], msgspec.json.encode(obj), subject=f"{kind} {name}")
+            self._kinds.append(kind)
+
+    def created(self) -> str:
+        """The kinds that were created, as part of a sentence."""
+        return f"{', '.join(self._kinds[:-1])} and {self._kinds[-1]}"
+
+    async def is_ready(self) -> bool:
+        """Whether a pod is ready. Raises StatusError."""
+        deployment = await self._find("Deployment")
+        return bool(deployment.get("status", {}).get("readyReplicas"))
 
     async def url(self) -> str:
-        """The Service's address, empty as long as no pod is ready. Raises StatusError."""
-        deployment = await self._get(DEPLOYMENT)
-        if not deployment.get("status", {}).get("readyReplicas"):
+        """The Service's address; empty where the scenario has no Service. Raises StatusError."""
+        if "Service" not in self._kinds:
             return ""
-        address = (await self._get(SERVICE))["spec"]["clusterIP"]
-        return f"http://{address}:{demo_scene.PORT}/"
+        spec = (await self._find("Service"))["spec"]
+        return f"http://{spec['clusterIP']}:{spec['ports'][0]['port']}/"
 
-    async def view(self, *, at_s: float, rate: float) -> DemoView:
+    async def view(self, *, at_s: float) -> DemoView:
         """The present state. Raises StatusError."""
-        deployment = await self._get(DEPLOYMENT)
-        status = (await self._get(AUTOSCALER))["status"]
+        deployment = await self._find("Deployment")
+        status = (await self._find("HorizontalPodAutoscaler"))["status"]
         return DemoView(
             at_s=at_s,
-            rate=rate,
-            utilization_pct=_utilization_pct(status),
+            load=self._scenario.load_text(),
+            metric=self._scenario.metric_text(status),
+            is_loaded=self._scenario.is_loaded,
             replicas=deployment["spec"]["replicas"],
             ready=deployment.get("status", {}).get("readyReplicas", 0),
             holding=_holding(status, deployment["spec"]["replicas"]),
@@ -76,16 +89,11 @@ class DemoStage:
                 found.append(DemoRescale(at_s, int(size), reason or EARLIER))
         return found
 
+    async def _find(self, kind: str) -> Any:
+        return await self._get(COLLECTIONS[kind] + urls.path(self._scenario.name))
+
     async def _get(self, path: str) -> Any:
         return msgspec.json.decode(await self._client.get(path, subject=path))
-
-
-def _utilization_pct(status: dict[str, Any]) -> int | None:
-    for metric in status.get("currentMetrics") or []:
-        found: int | None = metric.get("resource", {}).get("current", {}).get("averageUtilization")
-        if found is not None:
-            return found
-    return None
 
 
 def _holding(status: dict[str, Any], replicas: int) -> str:

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from podscaler.cli.demo.load import Outcomes
-
 
 @dataclass(frozen=True, slots=True)
 class DemoView:
@@ -16,16 +14,18 @@ class DemoView:
 
     Attributes:
         at_s: seconds since the demo began.
-        rate: requests per second that are sent.
-        utilization_pct: CPU as the autoscaler saw it last, in percent of requests; None before that.
+        load: as the line shows it.
+        metric: as the autoscaler saw it last, and as the line shows it.
+        is_loaded: whether there is load.
         replicas: spec.replicas of the Deployment.
         ready: the number of ready pods.
         holding: why the autoscaler does not scale, from its conditions; empty without a reason.
     """
 
     at_s: float
-    rate: float
-    utilization_pct: int | None
+    load: str
+    metric: str
+    is_loaded: bool
     replicas: int
     ready: int
     holding: str = ""
@@ -57,12 +57,22 @@ class Story:
         """Whether a change made fewer pods."""
         return any(after < before for before, after in self._steps())
 
+    @property
+    def is_at_zero(self) -> bool:
+        """Whether the last change made it no pods."""
+        return bool(self.rescales) and self.rescales[-1].replicas == 0
+
+    @property
+    def woke_from_zero(self) -> bool:
+        """Whether a change made pods of none."""
+        return any(before == 0 and after > 0 for before, after in self._steps())
+
     def is_over(self) -> bool:
         """Whether it scaled up, and down again to the first number of replicas, with the load ended."""
         if not (self.scaled_up and self.scaled_down) or not self.views:
             return False
         last = self.views[-1]
-        return last.rate == 0 and last.replicas == self.views[0].replicas and last.ready <= last.replicas
+        return not last.is_loaded and last.replicas == self.views[0].replicas and last.ready <= last.replicas
 
     def _steps(self) -> Iterator[tuple[int, int]]:
         before = self.views[0].replicas if self.views else 1
@@ -73,9 +83,8 @@ class Story:
 
 def line(view: DemoView) -> str:
     """One view as a line of text."""
-    used = "  -  " if view.utilization_pct is None else f"{view.utilization_pct:4d}%"
     bar = "#" * view.ready + "." * max(view.replicas - view.ready, 0)
-    return f"{view.at_s:4.0f} s   load {view.rate:4.1f}/s   cpu {used}   pods {view.replicas:2d}  {bar}"
+    return f"{view.at_s:4.0f} s   {view.load}   {view.metric}   pods {view.replicas:2d}  {bar}"
 
 
 def rescale_line(rescale: DemoRescale) -> str:
@@ -83,33 +92,39 @@ def rescale_line(rescale: DemoRescale) -> str:
     return f"{rescale.at_s:4.0f} s   => {rescale.replicas} pods: {rescale.reason}"
 
 
-def summary(story: Story, outcomes: Outcomes) -> Mapping[str, Any]:
-    """The summary as data: requests, latencies in seconds, and the timeline of replicas."""
+def summary(story: Story, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The summary as data: the facts of the scenario, and the timeline of replicas."""
     return {
         "scaledUp": story.scaled_up,
         "scaledDown": story.scaled_down,
         "seconds": round(story.views[-1].at_s, 1) if story.views else 0.0,
-        "requests": {"served": outcomes.served, "failed": outcomes.failed},
-        "latencySeconds": {f"p{percent}": round(outcomes.percentile_s(percent), 3) for percent in (50, 95, 99)},
+        **facts,
         "timeline": [
             {"atSeconds": round(r.at_s, 1), "replicas": r.replicas, "reason": r.reason} for r in story.rescales
         ],
     }
 
 
-def summary_lines(facts: Mapping[str, Any]) -> Sequence[str]:
-    """The summary as lines of text."""
-    requests, latency = facts["requests"], facts["latencySeconds"]
-    verdict = {
-        (True, True): "It scaled up under load and down again without it.",
-        (True, False): "It scaled up, but not down again.",
-        (False, True): "It scaled down, but never up.",
-        (False, False): "It did not scale.",
-    }[facts["scaledUp"], facts["scaledDown"]]
+def summary_lines(facts: Mapping[str, Any], *, fact_line: str, goal: str) -> Sequence[str]:
+    """The summary as lines of text.
+
+    Args:
+        facts: of `summary`.
+        fact_line: the facts of the scenario; empty: there are none.
+        goal: the sentence where what the scenario shows was seen; empty: it was not.
+    """
+    verdict = (
+        goal
+        or {
+            (True, True): "It scaled up and down, but not all was seen.",
+            (True, False): "It scaled up, but not down again.",
+            (False, True): "It scaled down, but never up.",
+            (False, False): "It did not scale.",
+        }[facts["scaledUp"], facts["scaledDown"]]
+    )
     return [
         verdict,
-        f"{requests['served']} requests served, {requests['failed']} failed; "
-        f"latency p50 {latency['p50']:.2f} s, p95 {latency['p95']:.2f} s, p99 {latency['p99']:.2f} s",
+        *([fact_line] if fact_line else []),
         *(
             f"  after {change['atSeconds']:5.1f} s   {change['replicas']:2d} pods   {change['reason']}"
             for change in facts["timeline"]

@@ -1,0 +1,128 @@
+"""A server of another project for the time of the demo: its process on a free loopback port, with a temporary folder.
+
+Called by scenarios. The process is ended by its id.
+"""
+
+import asyncio
+import shutil
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from podscaler.base.errors import UsageError
+
+START_TRIES = 3
+START_TIMEOUT_S = 20.0
+END_TIMEOUT_S = 5.0
+POLL_PERIOD_S = 0.1
+HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerProgram:
+    """A program.
+
+    Attributes:
+        name: on PATH.
+        package: the Debian package that has it.
+    """
+
+    name: str
+    package: str
+
+    def path(self) -> str:
+        """Its path. Raises UsageError where it is not installed."""
+        found = shutil.which(self.name)
+        if found is None:
+            raise UsageError(f"{self.name} is not installed: apt-get install {self.package}")
+        return found
+
+
+Arguments = Callable[[int, Path], Sequence[str]]
+"""The arguments of the program, by its port and folder."""
+
+
+class LocalServer:
+    """A running server.
+
+    Attributes:
+        port: on HOST.
+    """
+
+    def __init__(self, process: asyncio.subprocess.Process, port: int) -> None:
+        self._process = process
+        self.port = port
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process has not ended."""
+        return self._process.returncode is None
+
+    async def end(self) -> None:
+        """End the process."""
+        if self.is_running:
+            self._process.terminate()
+        try:
+            await asyncio.wait_for(self._process.wait(), END_TIMEOUT_S)
+        except TimeoutError:
+            self._process.kill()
+            await self._process.wait()
+
+
+async def start(
+    program: ServerProgram, folder: Path, arguments: Arguments, *, is_ready: Callable[[int], Awaitable[bool]]
+) -> LocalServer:
+    """A server that is ready.
+
+    Args:
+        program: to start.
+        folder: for its files and its log; made here.
+        arguments: of the program.
+        is_ready: whether the server on that port responds.
+
+    Raises UsageError where the program is not installed, or does not start.
+    """
+    path = program.path()
+    await asyncio.to_thread(folder.mkdir, mode=0o700)
+    log = folder / "server.log"
+    for _ in range(START_TRIES):  # another process may take the free port first
+        server = await _launch([path, *arguments(port := _free_port(), folder)], port, log)
+        try:
+            if await _wait_ready(server, is_ready):
+                return server
+        except BaseException:
+            await server.end()
+            raise
+        await server.end()
+    reason = log.read_text(encoding="utf-8", errors="replace").strip()[-2000:]
+    raise UsageError(f"{program.name} did not start: {reason or 'it wrote nothing'}")
+
+
+async def _launch(command: Sequence[str], port: int, log: Path) -> LocalServer:
+    with log.open("wb") as output:
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=asyncio.subprocess.STDOUT
+        )
+    return LocalServer(process, port)
+
+
+async def _wait_ready(server: LocalServer, is_ready: Callable[[int], Awaitable[bool]]) -> bool:
+    """Whether the server became ready; False where it ended, or START_TIMEOUT_S passed."""
+    for _ in range(round(START_TIMEOUT_S / POLL_PERIOD_S)):
+        if not server.is_running:
+            return False
+        try:
+            if await is_ready(server.port):
+                return True
+        except OSError:
+            pass  # it does not listen yet
+        await asyncio.sleep(POLL_PERIOD_S)
+    return False
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port

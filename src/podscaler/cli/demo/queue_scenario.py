@@ -1,0 +1,214 @@
+"""The scenario `queue`: workers that follow the length of a list in a real Redis, up, down to zero and back.
+
+Jobs arrive for a while, faster than one worker does them; the workers grow, empty the list, and go down to zero. Then
+jobs arrive again. The autoscaler reads the length through a MetricSource.
+"""
+
+import asyncio
+import importlib.util
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from podscaler.base.errors import UsageError
+from podscaler.cli.demo import demo_scenario, local_server
+from podscaler.cli.demo.demo_scenario import DemoPlane, DemoScenario, Object
+from podscaler.cli.demo.demo_story import Story
+from podscaler.cli.demo.local_server import HOST, LocalServer, ServerProgram
+
+PROGRAM = ServerProgram("redis-server", "redis-server")
+NAME = "worker"
+LIST = "jobs"
+JOBS_PER_WORKER = "5"
+ARRIVALS_PER_S = 5.0
+ARRIVALS_S = 15.0
+"""For how long jobs arrive, each time."""
+BEGINS_S = 3.0
+
+WORKER = f"""
+import os, socket, time
+host, port = os.environ["REDIS"].rsplit(":", 1)
+redis = socket.create_connection((host, int(port)))
+replies = redis.makefile("rb")
+while True:
+    redis.sendall(b"BLPOP {LIST} 1\\r\\n")
+    if replies.readline().startswith(b"*2"):
+        for _ in range(4):
+            replies.readline()
+        time.sleep(1)
+"""
+"""A worker takes a job, works on it for a second, and takes the next."""
+
+
+class QueueScenario(DemoScenario):
+    """See the module.
+
+    Args:
+        seconds: how long the demo may last.
+    """
+
+    name = NAME
+    goal = "It followed the queue up, down to zero, and up again."
+
+    def __init__(self, seconds: float) -> None:
+        del seconds  # each phase ends with what was seen, not with a time
+        self._server: LocalServer | None = None
+        self._redis: RedisConnection | None = None
+        self._jobs = ArrivingJobs()
+        self._waiting = 0
+
+    def check(self) -> None:
+        """Redis, and the client by which MetricSources read it."""
+        PROGRAM.path()
+        if importlib.util.find_spec("redis") is None:
+            raise UsageError("MetricSources read Redis with its client: pip install 'podscaler[sources]'")
+
+    async def start(self, plane: DemoPlane) -> None:
+        """Start Redis. Raises UsageError."""
+        self._server = await local_server.start(PROGRAM, plane.folder / "redis", _arguments, is_ready=_is_ready)
+        self._redis = await RedisConnection.open(self._server.port)
+
+    def objects(self) -> Sequence[Object]:
+        """One worker, the source of the metric, and 0 to 10 workers with five waiting jobs for each."""
+        assert self._server is not None, "it was started"
+        address = f"{HOST}:{self._server.port}"
+        container = {
+            "name": NAME,
+            "image": "python",
+            "command": [sys.executable, "-I", "-S", "-c", WORKER],
+            "env": [{"name": "REDIS", "value": address}],
+        }
+        return (
+            demo_scenario.deployment(NAME, container),
+            demo_scenario.metric_source(LIST, "redis", {"address": address, "list": LIST}),
+            demo_scenario.autoscaler(NAME, demo_scenario.external(LIST, JOBS_PER_WORKER), least=0),
+        )
+
+    async def advance(self, story: Story, elapsed_s: float) -> None:
+        """Push the jobs that have arrived since the last call."""
+        assert self._redis is not None, "it was started"
+        begins = elapsed_s >= BEGINS_S and not self._jobs.phases
+        returns = self._jobs.phases == 1 and story.is_at_zero and not self._jobs.is_arriving(elapsed_s)
+        if begins or returns:
+            self._jobs.begin(elapsed_s)
+        for _ in range(self._jobs.due(elapsed_s)):
+            await self._redis.number("RPUSH", LIST, "job")
+        self._waiting = await self._redis.number("LLEN", LIST)
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether jobs wait."""
+        return self._waiting > 0
+
+    def load_text(self) -> str:
+        """`queue   12 jobs`."""
+        return f"queue {self._waiting:4d} jobs"
+
+    def metric_text(self, status: Object) -> str:
+        """` 4.5 each`."""
+        return f"{demo_scenario.average_value(status):>4} each"
+
+    def is_over(self, story: Story) -> bool:
+        """Whether the workers came back, and the second jobs are done."""
+        return self.is_success(story) and self._jobs.phases == 2 and not self.is_loaded
+
+    def is_success(self, story: Story) -> bool:
+        """Whether it scaled up, down to zero, and up again."""
+        return story.scaled_up and story.woke_from_zero
+
+    def facts(self) -> Mapping[str, Any]:
+        """How many jobs arrived."""
+        return {"jobs": {"arrived": self._jobs.arrived, "waiting": self._waiting}}
+
+    def fact_line(self) -> str:
+        """How many jobs arrived."""
+        return f"{self._jobs.arrived} jobs arrived, {self._waiting} wait"
+
+    async def end(self) -> None:
+        """End Redis."""
+        if self._redis is not None:
+            await self._redis.close()
+        if self._server is not None:
+            await self._server.end()
+
+
+class ArrivingJobs:
+    """How many jobs are due, in phases of ARRIVALS_S.
+
+    Attributes:
+        phases: how many have begun.
+        arrived: how many jobs were due so far.
+    """
+
+    def __init__(self) -> None:
+        self.phases = 0
+        self.arrived = 0
+        self._began_s = 0.0
+        self._before = 0
+
+    def begin(self, elapsed_s: float) -> None:
+        """A phase begins."""
+        self.phases += 1
+        self._began_s, self._before = elapsed_s, self.arrived
+
+    def is_arriving(self, elapsed_s: float) -> bool:
+        """Whether a phase lasts."""
+        return self.phases > 0 and elapsed_s < self._began_s + ARRIVALS_S
+
+    def due(self, elapsed_s: float) -> int:
+        """How many jobs to push now."""
+        if not self.phases:
+            return 0
+        passed_s = min(elapsed_s - self._began_s, ARRIVALS_S)
+        due = self._before + round(passed_s * ARRIVALS_PER_S) - self.arrived
+        self.arrived += due
+        return due
+
+
+class RedisConnection:
+    """Commands with a number as reply; the protocol needs no client.
+
+    Source: the Redis serialization protocol (RESP2).
+    """
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def open(cls, port: int) -> "RedisConnection":
+        """A connection to the server on that port of this machine. Raises OSError."""
+        return cls(*await asyncio.open_connection(HOST, port))
+
+    async def number(self, *words: str) -> int:
+        """The integer with which the server replies to a command. Raises OSError, ValueError."""
+        parts = [f"*{len(words)}\r\n", *(f"${len(word)}\r\n{word}\r\n" for word in words)]
+        self._writer.write("".join(parts).encode())
+        await self._writer.drain()
+        reply = (await self._reader.readline()).decode()
+        if not reply.startswith(":"):
+            raise ValueError(f"redis replied {reply.strip()!r}")
+        return int(reply[1:])
+
+    async def close(self) -> None:
+        """Close the connection."""
+        self._writer.close()
+        with suppress(OSError):  # the server may have closed it
+            await self._writer.wait_closed()
+
+
+def _arguments(port: int, folder: Path) -> Sequence[str]:
+    return ("--port", str(port), "--bind", HOST, "--dir", str(folder), "--save", "", "--appendonly", "no")
+
+
+async def _is_ready(port: int) -> bool:
+    """Whether the server takes commands. Raises OSError."""
+    connection = await RedisConnection.open(port)
+    try:
+        return await connection.number("LLEN", LIST) == 0
+    except ValueError:
+        return False
+    finally:
+        await connection.close()

@@ -1,0 +1,179 @@
+"""The scenario `requests`: a web service that follows the requests per second which a real Prometheus counts.
+
+The pods count their requests, Prometheus scrapes them (the control plane lists them for its HTTP service discovery),
+and the autoscaler reads the rate through a MetricSource.
+"""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from podscaler.cli.demo import demo_scenario, local_server
+from podscaler.cli.demo.demo_scenario import DemoPlane, DemoScenario, LoadShape, Object
+from podscaler.cli.demo.demo_story import Story
+from podscaler.cli.demo.local_server import HOST, LocalServer, ServerProgram
+from podscaler.cli.demo.web_scenario import WebLoad
+
+PROGRAM = ServerProgram("prometheus", "prometheus")
+NAME = "web"
+METRIC = "requests-per-second"
+PORT = 8080
+RATE = 40.0
+REQUESTS_PER_POD = "10"
+SCRAPE_PERIOD = "2s"
+QUERY = 'sum(rate(http_requests_total{pod=~"web-.*"}[10s]))'
+READY_TIMEOUT_S = 1.0
+
+SERVER = f"""
+import http.server, os
+class Handler(http.server.BaseHTTPRequestHandler):
+    requests = 0
+    def do_GET(self):
+        if self.path == "/metrics":
+            body = "# TYPE http_requests_total counter\\nhttp_requests_total %d\\n" % Handler.requests
+        else:
+            Handler.requests += 1
+            body = "OK!\\n"
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+    def log_message(self, *_):
+        pass
+http.server.ThreadingHTTPServer((os.environ["POD_IP"], {PORT}), Handler).serve_forever()
+"""
+"""A web server that counts its requests."""
+
+
+class RequestsScenario(DemoScenario):
+    """See the module.
+
+    Args:
+        seconds: how long the demo may last.
+    """
+
+    name = NAME
+    goal = "It followed the requests per second up and down again."
+
+    def __init__(self, seconds: float) -> None:
+        self._shape = LoadShape(seconds, RATE)
+        self._server: LocalServer | None = None
+        self._requests: WebLoad | None = None
+
+    def check(self) -> None:
+        """Prometheus."""
+        PROGRAM.path()
+
+    async def start(self, plane: DemoPlane) -> None:
+        """Start Prometheus. Raises UsageError."""
+        folder = plane.folder / "prometheus"
+
+        def arguments(port: int, folder: Path) -> Sequence[str]:
+            _write_configuration(folder, plane)
+            return _arguments(port, folder)
+
+        self._server = await local_server.start(PROGRAM, folder, arguments, is_ready=_is_ready)
+
+    def objects(self) -> Sequence[Object]:
+        """One web server, the source of the metric, and 1 to 10 servers with ten requests per second for each."""
+        assert self._server is not None, "it was started"
+        container = {
+            "name": NAME,
+            "image": "python",
+            "command": [sys.executable, "-I", "-S", "-c", SERVER],
+            "ports": [{"containerPort": PORT, "name": "metrics"}],
+            "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+            "readinessProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 1},
+        }
+        source = {"url": f"http://{HOST}:{self._server.port}", "query": QUERY, "emptyValue": 0}
+        return (
+            demo_scenario.deployment(NAME, container),
+            demo_scenario.service(NAME, port=PORT, target_port=PORT),
+            demo_scenario.metric_source(METRIC, "prometheus", source),
+            demo_scenario.autoscaler(NAME, demo_scenario.external(METRIC, REQUESTS_PER_POD)),
+        )
+
+    async def begin(self, url: str) -> None:
+        """Begin to send requests."""
+        self._requests = WebLoad(url)
+
+    async def advance(self, story: Story, elapsed_s: float) -> None:
+        """Set the rate."""
+        del story
+        self._load.rate = self._shape.rate_at(elapsed_s)
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether requests are sent."""
+        return self._load.rate > 0
+
+    def load_text(self) -> str:
+        """`load 40.0/s`."""
+        return f"load {self._load.rate:4.1f}/s"
+
+    def metric_text(self, status: Object) -> str:
+        """` 9.9/s each`."""
+        return f"{demo_scenario.average_value(status):>4}/s each"
+
+    def facts(self) -> Mapping[str, Any]:
+        """Requests, and latencies in seconds."""
+        return self._load.facts() if self._requests is not None else {}
+
+    def fact_line(self) -> str:
+        """How many requests were served, and how fast."""
+        return self._load.fact_line() if self._requests is not None else ""
+
+    async def end(self) -> None:
+        """End the requests, and Prometheus."""
+        if self._requests is not None:
+            await self._requests.end()
+        if self._server is not None:
+            await self._server.end()
+
+    @property
+    def _load(self) -> WebLoad:
+        assert self._requests is not None, "the load has begun"
+        return self._requests
+
+
+def _write_configuration(folder: Path, plane: DemoPlane) -> None:
+    """Write the configuration of Prometheus, in JSON, which is YAML, and the files that it names."""
+    token, authorities = folder / "token", folder / "ca.crt"
+    token.touch(mode=0o600)
+    token.write_text(plane.token, encoding="utf-8")
+    authorities.write_bytes(plane.authorities_pem)
+    discovery = {
+        "url": f"{plane.server}/podscaler/targets",
+        "authorization": {"type": "Bearer", "credentials_file": str(token)},
+        "tls_config": {"ca_file": str(authorities)},
+        "refresh_interval": SCRAPE_PERIOD,
+    }
+    job = {"job_name": "pods", "scrape_interval": SCRAPE_PERIOD, "scrape_timeout": "1s", "http_sd_configs": [discovery]}
+    text = json.dumps({"scrape_configs": [job]}, indent=1)
+    (folder / "prometheus.yml").write_text(text, encoding="utf-8")
+
+
+def _arguments(port: int, folder: Path) -> Sequence[str]:
+    return (
+        f"--config.file={folder / 'prometheus.yml'}",
+        f"--storage.tsdb.path={folder / 'data'}",
+        f"--web.listen-address={HOST}:{port}",
+        "--log.level=warn",
+    )
+
+
+async def _is_ready(port: int) -> bool:
+    """Whether Prometheus serves queries."""
+    timeout = aiohttp.ClientTimeout(total=READY_TIMEOUT_S)
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=timeout) as session,
+            session.get(f"http://{HOST}:{port}/-/ready") as got,
+        ):
+            return got.status == 200
+    except (TimeoutError, aiohttp.ClientError):
+        return False
