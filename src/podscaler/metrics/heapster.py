@@ -11,8 +11,8 @@ The controller uses a HeapsterMetricsSource with `--horizontal-pod-autoscaler-us
 Source: the Heapster client of kube-controller-manager 1.9 (its paths, computation and error texts); the model API of
 Heapster 1.5.
 
-Differs: 1.6 to 1.10 requested `metrics/METRIC`, which had no metrics of applications; those are `custom/METRIC`, as 1.2
-to 1.5 requested. Metrics of more than PODS_MAX pods take several requests. Metric selectors are an error.
+Differs: 1.6 to 1.10 requested METRIC without `custom`, which had no metrics of applications; here it is requested as
+1.2 to 1.5 did. Metrics of more than PODS_MAX pods take several requests. Metric selectors are an error.
 """
 
 from collections.abc import Sequence
@@ -72,7 +72,7 @@ class HeapsterService:
         return f"{self.name}:{self.port}" if self.port else self.name
 
 
-class MetricPoint(msgspec.Struct, frozen=True, rename="camel"):
+class HeapsterPoint(msgspec.Struct, frozen=True, rename="camel"):
     """A value at an instant (RFC 3339); `float_value` counts where it is set."""
 
     timestamp: str
@@ -80,16 +80,16 @@ class MetricPoint(msgspec.Struct, frozen=True, rename="camel"):
     float_value: float | None = None
 
 
-class MetricResult(msgspec.Struct, frozen=True):
+class HeapsterResult(msgspec.Struct, frozen=True):
     """The points of one pod."""
 
-    metrics: tuple[MetricPoint, ...] | None = None
+    metrics: tuple[HeapsterPoint, ...] | None = None
 
 
-class MetricResultList(msgspec.Struct, frozen=True):
+class HeapsterResultList(msgspec.Struct, frozen=True):
     """The points of several pods, in the order of the request."""
 
-    items: tuple[MetricResult, ...] | None = None
+    items: tuple[HeapsterResult, ...] | None = None
 
 
 class _PodMeta(msgspec.Struct):
@@ -104,7 +104,7 @@ class _Pods(msgspec.Struct):
     items: tuple[_Pod, ...] | None = None
 
 
-_RESULTS: Final = msgspec.json.Decoder(MetricResultList)
+_RESULTS: Final = msgspec.json.Decoder(HeapsterResultList)
 _PODS: Final = msgspec.json.Decoder(_Pods)
 
 
@@ -173,13 +173,13 @@ class HeapsterMetricsSource:
             raise StatusError("no pods matched the provided selector", code=0)
         return pods
 
-    async def _results(self, namespace: str, pods: Sequence[str], metric: str) -> Sequence[MetricResult]:
+    async def _results(self, namespace: str, pods: Sequence[str], metric: str) -> Sequence[HeapsterResult]:
         """The results of these pods, in their order. Raises StatusError."""
         names = ",".join(pods)
         path = "/api/v1/model" + urls.path("namespaces", namespace, "pod-list", names, "metrics", CUSTOM, metric)
         start = instants.text(self._clock.now_ns() - HISTORY_NS)
         body = await self._get(path, [("start", start)], "failed to get pod metrics")
-        results: Sequence[MetricResult] = _decoded(body, _RESULTS).items or ()
+        results: Sequence[HeapsterResult] = _decoded(body, _RESULTS).items or ()
         if len(results) != len(pods):
             text = f"requested metrics for {len(pods)} pods, got metrics for {len(results)}"
             raise StatusError(text, code=0)
@@ -209,7 +209,7 @@ def _decoded(body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
         raise StatusError(f"failed to unmarshal heapster response: {error}", code=0) from error
 
 
-def _values(namespace: str, metric: str, pods: Sequence[str], results: Sequence[MetricResult]) -> list[MetricValue]:
+def _values(namespace: str, metric: str, pods: Sequence[str], results: Sequence[HeapsterResult]) -> list[MetricValue]:
     """The values of the pods that have points. Raises StatusError for a time that cannot be read."""
     found = []
     for name, result in zip(pods, results, strict=True):
@@ -232,7 +232,7 @@ def _values(namespace: str, metric: str, pods: Sequence[str], results: Sequence[
     return found
 
 
-def collapsed_milli(points: Sequence[MetricPoint]) -> tuple[int, str] | None:
+def collapsed_milli(points: Sequence[HeapsterPoint]) -> tuple[int, str] | None:
     """The mean of the last minute in thousandths, and the time of the newest point; None without points.
 
     Only points of the newest one's type (integer, float) count. Fractions of a thousandth are cut off.

@@ -19,7 +19,7 @@ from podscaler.api.typed.metrics import (
 from podscaler.base.errors import StatusError
 from podscaler.kube.client.client import Client
 from podscaler.kube.transport.transport import Response
-from podscaler.metrics.heapster import HeapsterMetricsSource, HeapsterService, MetricPoint, collapsed_milli
+from podscaler.metrics.heapster import HeapsterMetricsSource, HeapsterPoint, HeapsterService, collapsed_milli
 from podscaler.metrics.queries import (
     ExternalMetricQuery,
     MetricQuery,
@@ -208,8 +208,8 @@ async def test_failures(source: HeapsterMetricsSource, transport: ScriptedTransp
     assert caught.value.message == text
 
 
-def _point(second: int, value: int = 0, float_value: float | None = None) -> MetricPoint:
-    return MetricPoint(f"2026-01-01T00:0{second // 60}:{second % 60:02}Z", value, float_value)
+def _point(second: int, value: int = 0, float_value: float | None = None) -> HeapsterPoint:
+    return HeapsterPoint(f"2026-01-01T00:0{second // 60}:{second % 60:02}Z", value, float_value)
 
 
 @pytest.mark.parametrize(
@@ -226,6 +226,6 @@ def _point(second: int, value: int = 0, float_value: float | None = None) -> Met
         pytest.param([_point(0, 0, 1.0), _point(1, 9)], (9000, "2026-01-01T00:00:01Z"), id="the newest is an integer"),
     ],
 )
-def test_the_mean_of_the_last_minute(points: list[MetricPoint], expected: tuple[int, str] | None) -> None:
+def test_the_mean_of_the_last_minute(points: list[HeapsterPoint], expected: tuple[int, str] | None) -> None:
     """Points of the newest one's type count, of less than a minute before it."""
     assert collapsed_milli(points) == expected

@@ -104,6 +104,9 @@ CHECKED_CLIENTS = {
     "metrics/api.py:APIMetricsSource._object_metric": "object_name and subresource; the resource is of discovery",
     "metrics/api.py:APIMetricsSource._pods_metric": "subresource; the namespace is an object's",
     "metrics/api.py:APIMetricsSource._resource_metrics": "the namespace of an object",
+    "metrics/heapster.py:HeapsterMetricsSource._get": "flags that are checked as names and a URL; paths of the callers",
+    "metrics/heapster.py:HeapsterMetricsSource._results": "object_name and subresource",
+    "metrics/heapster.py:collapsed_milli": "a division of numbers",
 }
 """The same for what asks API servers and metrics APIs, below podscaler; `urls.path` escapes, but keeps slashes."""
 

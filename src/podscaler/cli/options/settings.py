@@ -143,7 +143,12 @@ OPTIONS = (
         "which autoscalers are managed: hpa, podautoscaler (podscaler.dev/v1alpha1), or both with a comma",
     ),
     Option("emulate", VERSION, "1.37", "the Kubernetes version whose arithmetic applies: 1.37 or 1.38"),
-    Option("algorithm", ALGORITHM, "current", '"v1.1" decides as Kubernetes v1.1 did: CPU only, cooldowns, no windows'),
+    Option(
+        "algorithm",
+        ALGORITHM,
+        "current",
+        '"v1.1" decides as Kubernetes v1.1 did: CPU and annotated metrics, cooldowns, no windows',
+    ),
     Option(
         f"{PREFIX}upscale-delay", DURATION, None, "how long after a rescale nothing is scaled up [default: 0; v1.1 3m]"
     ),

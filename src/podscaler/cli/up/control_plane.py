@@ -48,6 +48,7 @@ from podscaler.controlplane.credentials.front_proxy import FrontProxy
 from podscaler.controlplane.credentials.signing_key import SigningKey
 from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
 from podscaler.controlplane.kubelet.server.node_access import NodeAccess
+from podscaler.controlplane.metrics.heapster import service as heapster_service
 from podscaler.controlplane.network import addresses, kubernetes_service
 from podscaler.controlplane.network.cluster_ips import ClusterIPs
 from podscaler.controlplane.registry.known_kinds import KnownKinds
@@ -84,6 +85,7 @@ class UpSettings:
         token_file: further users and their tokens, if any.
         anonymous_health: whether /healthz, /livez and /readyz need no credentials.
         audit_log: the file of the audit log, `-` for standard output; None for none.
+        serve_heapster: whether the node serves Heapster's API.
         is_new_cluster: whether an empty cluster may take the place of one whose database is lost.
     """
 
@@ -101,6 +103,7 @@ class UpSettings:
     token_file: Path | None = None
     anonymous_health: bool = False
     audit_log: Path | None = None
+    serve_heapster: bool = False
     is_new_cluster: bool = False
 
     @property
@@ -271,8 +274,16 @@ class ControlPlane:
             self._begin(name, part)
         self._begin("controllers", controllers.run)
         self._begin("aggregation", aggregation.run)
+        heapster_url = await self._serve_heapster(machine, registry)
         if self._settings.autoscaler is not None:
-            self._begin("autoscaler", await self._autoscaler(self._settings.autoscaler, kept))
+            self._begin("autoscaler", await self._autoscaler(self._settings.autoscaler, kept, heapster_url))
+
+    async def _serve_heapster(self, machine: Machine | None, registry: Registry) -> str:
+        """The URL of Heapster's API; empty where it is not served."""
+        if machine is not None and self._settings.serve_heapster:
+            return await machine.start_heapster()
+        await heapster_service.remove(registry)
+        return ""
 
     async def _open_audit(self) -> AuditLog | None:
         """The audit log, None without one; it is written until the server has stopped."""
@@ -330,7 +341,11 @@ class ControlPlane:
             parts=replace(neighbours, anonymous_health=self._settings.anonymous_health),
         )
 
-    async def _autoscaler(self, settings: ControllerSettings, kept: Recording) -> Callable[[], Awaitable[None]]:
+    async def _autoscaler(
+        self, settings: ControllerSettings, kept: Recording, heapster_url: str
+    ) -> Callable[[], Awaitable[None]]:
+        if settings.heapster is not None and not settings.heapster.url:
+            settings = replace(settings, heapster=replace(settings.heapster, url=heapster_url))
         own = OwnAutoscaler(settings, self._clock, kept)
         shown = endpoints.serve(self._settings.autoscaler_serving, Endpoints(own, own.unready), self._clock)
         await self._exit.enter_async_context(shown)

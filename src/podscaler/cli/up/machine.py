@@ -21,6 +21,9 @@ from podscaler.controlplane.kubelet.server.node_server import NodePage, NodeServ
 from podscaler.controlplane.metrics.custom.apis import MetricValues
 from podscaler.controlplane.metrics.custom.kinds import DescribableKinds
 from podscaler.controlplane.metrics.custom.lookup import ScrapedMetrics
+from podscaler.controlplane.metrics.heapster import service as heapster_service
+from podscaler.controlplane.metrics.heapster.endpoint import HeapsterEndpoint
+from podscaler.controlplane.metrics.heapster.model import HeapsterModel
 from podscaler.controlplane.metrics.resource.sampler import Sampler
 from podscaler.controlplane.metrics.resource.totals import UsageSnapshot
 from podscaler.controlplane.metrics.scraped.association import PodAssociation
@@ -77,6 +80,8 @@ class Machine:
         auth: NodeAuth,
     ) -> None:
         self._clock = clock
+        self._registry = registry
+        self._heapster: HeapsterEndpoint | None = None
         self._certificates = settings.certificates
         self._address = block.node_address
         self._names = ClusterNames(registry, block)
@@ -132,6 +137,15 @@ class Machine:
             "scraper": self._scraper.run,
         }
 
+    async def start_heapster(self) -> str:
+        """Serve Heapster's API on the node's address; returns its URL. Raises OSError, StatusError."""
+        self._heapster = HeapsterEndpoint(
+            HeapsterModel(self._sampler.pod_metrics, self._sampler.node_metrics, self._metrics)
+        )
+        port = await self._heapster.start(self._address)
+        await heapster_service.ensure(self._registry, self._address, port)
+        return f"http://{self._address}:{port}"
+
     def _pages(self) -> dict[str, NodePage]:
         """The endpoints of the node by path."""
 
@@ -151,6 +165,8 @@ class Machine:
     async def stop(self) -> None:
         """End every process that was started; after the parts have ended."""
         await self._endpoints.stop()
+        if self._heapster is not None:
+            await self._heapster.stop()
         await self._node.stop()
         await self._scrape_client.close()
         self._names.close()

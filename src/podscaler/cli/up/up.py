@@ -63,6 +63,7 @@ METRIC_RESOLUTION = "metric-resolution"
 )
 @click.option("--anonymous-health", is_flag=True, help="let everyone ask for /healthz, /livez and /readyz")
 @click.option("--serve-removed-apis", is_flag=True, help="serve every version that HorizontalPodAutoscaler ever had")
+@click.option("--serve-heapster", is_flag=True, help="serve Heapster's API on the node's address (docs/heapster.md)")
 @click.option("--strict-upstream", is_flag=True, help="serve and accept nothing that Kubernetes v1.37 would not")
 @log_output.log_options
 @recording.record_options
@@ -101,6 +102,7 @@ def command(
         record=recording.record_file(options, autoscaler),
         autoscaler_serving=endpoints.parse_address_option(options["metrics_bind_address"]),
         serve_removed_apis=_serves_removed_apis(options),
+        serve_heapster=_serves_heapster(options),
         api_only=options["api_only"],
         workload_controllers=not options["without_workload_controllers"],
         metrics_api=not options["without_metrics_api"],
@@ -126,6 +128,14 @@ def _serves_removed_apis(options: Mapping[str, Any]) -> bool:
     wanted: bool = options["serve_removed_apis"]
     if wanted and options["strict_upstream"]:
         raise UsageError("--serve-removed-apis serves what upstream does not, which --strict-upstream forbids")
+    return wanted
+
+
+def _serves_heapster(options: Mapping[str, Any]) -> bool:
+    """Whether Heapster's API is served. Raises UsageError for flags that contradict each other."""
+    wanted: bool = options["serve_heapster"]
+    if wanted and options["api_only"]:
+        raise UsageError("--serve-heapster needs the node, which --api-only leaves out")
     return wanted
 
 

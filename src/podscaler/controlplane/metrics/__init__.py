@@ -1,4 +1,4 @@
-"""The metrics APIs of the control plane: resource metrics of processes, custom and external metrics from ConfigMaps.
+"""The metrics APIs of the control plane: resource metrics of processes, custom and external metrics, and Heapster.
 
 Entry points: `resource.sampler.Sampler` and `custom.apis.MetricValues`.
 Reading order: `resource`, then `custom`.

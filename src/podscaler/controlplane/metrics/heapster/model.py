@@ -1,0 +1,190 @@
+"""Computes the responses of Heapster's API from the latest metrics of the node.
+
+`endpoint` calls `HeapsterModel.respond` for each request. Served are
+
+    /healthz
+    /apis/metrics/v1alpha1/nodes[/NODE]
+    /apis/metrics/v1alpha1/pods
+    /apis/metrics/v1alpha1/namespaces/NAMESPACE/pods[/POD]
+    /api/v1/model/namespaces/NAMESPACE/pods/POD/metrics/METRIC
+    /api/v1/model/namespaces/NAMESPACE/pod-list/POD,POD/metrics/METRIC
+
+with the parameters `labelSelector` (lists) and `start`, `end` (models). METRIC is `cpu/usage_rate` (thousandths of a
+core), `memory/usage` or `memory/working_set` (bytes), or `custom/NAME`, a custom metric of pods.
+
+Source: Heapster 1.5's documentation of its model API and its metrics API; its types MetricResult and MetricResultList.
+
+Differs: a model has the latest value alone, not those of the minutes before. CPU is that of the latest window
+(`--metric-resolution`), not of a minute.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from podscaler.api.machinery import instants, selectors
+from podscaler.api.machinery.quantity import Quantity
+from podscaler.api.machinery.selectors import SelectorError
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.registry.providers import MetricApis, MetricsRequest, VirtualObjects
+from podscaler.controlplane.registry.registry import Object
+
+CUSTOM_GROUP: Final = "custom.metrics.k8s.io"
+CUSTOM_VERSION: Final = "v1beta2"
+CUSTOM_PREFIX: Final = "custom/"
+Usage = Callable[[Mapping[str, str]], int]
+
+
+def _millicores(usage: Mapping[str, str]) -> int:
+    return Quantity.parse(usage["cpu"]).milli_value()
+
+
+def _bytes(usage: Mapping[str, str]) -> int:
+    return Quantity.parse(usage["memory"]).milli_value() // 1000
+
+
+MODEL_METRICS: Final[Mapping[str, Usage]] = {
+    "cpu/usage_rate": _millicores,
+    "memory/usage": _bytes,
+    "memory/working_set": _bytes,
+}
+"""The metrics of the usage of a container."""
+
+
+class HeapsterError(Exception):
+    """A request that has no response: its HTTP status and text.
+
+    Attributes:
+        status: 400 or 404.
+    """
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class HeapsterRequest:
+    """A request: the parts of its path, without empty ones, and its parameters."""
+
+    parts: tuple[str, ...]
+    parameters: Mapping[str, str]
+
+
+class HeapsterModel:
+    """See the module.
+
+    Args:
+        pods, nodes: PodMetrics and NodeMetrics.
+        custom: the custom metrics.
+    """
+
+    def __init__(self, pods: VirtualObjects, nodes: VirtualObjects, custom: MetricApis) -> None:
+        self._pods = pods
+        self._nodes = nodes
+        self._custom = custom
+
+    def respond(self, request: HeapsterRequest) -> Any:
+        """The response as JSON values. Raises HeapsterError."""
+        match request.parts:
+            case ["apis", "metrics", "v1alpha1", *rest]:
+                return self._metrics_api(rest, request.parameters)
+            case ["api", "v1", "model", "namespaces", namespace, kind, names, "metrics", *metric]:
+                return self._model(namespace, kind, names, metric="/".join(metric), parameters=request.parameters)
+        raise HeapsterError(404, "404: Page Not Found")
+
+    def _metrics_api(self, parts: Sequence[str], parameters: Mapping[str, str]) -> Any:
+        match parts:
+            case ["nodes"]:
+                return _list("NodeMetricsList", self._nodes.list(""), parameters)
+            case ["nodes", name]:
+                return _found(self._nodes.get("", name), "node", name)
+            case ["pods"]:
+                return _list("PodMetricsList", self._pods.list(""), parameters)
+            case ["namespaces", namespace, "pods"]:
+                return _list("PodMetricsList", self._pods.list(namespace), parameters)
+            case ["namespaces", namespace, "pods", name]:
+                return _found(self._pods.get(namespace, name), "pod", name)
+        raise HeapsterError(404, "404: Page Not Found")
+
+    def _model(
+        self, namespace: str, kind: str, names: str, *, metric: str, parameters: Mapping[str, str]
+    ) -> Mapping[str, Any]:
+        """A MetricResultList for a pod-list, a MetricResult for one pod; empty results for what has no value."""
+        window = _window(parameters)
+        if kind == "pods":
+            return _result(self._point(namespace, names, metric), window)
+        if kind != "pod-list":
+            raise HeapsterError(404, "404: Page Not Found")
+        points = self._points(namespace, metric)
+        return {"items": [_result(points(name), window) for name in names.split(",")]}
+
+    def _point(self, namespace: str, name: str, metric: str) -> Object | None:
+        return self._points(namespace, metric)(name)
+
+    def _points(self, namespace: str, metric: str) -> Callable[[str], Object | None]:
+        """A function from the name of a pod to its latest point; None without one."""
+        if (usage := MODEL_METRICS.get(metric)) is not None:
+            return lambda name: _usage_point(self._pods.get(namespace, name), usage)
+        if not metric.startswith(CUSTOM_PREFIX):
+            return lambda _: None
+        found = self._custom_points(namespace, metric.removeprefix(CUSTOM_PREFIX))
+        return found.get
+
+    def _custom_points(self, namespace: str, metric: str) -> dict[str, Object]:
+        """The latest point of each pod with the metric, by the pod's name."""
+        query = MetricsRequest(CUSTOM_GROUP, CUSTOM_VERSION, namespace, "pods", name="*", subresource=metric)
+        try:
+            items: Iterable[Object] = self._custom.answer(query)["items"]
+        except StatusError:
+            return {}  # no pod has the metric: Heapster's results are empty then
+        return {item["describedObject"]["name"]: _custom_point(item) for item in items}
+
+
+def _list(kind: str, objects: Sequence[Object], parameters: Mapping[str, str]) -> Object:
+    """The objects that `labelSelector` matches, as a list. Raises HeapsterError for a selector that cannot be read."""
+    try:
+        selector = selectors.parse(parameters.get("labelSelector", ""))
+    except SelectorError as error:
+        raise HeapsterError(400, str(error)) from error
+    items = [item for item in objects if selector.matches(item["metadata"].get("labels") or {})]
+    return {"kind": kind, "apiVersion": "metrics/v1alpha1", "metadata": {}, "items": items}
+
+
+def _found(obj: Object | None, kind: str, name: str) -> Object:
+    if obj is None:
+        raise HeapsterError(404, f"No metrics for {kind} {name}")
+    return obj
+
+
+def _usage_point(pod: Object | None, usage: Usage) -> Object | None:
+    """The sum over a pod's containers."""
+    if pod is None:
+        return None
+    return {"timestamp": pod["timestamp"], "value": sum(usage(each["usage"]) for each in pod["containers"])}
+
+
+def _custom_point(item: Object) -> Object:
+    """An integer where the value is one, else a float beside it."""
+    value = Quantity.parse(item["value"]).milli_value()
+    point: Object = {"timestamp": item["timestamp"], "value": max(value // 1000, 0)}
+    return point | ({"floatValue": value / 1000} if value % 1000 or value < 0 else {})
+
+
+def _result(point: Object | None, window: tuple[int, int | None]) -> Object:
+    """A MetricResult with the point, where there is one within the window."""
+    start, end = window
+    if point is None:
+        return {"metrics": [], "latestTimestamp": "0001-01-01T00:00:00Z"}
+    at = instants.parse(point["timestamp"])
+    is_within = start <= at and (end is None or at <= end)
+    return {"metrics": [point] if is_within else [], "latestTimestamp": point["timestamp"]}
+
+
+def _window(parameters: Mapping[str, str]) -> tuple[int, int | None]:
+    """The instants `start` and `end`. Raises HeapsterError for a time that cannot be read."""
+    try:
+        end = parameters.get("end", "")
+        return instants.parse_optional(parameters.get("start")), instants.parse(end) if end else None
+    except ValueError as error:
+        raise HeapsterError(400, str(error)) from error
