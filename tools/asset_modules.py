@@ -108,6 +108,7 @@ MODULES = (
     AssetModule("informers", {"informers": "."}, {}),
     AssetModule("metrics_server", {"metrics-server": "sigs.k8s.io/metrics-server/cmd/metrics-server"}, {}),
     AssetModule("helm", {"helm": "helm.sh/helm/v3/cmd/helm"}, _helm_stamps()),
+    AssetModule("prometheus_adapter", {"prometheus-adapter": "sigs.k8s.io/prometheus-adapter/cmd/adapter"}, {}),
 )
 
 

@@ -1,7 +1,7 @@
 """A TLS certificate and its key in two files that another program renews.
 
-The client of API servers (`podscaler.kube.config.certificate_files`) and the controller's own endpoints
-(`podscaler.controller.server.serving_certificate`) have one each and read it again every minute. Invariant: what was
+The client of API servers (`podscaler.kube.config.certificate_files`) and the servers of ours
+(`podscaler.kube.serving.serving_certificate`) have one each and read it again every minute. Invariant: what was
 read last stays in use while the files cannot be read, or do not fit each other because they are being replaced.
 """
 

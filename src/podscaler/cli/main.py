@@ -18,6 +18,7 @@ from podscaler.base.errors import PodscalerError
 from podscaler.base.version import __version__
 
 COMMANDS = {
+    "adapter": ("podscaler.cli.commands.adapter", "custom, external and resource metrics from Prometheus"),
     "backup": ("podscaler.cli.commands.backup", "a cluster of `up` as one file, while it runs"),
     "completion": ("podscaler.cli.main:completion", "what a shell has to read to complete commands and flags"),
     "controller": (

@@ -8,9 +8,9 @@ import pytest
 
 from own_ports import own_place
 from podscaler.base.errors import UsageError
-from podscaler.controller.server.delegated_access import AccessError
 from podscaler.controller.server.serving import Endpoints
 from podscaler.controller.telemetry.telemetry import Telemetry
+from podscaler.kube.serving.delegated_access import AccessError
 from podscaler.testing import VirtualClock
 
 

@@ -1,7 +1,7 @@
 r"""Regular expressions in RE2's syntax, which is Go's, matched in time that is linear in the text.
 
-Called for the patterns in schemas of custom resources and in CEL expressions. The library google-re2 compiles and
-matches them; it is imported when the first pattern is compiled.
+Called for the patterns in schemas of custom resources, in CEL expressions and in rules of the adapter. The library
+google-re2 compiles and matches them; it is imported when the first pattern is compiled.
 
 Source: documentation of Go's packages regexp/syntax (its error messages, too) and regexp (which matches are found).
 Differs: Unicode classes have RE2's names, so `\p{Cn}`, `\p{LC}`, `\p{Letter}` and `\p{greek}`, which Go 1.25 added,
@@ -9,7 +9,7 @@ are invalid; expressions may nest more than 1,000 deep.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +18,7 @@ _PROGRAM_BYTES_MAX = 64 << 20
 """Memory of one compiled pattern with its match states: RE2's default, and that of patterns too large for it."""
 
 _TOO_LARGE = "pattern too large"
+_REFERENCE = re.compile(r"\$\$|\$\{(\w+)\}|\$(\w+)")
 _ESCAPES = re.compile(r"\\Q.*?(?:\\E|\Z)|\\(.)", re.DOTALL)
 _GO_ERRORS = {
     _TOO_LARGE: "expression too large",
@@ -69,6 +70,53 @@ class Pattern:
             position = end if end > position else _next_character(encoded, position)
 
 
+class CapturingPattern:
+    """One compiled pattern with its groups.
+
+    Attributes:
+        group_count: the number of groups.
+    """
+
+    __slots__ = ("_expression", "_names", "group_count")
+
+    def __init__(self, expression: Any) -> None:
+        self._expression = expression
+        self._names: dict[str, int] = {_decoded(name): number for name, number in expression.groupindex.items()}
+        self.group_count: int = expression.groups
+
+    def find_groups(self, text: str) -> Sequence[str] | None:
+        """The leftmost match, then its groups, empty where a group has no part in it; None where nothing matches."""
+        match = self._expression.search(text.encode())
+        if match is None:
+            return None
+        return [match.group().decode(), *((group or b"").decode() for group in match.groups())]
+
+    def find_group_number(self, name: str) -> int | None:
+        """The number of a named group, from 1; None where there is none."""
+        return self._names.get(name)
+
+    def expand(self, template: str, groups: Sequence[str]) -> str:
+        """The template with `$1`, `${1}`, `$name` and `${name}` replaced; unknown groups are empty, `$$` is a dollar.
+
+        Args:
+            template: a name goes as far as letters, digits and underscores do.
+            groups: what `find_groups` returned.
+        """
+
+        def replace(match: re.Match[str]) -> str:
+            if match[0] == "$$":
+                return "$"
+            name = match[1] or match[2]
+            number = int(name) if name.isascii() and name.isdigit() else self._names.get(name, len(groups))
+            return groups[number] if number < len(groups) else ""
+
+        return _REFERENCE.sub(replace, template)
+
+
+def _decoded(name: str | bytes) -> str:
+    return name.decode() if isinstance(name, bytes) else name
+
+
 def _next_character(encoded: bytes, position: int) -> int:
     """The offset after the UTF-8 character at `position`."""
     position += 1
@@ -80,18 +128,28 @@ def _next_character(encoded: bytes, position: int) -> int:
 @lru_cache(maxsize=256)
 def compiled(pattern: str) -> Pattern:
     """The compiled pattern. Raises PatternError where it is invalid."""
+    return Pattern(_compile(pattern, captures=False))
+
+
+def compiled_with_groups(pattern: str) -> CapturingPattern:
+    """The compiled pattern with its groups. Raises PatternError where it is invalid."""
+    return CapturingPattern(_compile(pattern, captures=True))
+
+
+def _compile(pattern: str, *, captures: bool) -> Any:
+    """The library's expression. Raises PatternError."""
     if r"\C" in pattern and any(match[1] == "C" for match in _ESCAPES.finditer(pattern)):
         raise PatternError(r"error parsing regexp: invalid escape sequence: `\C`")
     import re2
 
     options = re2.Options()
     options.log_errors = False
-    options.never_capture = True
+    options.never_capture = not captures
     message = ""
     for size in (_PROGRAM_BYTES, _PROGRAM_BYTES_MAX):
         options.max_mem = size
         try:
-            return Pattern(re2.compile(pattern, options))
+            return re2.compile(pattern, options)
         except re2.error as error:
             message = error.args[0].decode()
         if not message.startswith(_TOO_LARGE):

@@ -31,10 +31,10 @@ from podscaler.controller.options import installation
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.recording.record_file import RecordFile
 from podscaler.controller.server import api_server_wait, permissions
-from podscaler.controller.server.delegated_access import DelegatedAccess
 from podscaler.controller.server.permissions import Permission
 from podscaler.controller.server.serving import Endpoints
 from podscaler.controller.telemetry import request_metrics
+from podscaler.kube.serving.delegated_access import DelegatedAccess
 from podscaler.kube.transport.config import Config
 
 log = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from podscaler.base.clock import Clock
 from podscaler.base.errors import UsageError
 from podscaler.cli.options.flags import flag_group
 from podscaler.controller.server.serving import Endpoints
-from podscaler.controller.server.serving_certificate import ServingCertificate
+from podscaler.kube.serving.serving_certificate import ServingCertificate
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from podscaler.base import http_server
 from podscaler.base.errors import UsageError
-from podscaler.controller.server.delegated_access import AccessError
+from podscaler.kube.serving.delegated_access import AccessError
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -14,8 +14,8 @@ from cryptography.x509.oid import NameOID
 
 from podscaler.base.errors import UsageError
 from podscaler.controller.server.serving import Endpoints
-from podscaler.controller.server.serving_certificate import PERIOD_S, ServingCertificate
 from podscaler.controller.telemetry.telemetry import Telemetry
+from podscaler.kube.serving.serving_certificate import PERIOD_S, ServingCertificate
 from podscaler.testing import VirtualClock
 
 START = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)

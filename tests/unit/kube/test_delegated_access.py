@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from podscaler.controller.server import delegated_access
-from podscaler.controller.server.delegated_access import UNAUTHORIZED, UNKNOWN, AccessError, DelegatedAccess
 from podscaler.kube.client.client import Client
+from podscaler.kube.serving import delegated_access
+from podscaler.kube.serving.delegated_access import UNAUTHORIZED, UNKNOWN, AccessError, DelegatedAccess
 from podscaler.kube.transport.transport import Request, Response
 from podscaler.testing.clock import VirtualClock
 from podscaler.testing.cluster import refusal

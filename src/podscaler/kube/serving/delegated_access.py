@@ -1,6 +1,7 @@
-"""Delegated authentication and authorization of /metrics: a TokenReview for who, a SubjectAccessReview for whether.
+"""Delegated authentication and authorization: a TokenReview for who, a SubjectAccessReview for whether.
 
-`podscaler.controller.server.serving` calls `check` for each request, with `--metrics-authentication=delegated`. Rules:
+`podscaler.controller.server.serving` calls `check` for each request of /metrics, with
+`--metrics-authentication=delegated`. The adapter calls `authenticate` and `authorize` for each request. Rules:
 
 1. A request without a bearer token is of system:anonymous. A token that the API server does not know gets 401.
 2. Members of system:masters may read everything; for others the API server decides (403 where it does not allow it).
@@ -10,8 +11,9 @@
    strangers cannot load the API server through this endpoint.
 
 Source: k8s.io/apiserver's delegating authentication and authorization, as kube-controller-manager has them on its port.
-Differs: client certificates and front proxies are not supported; upstream responds with 401 where a token review fails,
-and with 500 where an access review does: here both are 500.
+Differs: `check` knows no client certificates and front proxies; upstream responds with 401 where a token review fails,
+and with 500 where an access review does: here both are 500. A user who may do something with all resources of a group
+in all namespaces is found by one review for all of them.
 """
 
 import asyncio
@@ -35,16 +37,63 @@ CACHE_S = 10.0
 CACHED = 1024
 REVIEWS_AT_ONCE = 8
 REVIEW_TIMEOUT_S = 10.0
+ALL = "*"
 MASTERS = "system:masters"
 AUTHENTICATED = "system:authenticated"
 
 
 class AccessError(NamedTuple):
-    """The code, reason and message of the Status that rejects a request."""
+    """The code, reason and message of the Status that rejects a request, and its `details`, if any."""
 
     code: int
     reason: str
     message: str
+    details: Mapping[str, str] | None = None
+
+
+class AccessAttributes(NamedTuple):
+    """What a request does: with a path, or with a resource.
+
+    Attributes:
+        verb: `get`, `list`, ...
+        path: of a request that is about no resource; else empty.
+        group, version, namespace, resource, subresource, name: empty where they do not apply.
+    """
+
+    verb: str
+    path: str = ""
+    group: str = ""
+    version: str = ""
+    namespace: str = ""
+    resource: str = ""
+    subresource: str = ""
+    name: str = ""
+
+    @property
+    def of_everything(self) -> "AccessAttributes":
+        """The same verb with all resources of the group, in all namespaces."""
+        return AccessAttributes(self.verb, "", self.group, self.version, "", ALL, ALL)
+
+    def spec(self) -> dict[str, Any]:
+        """The attributes in a SubjectAccessReview."""
+        if self.path:
+            return {"nonResourceAttributes": {"path": self.path, "verb": self.verb}}
+        given = {key: value for key, value in self._asdict().items() if value}
+        return {"resourceAttributes": given}
+
+    def rejection(self, user: str, reason: str) -> AccessError:
+        """403 for a user, with the reason of the authorizer if there is one."""
+        why = f": {reason}" if reason else ""
+        if self.path:
+            text = f'forbidden: User "{user}" cannot {self.verb} path "{self.path}"{why}'
+            return AccessError(403, "Forbidden", text)
+        shown = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+        where = f' in the namespace "{self.namespace}"' if self.namespace else " at the cluster scope"
+        described = f"{self.resource}.{self.group}" + (f' "{self.name}"' if self.name else "")
+        text = f'User "{user}" cannot {self.verb} resource "{shown}" in API group "{self.group}"{where}{why}'
+        details = {"name": self.name, "group": self.group, "kind": self.resource}
+        shown_details = {key: value for key, value in details.items() if value}
+        return AccessError(403, "Forbidden", f"{described} is forbidden: {text}", shown_details)
 
 
 UNAUTHORIZED = AccessError(401, "Unauthorized", "Unauthorized")
@@ -97,7 +146,7 @@ class DelegatedAccess:
         self._client = client
         self._clock = clock
         self._users: LRU[str, _Kept] = LRU(CACHED)
-        self._access: LRU[tuple[bytes, str, str], _Kept] = LRU(CACHED)
+        self._access: LRU[tuple[bytes, AccessAttributes], _Kept] = LRU(CACHED)
         self._gate = asyncio.Semaphore(REVIEWS_AT_ONCE)
 
     async def check(self, authorization: str, verb: str, path: str) -> AccessError | None:
@@ -108,15 +157,41 @@ class DelegatedAccess:
             verb: the method in lower case.
             path: of the request.
         """
+        user = await self.authenticate(authorization, path)
+        if user is None:
+            return UNAUTHORIZED
+        return user if isinstance(user, AccessError) else await self.authorize(user, AccessAttributes(verb, path))
+
+    async def authenticate(self, authorization: str, path: str) -> ReviewedUser | AccessError | None:
+        """The user of a token, ANONYMOUS without one; None where it is not known, UNKNOWN where it is not reviewed.
+
+        Args:
+            authorization: the header of that name, empty where there is none.
+            path: of the request, for the log.
+        """
         try:
             async with asyncio.timeout(REVIEW_TIMEOUT_S):
-                user = await self._authenticate(authorization)
-                return UNAUTHORIZED if user is None else await self._authorize(user, verb, path)
+                return await self._find_user(authorization)
         except (StatusError, msgspec.DecodeError, TimeoutError) as error:
             log.warning("access to %s could not be reviewed: %s", path, error or "no answer in time")
             return UNKNOWN
 
-    async def _authenticate(self, authorization: str) -> ReviewedUser | None:
+    async def authorize(self, user: ReviewedUser, attributes: AccessAttributes) -> AccessError | None:
+        """The error for a user; None where access is allowed."""
+        if MASTERS in user.groups:
+            return None
+        try:
+            async with asyncio.timeout(REVIEW_TIMEOUT_S):
+                wider = attributes.of_everything if attributes.resource else None
+                if wider is not None and await self._find_error(user, wider) is None:
+                    return None
+                return await self._find_error(user, attributes)
+        except (StatusError, msgspec.DecodeError, TimeoutError) as error:
+            subject = attributes.path or attributes.resource
+            log.warning("access to %s could not be reviewed: %s", subject, error or "no answer in time")
+            return UNKNOWN
+
+    async def _find_user(self, authorization: str) -> ReviewedUser | None:
         """The user of a request; None where the token is not known. Raises StatusError, DecodeError."""
         token = _bearer_token(authorization)
         if not token:
@@ -129,14 +204,12 @@ class DelegatedAccess:
         found: ReviewedUser | None = kept.value
         return found
 
-    async def _authorize(self, user: ReviewedUser, verb: str, path: str) -> AccessError | None:
+    async def _find_error(self, user: ReviewedUser, attributes: AccessAttributes) -> AccessError | None:
         """The error for a user; None where access is allowed. Raises StatusError, DecodeError."""
-        if MASTERS in user.groups:
-            return None
-        key = (msgspec.json.encode(user), verb, path)
+        key = (msgspec.json.encode(user), attributes)
         kept = self._access.find(key)
         if kept is None or kept.until_s <= self._clock.monotonic_s():
-            kept = self._keep(await self._review_access(user, verb, path))
+            kept = self._keep(await self._review_access(user, attributes))
             self._access.put(key, kept)
         found: AccessError | None = kept.value
         return found
@@ -152,15 +225,11 @@ class DelegatedAccess:
         groups = tuple(dict.fromkeys((*status.user.groups, AUTHENTICATED)))
         return msgspec.structs.replace(status.user, groups=groups)
 
-    async def _review_access(self, user: ReviewedUser, verb: str, path: str) -> AccessError | None:
+    async def _review_access(self, user: ReviewedUser, attributes: AccessAttributes) -> AccessError | None:
         who = {"user": user.username, "uid": user.uid, "groups": user.groups, "extra": user.extra}
-        what = {"nonResourceAttributes": {"path": path, "verb": verb}}
-        answer = await self._review(ACCESS_REVIEWS, "SubjectAccessReview", who | what)
+        answer = await self._review(ACCESS_REVIEWS, "SubjectAccessReview", who | attributes.spec())
         status = msgspec.json.decode(answer, type=_AccessReview).status
-        if status.allowed:
-            return None
-        why = f": {status.reason}" if status.reason else ""
-        return AccessError(403, "Forbidden", f'forbidden: User "{user.username}" cannot {verb} path "{path}"{why}')
+        return None if status.allowed else attributes.rejection(user.username, status.reason)
 
     async def _review(self, path: str, kind: str, spec: Mapping[str, Any]) -> bytes:
         group_version = "/".join(path.split("/")[2:4])

@@ -1,0 +1,141 @@
+"""Wires an adapter from its parts, and runs them.
+
+`podscaler adapter` calls `new_adapter` and `Adapter.run`; tests give it fakes of Prometheus and of the API server.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from podscaler.adapter.cluster.object_names import ObjectNames
+from podscaler.adapter.cluster.rest_mapper import RESTMapper
+from podscaler.adapter.config.rules import AdapterConfig
+from podscaler.adapter.prometheus.client import MetricsDatabase
+from podscaler.adapter.prometheus.telemetry import AdapterTelemetry, CountedDatabase
+from podscaler.adapter.providers.custom import CustomMetrics
+from podscaler.adapter.providers.external import ExternalMetrics
+from podscaler.adapter.providers.object_values import ObjectValues
+from podscaler.adapter.providers.protocols import ExternalMetricsProvider
+from podscaler.adapter.providers.query_cache import QueryCache
+from podscaler.adapter.providers.relisting import MetricRelisting
+from podscaler.adapter.providers.resource import ResourceMetrics
+from podscaler.adapter.server.access import RequestAccess
+from podscaler.adapter.server.app import AdapterServer
+from podscaler.adapter.server.custom_api import CustomMetricsApi
+from podscaler.adapter.server.discovery import MetricsApi
+from podscaler.adapter.server.external_api import ExternalMetricsApi
+from podscaler.adapter.server.resource_api import ResourceMetricsApi
+from podscaler.base import supervision
+from podscaler.base.clock import Clock
+from podscaler.kube.client.client import Client
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterSettings:
+    """How an adapter works.
+
+    Attributes:
+        relist_interval_s: the period of lists of series.
+        max_age_s: how old the last sample of a listed series may be.
+        tick_s: how long the result of a query is used.
+        batches: whether one query may serve several requests.
+        watches: whether objects are watched instead of listed for each request.
+    """
+
+    relist_interval_s: float = 600.0
+    max_age_s: float = 600.0
+    tick_s: float = 7.5
+    batches: bool = True
+    watches: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterServers:
+    """The servers that an adapter uses.
+
+    Attributes:
+        database: Prometheus.
+        lister: a client of the API server, for discovery and for objects.
+        access: decides about requests.
+        unready: returns the reasons why requests cannot be decided about; empty when they can.
+    """
+
+    database: MetricsDatabase
+    lister: Client
+    access: RequestAccess
+    unready: Callable[[], list[str]] = list
+
+
+class Adapter:
+    """The parts of an adapter; made by `new_adapter`.
+
+    Attributes:
+        server: serves the APIs; the caller starts and stops it.
+        relisting: keeps the metrics up to date.
+    """
+
+    def __init__(self, server: AdapterServer, relisting: MetricRelisting, objects: ObjectNames, clock: Clock) -> None:
+        self.server = server
+        self.relisting = relisting
+        self._objects = objects
+        self._clock = clock
+
+    async def run(self, *others: tuple[str, Callable[[], Awaitable[None]]]) -> None:
+        """Run until cancelled, with other tasks by name; a task that fails is started again."""
+        parts = (("the list of metrics", self.relisting.run), *others)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for name, part in parts:
+                    group.create_task(supervision.keep_running(name, part, self._clock))
+        finally:
+            await self._objects.stop()
+
+
+def new_adapter(
+    config: AdapterConfig,
+    settings: AdapterSettings,
+    servers: AdapterServers,
+    clock: Clock,
+    *,
+    external: Sequence[ExternalMetricsProvider] = (),
+) -> Adapter:
+    """An adapter; nothing runs yet.
+
+    Args:
+        config: the rules.
+        settings: how it works.
+        servers: that it uses; the caller closes their clients.
+        clock: for ticks and periods.
+        external: further sources of external metrics, asked after Prometheus.
+    """
+    telemetry = AdapterTelemetry(clock)
+    counted = CountedDatabase(servers.database, telemetry)
+    mapper, objects = RESTMapper(servers.lister), ObjectNames(servers.lister, clock, watches=settings.watches)
+    relisting = MetricRelisting(
+        config,
+        counted,
+        mapper,
+        clock,
+        interval_s=settings.relist_interval_s,
+        max_age_s=settings.max_age_s,
+    )
+    telemetry.set_errors(lambda: len(relisting.errors))
+    cache = QueryCache(counted, clock, tick_s=settings.tick_s)
+    apis: list[MetricsApi] = []
+    if config.rules:
+        values = ObjectValues(cache, clock, batches=settings.batches)
+        apis.append(CustomMetricsApi(CustomMetrics(relisting, mapper, objects, values)))
+    providers = [*([ExternalMetrics(relisting, cache)] if config.external_rules else []), *external]
+    if providers:
+        apis.append(ExternalMetricsApi(providers))
+    if config.resource_rules is not None:
+        usage = ObjectValues(cache, clock, batches=settings.batches, several=True)
+        apis.append(ResourceMetricsApi(ResourceMetrics(config.resource_rules, mapper, objects, usage), clock))
+
+    def reasons() -> list[str]:
+        return servers.unready() + (
+            [] if relisting.has_listed else ["the metrics of Prometheus have not been listed yet"]
+        )
+
+    server = AdapterServer(apis, servers.access, reasons, telemetry)
+    return Adapter(server, relisting, objects, clock)

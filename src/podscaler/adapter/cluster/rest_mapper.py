@@ -1,0 +1,166 @@
+"""Maps names of resources, singular or plural, to the resources that the API server serves.
+
+`adapter.naming` normalizes the resources of rules and labels with it, `adapter.providers` those of requests. It reads
+all discovery documents; groups whose server does not respond are left out.
+
+Source: client-go's discovery REST mapper: where a resource is in several groups, that of the first group in the order
+of discovery applies (the core group first); a group that is not served matches groups that begin with it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from podscaler.adapter.config.rules import GroupResource
+from podscaler.base.errors import StatusError
+from podscaler.kube.client import urls
+from podscaler.kube.client.client import Client
+
+log = logging.getLogger(__name__)
+
+TIMEOUT_S = 32.0
+AT_ONCE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ServedResource:
+    """A resource in its preferred version.
+
+    Attributes:
+        resource: group and plural name.
+        singular: its name in the singular.
+        is_namespaced: whether its objects are in namespaces.
+    """
+
+    resource: GroupResource
+    version: str
+    kind: str
+    singular: str
+    is_namespaced: bool
+
+    @property
+    def api_version(self) -> str:
+        """Group and version with a slash, also for the core group, as metrics APIs write it."""
+        return f"{self.resource.group}/{self.version}"
+
+    def path(self, namespace: str = "") -> str:
+        """The path of the collection; in one namespace if one is given."""
+        within = ("namespaces", namespace) if namespace else ()
+        return urls.group_version(self.resource.group, self.version) + urls.path(*within, self.resource.resource)
+
+
+class ServedResources(msgspec.Struct, frozen=True):
+    """The served resources, in the order of preference; the result of one discovery."""
+
+    resources: tuple[ServedResource, ...] = ()
+
+    def find(self, wanted: GroupResource) -> ServedResource | None:
+        """The resource of that name, singular or plural, in any case; None where it is not served.
+
+        A group that is empty stands for any group.
+        """
+        name = wanted.resource.lower()
+        named = [each for each in self.resources if name in (each.resource.resource, each.singular)]
+        if not wanted.group:
+            return named[0] if named else None
+        exact = [each for each in named if each.resource.group == wanted.group]
+        prefixed = [each for each in named if each.resource.group.startswith(wanted.group)]
+        return next(iter(exact or prefixed), None)
+
+
+class _GroupVersion(msgspec.Struct, rename="camel"):
+    group_version: str = ""
+    version: str = ""
+
+
+class _Group(msgspec.Struct, rename="camel"):
+    name: str = ""
+    versions: list[_GroupVersion] = []
+    preferred_version: _GroupVersion = msgspec.field(default_factory=_GroupVersion)
+
+
+class _GroupList(msgspec.Struct):
+    groups: list[_Group] = []
+
+
+class _Resource(msgspec.Struct, rename="camel"):
+    name: str
+    kind: str = ""
+    singular_name: str = ""
+    namespaced: bool = False
+
+
+class _ResourceList(msgspec.Struct):
+    resources: list[_Resource] = []
+
+
+class RESTMapper:
+    """See the module.
+
+    Args:
+        client: sends the requests.
+
+    Attributes:
+        mapping: of the last discovery; empty before the first.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._gate = asyncio.Semaphore(AT_ONCE)
+        self.mapping = ServedResources()
+
+    async def refresh(self) -> None:
+        """Read the discovery documents. Raises StatusError where the list of groups cannot be read."""
+        body = await self._client.get("/apis", subject="apis", timeout_s=TIMEOUT_S)
+        try:
+            groups = msgspec.json.decode(body, type=_GroupList).groups
+        except msgspec.DecodeError as error:
+            raise StatusError(f"the list of API groups cannot be decoded: {error}", code=0) from error
+        core = _Group(versions=[_GroupVersion("v1", "v1")], preferred_version=_GroupVersion("v1", "v1"))
+        wanted = [(group.name, version) for group in (core, *groups) for version in _in_order(group)]
+        found = await asyncio.gather(*(self._resources(group, version) for group, version in wanted))
+        self.mapping = _merged([(*each, listed) for each, listed in zip(wanted, found, strict=True)])
+
+    async def _resources(self, group: str, version: str) -> Sequence[_Resource]:
+        try:
+            async with self._gate:
+                path = urls.group_version(group, version)
+                body = await self._client.get(path, subject=path, timeout_s=TIMEOUT_S)
+            return msgspec.json.decode(body, type=_ResourceList).resources
+        except (StatusError, msgspec.DecodeError) as error:
+            log.warning("the resources of %s are not known: %s", "/".join(filter(None, (group, version))), error)
+            return []
+
+
+def _in_order(group: _Group) -> list[str]:
+    """The versions of a group, the preferred one first."""
+    versions = [each.version for each in group.versions]
+    return sorted(versions, key=lambda version: version != group.preferred_version.version)
+
+
+def _merged(found: Sequence[tuple[str, str, Sequence[_Resource]]]) -> ServedResources:
+    """The mapping of the resources of groups and versions in order."""
+    merged: dict[GroupResource, ServedResource] = {}
+    for group, version, resources in found:
+        for each in resources:
+            key = GroupResource(group, each.name)
+            if "/" not in each.name and key not in merged:
+                singular = each.singular_name or each.kind.lower()
+                merged[key] = ServedResource(key, version, each.kind, singular, each.namespaced)
+    return ServedResources(tuple(merged.values()))
+
+
+def mapping_of(resources: Mapping[str, tuple[str, str, bool]]) -> ServedResources:
+    """A mapping without a server, for tests and checks of configurations.
+
+    Args:
+        resources: plural name with the group behind a dot -> version, kind, and whether it is namespaced.
+    """
+    found = []
+    for name, (version, kind, is_namespaced) in resources.items():
+        plural, _, group = name.partition(".")
+        found.append(ServedResource(GroupResource(group, plural), version, kind, kind.lower(), is_namespaced))
+    return ServedResources(tuple(found))

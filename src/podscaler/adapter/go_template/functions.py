@@ -1,0 +1,138 @@
+"""The functions that a template may call, as Go's text/template defines them.
+
+Called by `go_template.template`. Values are texts, whole numbers, booleans, None, lists and mappings of texts.
+
+Source: documentation of Go's package text/template (functions) and fmt.
+Differs: `js` and `call` do not exist; `printf` has the verbs %s, %q, %v, %d and %% without widths.
+"""
+
+import html
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote_plus
+
+from podscaler.adapter.go_template.lexing import TemplateError
+from podscaler.api.text.quoting import quoted
+
+_VERB = re.compile(r"%(.?)", re.DOTALL)
+
+
+def is_true(value: Any) -> bool:
+    """Whether a value is not empty in Go's sense."""
+    return bool(value)
+
+
+def shown(value: Any) -> str:
+    """The text of a value, as Go prints it."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return "<no value>"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return f"map[{' '.join(f'{key}:{shown(value[key])}' for key in sorted(value))}]"
+    if isinstance(value, Sequence):
+        return f"[{' '.join(map(shown, value))}]"
+    return str(value)
+
+
+def index(value: Any, *keys: Any) -> Any:
+    """The element of a list or mapping; for several keys that of the element, and so on. Raises TemplateError."""
+    for key in keys:
+        if isinstance(value, Mapping):
+            value = value.get(key, "")
+        elif isinstance(value, Sequence) and isinstance(key, int):
+            if not 0 <= key < len(value):
+                raise TemplateError(f"error calling index: index out of range: {key}")
+            value = value[key]
+        else:
+            raise TemplateError(f"error calling index: cannot index {shown(value)} with {shown(key)}")
+    return value
+
+
+def slice_of(value: Any, *bounds: Any) -> Any:
+    """A part of a text or list. Raises TemplateError."""
+    limits = [*bounds, *([0, len(value)][len(bounds) :] if len(bounds) < 2 else [])]
+    if isinstance(value, Mapping) or not all(isinstance(each, int) for each in limits):
+        raise TemplateError("error calling slice: cannot slice this value")
+    if len(limits) != 2 or not 0 <= limits[0] <= limits[1] <= len(value):
+        raise TemplateError("error calling slice: index out of range")
+    return value[limits[0] : limits[1]]
+
+
+def length(value: Any) -> int:
+    """The number of elements, or of bytes of a text. Raises TemplateError."""
+    if isinstance(value, str):
+        return len(value.encode())
+    if isinstance(value, Mapping | Sequence):
+        return len(value)
+    raise TemplateError(f"error calling len: {shown(value)} has no length")
+
+
+def printf(form: Any, *arguments: Any) -> str:
+    """The arguments in a format. Raises TemplateError for a verb that is not supported, and for a missing argument."""
+    rest = list(arguments)
+
+    def replace(verb: re.Match[str]) -> str:
+        if verb[1] == "%":
+            return "%"
+        if verb[1] not in ("s", "q", "v", "d"):
+            raise TemplateError(f"error calling printf: the verb {verb[0]} is not supported")
+        if not rest:
+            raise TemplateError(f"error calling printf: no argument for {verb[0]}")
+        text = shown(rest.pop(0))
+        return quoted(text) if verb[1] == "q" else text
+
+    text = _VERB.sub(replace, shown(form))
+    if rest:
+        raise TemplateError("error calling printf: too many arguments")
+    return text
+
+
+def print_values(*values: Any) -> str:
+    """The texts of the values, with spaces between those that are both no texts."""
+    text = ""
+    for number, value in enumerate(values):
+        separated = number and not isinstance(value, str) and not isinstance(values[number - 1], str)
+        text += (" " if separated else "") + shown(value)
+    return text
+
+
+def _last_of(*values: Any, stops_at: bool) -> Any:
+    """The first value whose truth is `stops_at`, or the last."""
+    for value in values:
+        if is_true(value) is stops_at:
+            return value
+    return values[-1]
+
+
+def _compare(operation: Callable[[Any, Any], bool]) -> Callable[..., bool]:
+    def compare(first: Any, second: Any) -> bool:
+        if type(first) is not type(second):
+            raise TemplateError("incompatible types for comparison")
+        return operation(first, second)
+
+    return compare
+
+
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "and": lambda *values: _last_of(*values, stops_at=False),
+    "or": lambda *values: _last_of(*values, stops_at=True),
+    "not": lambda value: not is_true(value),
+    "eq": lambda first, *others: any(_compare(lambda a, b: bool(a == b))(first, each) for each in others),
+    "ne": _compare(lambda a, b: bool(a != b)),
+    "lt": _compare(lambda a, b: bool(a < b)),
+    "le": _compare(lambda a, b: bool(a <= b)),
+    "gt": _compare(lambda a, b: bool(a > b)),
+    "ge": _compare(lambda a, b: bool(a >= b)),
+    "html": lambda *values: html.escape(print_values(*values)).replace("&quot;", "&#34;").replace("&#x27;", "&#39;"),
+    "index": index,
+    "len": length,
+    "print": print_values,
+    "printf": printf,
+    "println": lambda *values: " ".join(map(shown, values)) + "\n",
+    "slice": slice_of,
+    "urlquery": lambda *values: quote_plus(print_values(*values)),
+}

@@ -1,0 +1,113 @@
+"""Divides a template into text and actions, and an action into tokens.
+
+Called by `go_template.parsing`.
+
+Source: documentation of Go's package text/template (text and spaces, comments, arguments).
+"""
+
+import re
+from dataclasses import dataclass
+
+from podscaler.api.text import go_strings
+
+LEFT, RIGHT = "<<", ">>"
+_SPACE = " \t\r\n"
+_COMMENT = re.compile(r"(- )?/\*.*?\*/( -)?>>", re.DOTALL)
+_TOKEN = re.compile(
+    r"""(?P<space>[ \t\r\n]+)
+      | (?P<string>"(?:[^"\\\n]|\\.)*"|`[^`]*`)
+      | (?P<number>[+-]?[0-9]+)
+      | (?P<field>(?:\.[A-Za-z_][A-Za-z0-9_]*)+)
+      | (?P<variable>\$[A-Za-z0-9_]*)
+      | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
+      | (?P<mark>:=|[|(),=.])""",
+    re.VERBOSE,
+)
+_STRING_OR_END = re.compile(r'"(?:[^"\\\n]|\\.)*"|`[^`]*`|>>')
+
+
+class TemplateError(ValueError):
+    """A template cannot be parsed or evaluated; str() says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateToken:
+    """A token of an action.
+
+    Attributes:
+        kind: "string", "number", "field", "variable", "word" or "mark".
+        text: the token as it is written; of strings the value.
+    """
+
+    kind: str
+    text: str
+
+
+Piece = str | tuple[TemplateToken, ...]
+"""Text, or the tokens of an action."""
+
+
+def split(text: str) -> list[Piece]:
+    """Text and actions in their order, without comments. Raises TemplateError."""
+    pieces: list[Piece] = []
+    position, is_trimmed = 0, False
+    while True:
+        start = text.find(LEFT, position)
+        literal = text[position:] if start < 0 else text[position:start]
+        literal = literal.lstrip(_SPACE) if is_trimmed else literal
+        if start < 0:
+            return [*pieces, literal] if literal else pieces
+        start += len(LEFT)
+        if text[start : start + 1] == "-" and text[start + 1 : start + 2] in tuple(_SPACE):
+            literal = literal.rstrip(_SPACE)
+        if literal:
+            pieces.append(literal)
+        if comment := _COMMENT.match(text, start):
+            position, is_trimmed = comment.end(), comment[2] is not None
+            continue
+        end = _end_of_action(text, start)
+        action = text[start:end]
+        is_trimmed = len(action) > 1 and action[-1] == "-" and action[-2] in _SPACE
+        pieces.append(tuple(_tokens(_untrimmed(action))))
+        position = end + len(RIGHT)
+
+
+def _end_of_action(text: str, start: int) -> int:
+    """The offset of the right delimiter. Raises TemplateError."""
+    for match in _STRING_OR_END.finditer(text, start):
+        if match[0] == RIGHT:
+            return match.start()
+    raise TemplateError("unclosed action")
+
+
+def _untrimmed(action: str) -> str:
+    """The action without the markers that trim text around it."""
+    if action[:1] == "-" and action[1:2] in tuple(_SPACE):
+        action = action[1:]
+    if len(action) > 1 and action[-1] == "-" and action[-2] in _SPACE:
+        action = action[:-1]
+    return action
+
+
+def _tokens(action: str) -> list[TemplateToken]:
+    """The tokens of an action. Raises TemplateError."""
+    tokens: list[TemplateToken] = []
+    position = 0
+    while position < len(action):
+        match = _TOKEN.match(action, position)
+        if match is None:
+            raise TemplateError(f"unexpected {action[position]!r} in action {action.strip()!r}")
+        position, kind = match.end(), match.lastgroup or ""
+        if kind == "string":
+            tokens.append(TemplateToken(kind, _unquoted(match[0])))
+        elif kind != "space":
+            tokens.append(TemplateToken(kind, match[0]))
+    return tokens
+
+
+def _unquoted(literal: str) -> str:
+    """The value of a string literal. Raises TemplateError."""
+    try:
+        return go_strings.unquote(literal)
+    except ValueError as error:
+        raise TemplateError(str(error)) from error

@@ -1,0 +1,173 @@
+"""A parsed template, which is executed with data.
+
+Called by `adapter.naming`: for queries and for the labels of resources.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from podscaler.adapter.go_template import functions, parsing
+from podscaler.adapter.go_template.functions import FUNCTIONS
+from podscaler.adapter.go_template.lexing import TemplateError
+from podscaler.adapter.go_template.parsing import (
+    Block,
+    FieldAccess,
+    FunctionCall,
+    Node,
+    Operand,
+    Pipeline,
+    TemplateConstant,
+    TemplateVariable,
+)
+
+OUTPUT_MAX_CHARACTERS = 1 << 20
+
+
+class Template:
+    """A template with the delimiters << and >>.
+
+    Args:
+        text: the template.
+
+    Attributes:
+        text: the template.
+        fields: the fields of the data that it mentions anywhere.
+
+    Raises:
+        TemplateError: the template cannot be parsed, or calls a function that does not exist.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._nodes = parsing.parse(text)
+        self.fields = frozenset(_mentioned(self._nodes))
+
+    def execute(self, data: Mapping[str, Any]) -> str:
+        """The text for data by field. Raises TemplateError."""
+        return _Execution(data).run(self._nodes)
+
+
+def _mentioned(tree: Any) -> list[str]:
+    """The names of fields in a tree. Raises TemplateError for an unknown function."""
+    if isinstance(tree, tuple | list):
+        return [name for each in tree for name in _mentioned(each)]
+    if isinstance(tree, FieldAccess):
+        return [*tree.names[:1], *_mentioned(tree.start)]
+    if isinstance(tree, FunctionCall):
+        if tree.name not in FUNCTIONS:
+            raise TemplateError(f'function "{tree.name}" not defined')
+        return _mentioned(tree.arguments)
+    if isinstance(tree, Pipeline):
+        return _mentioned(tree.commands)
+    if isinstance(tree, Block):
+        return _mentioned((tree.pipeline, tree.body, tree.otherwise))
+    return []
+
+
+class _Execution:
+    """One execution.
+
+    Args:
+        data: the value of `$`, and of the cursor at first.
+    """
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self._data = data
+        self._variables: dict[str, Any] = {"$": data}
+
+    def run(self, nodes: Sequence[Node]) -> str:
+        """The text of the nodes. Raises TemplateError."""
+        return self._render(nodes, self._data)
+
+    def _render(self, nodes: Sequence[Node], cursor: Any) -> str:
+        text = "".join(self._node(node, cursor) for node in nodes)
+        if len(text) > OUTPUT_MAX_CHARACTERS:
+            raise TemplateError(f"the output is longer than {OUTPUT_MAX_CHARACTERS} characters")
+        return text
+
+    def _node(self, node: Node, cursor: Any) -> str:
+        if isinstance(node, str):
+            return node
+        if isinstance(node, Block):
+            return self._range(node, cursor) if node.keyword == "range" else self._conditional(node, cursor)
+        value = self._value(node, cursor)
+        return "" if node.variables else functions.shown(value)
+
+    def _conditional(self, block: Block, cursor: Any) -> str:
+        outer = dict(self._variables)
+        value = self._value(block.pipeline, cursor)
+        inner = value if block.keyword == "with" else cursor
+        is_true = functions.is_true(value)
+        text = self._render(block.body, inner) if is_true else self._render(block.otherwise, cursor)
+        self._leave(outer)
+        return text
+
+    def _range(self, block: Block, cursor: Any) -> str:
+        values = self._evaluate(block.pipeline.commands, cursor)
+        if isinstance(values, Mapping):
+            pairs = [(key, values[key]) for key in sorted(values)]
+        elif isinstance(values, Sequence) and not isinstance(values, str):
+            pairs = list(enumerate(values))
+        else:
+            raise TemplateError(f"range can't iterate over {functions.shown(values)}")
+        if not pairs:
+            return self._render(block.otherwise, cursor)
+        outer, parts = dict(self._variables), []
+        for pair in pairs:
+            names = block.pipeline.variables
+            self._variables.update(zip(names, pair if len(names) > 1 else pair[1:], strict=False))
+            parts.append(self._render(block.body, pair[1]))
+        self._leave(outer)
+        return "".join(parts)
+
+    def _leave(self, outer: Mapping[str, Any]) -> None:
+        """Drop the variables that are not of the outer block."""
+        self._variables = {name: value for name, value in self._variables.items() if name in outer}
+
+    def _value(self, pipeline: Pipeline, cursor: Any) -> Any:
+        value = self._evaluate(pipeline.commands, cursor)
+        for name in pipeline.variables[:1]:
+            if not pipeline.declares and name not in self._variables:
+                raise TemplateError(f'undefined variable "{name}"')
+            self._variables[name] = value
+        return value
+
+    def _evaluate(self, commands: Sequence[Operand], cursor: Any) -> Any:
+        first, *others = commands
+        value = self._operand(first, cursor)
+        for each in others:
+            assert isinstance(each, FunctionCall)
+            value = self._call(each, cursor, value)
+        return value
+
+    def _operand(self, operand: Operand, cursor: Any) -> Any:
+        match operand:
+            case TemplateConstant(value):
+                return value
+            case TemplateVariable(name):
+                if name not in self._variables:
+                    raise TemplateError(f'undefined variable "{name}"')
+                return self._variables[name]
+            case FunctionCall():
+                return self._call(operand, cursor)
+            case Pipeline():
+                return self._value(operand, cursor)
+            case FieldAccess(start, names):
+                found = cursor if start is None else self._operand(start, cursor)
+                for name in names:
+                    found = _field(found, name)
+                return found
+
+    def _call(self, call: FunctionCall, cursor: Any, *last: Any) -> Any:
+        arguments = [*(self._operand(each, cursor) for each in call.arguments), *last]
+        try:
+            return FUNCTIONS[call.name](*arguments)
+        except (TypeError, IndexError) as error:
+            raise TemplateError(f"wrong number or type of arguments for {call.name}") from error
+
+
+def _field(value: Any, name: str) -> Any:
+    """The field of a mapping. Raises TemplateError."""
+    if not isinstance(value, Mapping) or name not in value:
+        raise TemplateError(f"can't evaluate field {name}")
+    return value[name]

@@ -1,0 +1,58 @@
+"""Names metrics after series, and filters series by name, as a rule says.
+
+Called by `naming.rule_naming`.
+
+Source: prometheus-adapter v0.12.0 (naming, series filters); Go's Regexp.Expand.
+"""
+
+from podscaler.adapter.config.rules import DiscoveryRule, SeriesFilter
+from podscaler.api.machinery import patterns
+from podscaler.api.machinery.patterns import Pattern, PatternError
+from podscaler.api.text.quoting import quoted
+
+
+class RuleError(ValueError):
+    """A rule cannot be used; str() says why, with the field."""
+
+
+class MetricNames:
+    """The names that a rule gives.
+
+    Args:
+        rule: whose `name` and `seriesFilters` apply.
+
+    Raises:
+        RuleError: an expression is invalid, a filter has not exactly one, or `as` is missing.
+    """
+
+    def __init__(self, rule: DiscoveryRule) -> None:
+        self._filters = [_filter(number, each) for number, each in enumerate(rule.filters)]
+        try:
+            self._pattern = patterns.compiled_with_groups(rule.name_matches or ".*")
+        except PatternError as error:
+            raise RuleError(f"name.matches {quoted(rule.name_matches)}: {error}") from error
+        self._template = rule.name_as
+        if not self._template:
+            if self._pattern.group_count > 1:
+                groups = f"{self._pattern.group_count} groups"
+                raise RuleError(f"name.as is needed: name.matches {quoted(rule.name_matches)} has {groups}")
+            self._template = f"${self._pattern.group_count}"
+
+    def find_name(self, series: str) -> str | None:
+        """The name of the metric; None where a filter or `name.matches` leaves the series out."""
+        if not all(pattern.matches(series) is is_wanted for pattern, is_wanted in self._filters):
+            return None
+        groups = self._pattern.find_groups(series)
+        return None if groups is None else self._pattern.expand(self._template, groups)
+
+
+def _filter(number: int, series_filter: SeriesFilter) -> tuple[Pattern, bool]:
+    """The filter's pattern, and whether series must match it. Raises RuleError."""
+    where = f"seriesFilters[{number}]"
+    if bool(series_filter.matching) == bool(series_filter.not_matching):
+        raise RuleError(f"{where}: exactly one of `is` and `isNot` is needed")
+    text = series_filter.matching or series_filter.not_matching
+    try:
+        return patterns.compiled(text), bool(series_filter.matching)
+    except PatternError as error:
+        raise RuleError(f"{where} {quoted(text)}: {error}") from error

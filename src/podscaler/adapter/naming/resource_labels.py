@@ -1,0 +1,102 @@
+"""The association of labels with resources: which label names the objects of a resource, and the other way round.
+
+Called by `naming.rule_naming` and `naming.queries`.
+
+Source: prometheus-adapter v0.12.0 (association): overrides have precedence over the template; a label of the template's
+form belongs to the resource of that name, if the API server serves it.
+"""
+
+import re
+
+from podscaler.adapter.cluster.rest_mapper import ServedResources
+from podscaler.adapter.config.rules import GroupResource, ResourceMapping
+from podscaler.adapter.go_template.lexing import TemplateError
+from podscaler.adapter.go_template.template import Template
+from podscaler.adapter.naming.metric_names import RuleError
+from podscaler.api.machinery import patterns
+from podscaler.api.machinery.patterns import CapturingPattern, PatternError
+from podscaler.api.text.quoting import quoted
+
+NAMESPACES = GroupResource("", "namespaces")
+NODES = GroupResource("", "nodes")
+PODS = GroupResource("", "pods")
+CLUSTER_SCOPED = frozenset({NAMESPACES, NODES, GroupResource("", "persistentvolumes")})
+"""The resources whose metrics are requested without a namespace."""
+
+_NO_LABEL_CHARACTER = re.compile(r"[.-]")
+
+
+class ResourceLabels:
+    """The labels of resources by one ResourceMapping.
+
+    Args:
+        mapping: of the rule.
+        served: the resources of the API server.
+
+    Raises:
+        RuleError: the template is invalid, or the API server does not serve the resource of an override.
+    """
+
+    def __init__(self, mapping: ResourceMapping, served: ServedResources) -> None:
+        self._served = served
+        self._resources: dict[str, GroupResource | None] = {}
+        self._labels: dict[GroupResource, str] = {}
+        self._template: Template | None = None
+        self._pattern: CapturingPattern | None = None
+        if mapping.template:
+            self._template, self._pattern = _parsed(mapping.template)
+        for label, wanted in mapping.overrides.items():
+            found = served.find(wanted)
+            if found is None:
+                raise RuleError(f"resources.overrides.{label}: the API server does not serve {quoted(str(wanted))}")
+            self._resources[label] = found.resource
+            self._labels[found.resource] = label
+
+    def find_resource(self, label: str) -> GroupResource | None:
+        """The resource whose objects the values of a label name; None where there is none."""
+        if label not in self._resources:
+            self._resources[label] = self._resource_of_form(label)
+        return self._resources[label]
+
+    def get_label(self, resource: GroupResource) -> str:
+        """The label with the names of the objects of a (normalized) resource. Raises RuleError where there is none."""
+        if resource not in self._labels:
+            self._labels[resource] = self._label_of_form(resource)
+        return self._labels[resource]
+
+    def _resource_of_form(self, label: str) -> GroupResource | None:
+        groups = None if self._pattern is None else self._pattern.find_groups(label)
+        if self._pattern is None or groups is None:
+            return None
+        number = self._pattern.find_group_number("group")
+        resource = groups[self._pattern.find_group_number("resource") or 0]
+        found = self._served.find(GroupResource("" if number is None else groups[number], resource))
+        return None if found is None else found.resource
+
+    def _label_of_form(self, resource: GroupResource) -> str:
+        if self._template is None:
+            raise RuleError(f"resources: no label of {resource} is known, and there is no template")
+        found = self._served.find(GroupResource("", resource.resource))
+        if found is None:
+            raise RuleError(f"resources: the API server does not serve {resource}")
+        data = {"Group": _NO_LABEL_CHARACTER.sub("_", resource.group), "Resource": found.singular}
+        try:
+            label = self._template.execute(data)
+        except TemplateError as error:
+            raise RuleError(f"resources.template {quoted(self._template.text)}: {error}") from error
+        if not label:
+            raise RuleError(f"resources.template {quoted(self._template.text)} gives an empty label for {resource}")
+        return label
+
+
+def _parsed(text: str) -> tuple[Template, CapturingPattern]:
+    """The template of labels, and the pattern of those that have its form. Raises RuleError."""
+    try:
+        template = Template(text)
+        form = template.execute({"Group": "(?P<group>.+?)", "Resource": "(?P<resource>.+?)"})
+        pattern = patterns.compiled_with_groups(f"^{form}$")
+    except (TemplateError, PatternError) as error:
+        raise RuleError(f"resources.template {quoted(text)}: {error}") from error
+    if pattern.find_group_number("resource") is None:
+        raise RuleError(f"resources.template {quoted(text)} lacks .Resource")
+    return template, pattern

@@ -1,0 +1,79 @@
+"""One discovery rule, ready for use: metrics of its series, and queries for their values.
+
+`providers.relisting` compiles the rules of a configuration with `compile_rules`, again whenever the resources of the
+API server have changed. A rule that cannot be used is logged with its place and left out; the others are used.
+
+Source: prometheus-adapter v0.12.0. Differs: there, one rule that cannot be used ends the program.
+"""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from podscaler.adapter.cluster.rest_mapper import ServedResources
+from podscaler.adapter.config.rules import DiscoveryRule, GroupResource
+from podscaler.adapter.naming.metric_names import MetricNames, RuleError
+from podscaler.adapter.naming.queries import QueryTarget, QueryTemplate
+from podscaler.adapter.naming.resource_labels import CLUSTER_SCOPED, NAMESPACES, ResourceLabels
+from podscaler.adapter.naming.series import SeriesKind
+from podscaler.api.machinery.selectors import Selector
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleNaming:
+    """A rule that can be used.
+
+    Attributes:
+        rule: as configured.
+        names: of metrics.
+        labels: of resources.
+        template: of queries.
+    """
+
+    rule: DiscoveryRule
+    names: MetricNames
+    labels: ResourceLabels
+    template: QueryTemplate
+
+    def resources(self, series: SeriesKind) -> list[GroupResource]:
+        """The resources that a series describes, by its labels."""
+        found = (self.labels.find_resource(label) for label in sorted(series.labels))
+        return [resource for resource in found if resource is not None]
+
+    def target(self, series: str, resource: GroupResource, selector: Selector) -> QueryTarget:
+        """The target of a query about objects of a resource. Raises RuleError where a label is not known."""
+        namespace_label = "" if resource in CLUSTER_SCOPED else self.labels.get_label(NAMESPACES)
+        return QueryTarget(series, self.labels.get_label(resource), namespace_label, selector)
+
+    def external_query(self, series: str, namespace: str, selector: Selector) -> str:
+        """The expression for an external metric. Raises RuleError, SelectorNotSupported."""
+        restricts = self.rule.resources.is_namespaced and bool(namespace)
+        label = self.labels.get_label(NAMESPACES) if restricts else ""
+        return self.template.external(series, label, namespace, selector)
+
+
+def compile_rule(rule: DiscoveryRule, served: ServedResources) -> RuleNaming:
+    """The rule, ready for use. Raises RuleError with the place of the rule or of its query."""
+    try:
+        labels = ResourceLabels(rule.resources, served)
+        names = MetricNames(rule)
+    except RuleError as error:
+        raise RuleError(f"{rule.place}: {error}") from error
+    try:
+        return RuleNaming(rule, names, labels, QueryTemplate(rule.metrics_query))
+    except RuleError as error:
+        raise RuleError(f"{rule.query_place}: {error}") from error
+
+
+def compile_rules(rules: Iterable[DiscoveryRule], served: ServedResources) -> tuple[list[RuleNaming], list[str]]:
+    """The rules that can be used, and the errors of the others."""
+    usable: list[RuleNaming] = []
+    errors: list[str] = []
+    for rule in rules:
+        try:
+            usable.append(compile_rule(rule, served))
+        except RuleError as error:
+            errors.append(str(error))
+    return usable, errors

@@ -1,0 +1,79 @@
+"""Sends queries to Prometheus: instant queries, and lists of series.
+
+`providers.query_cache` and `providers.relisting` use it. At most AT_ONCE requests run at the same time; each has a time
+limit from the moment that it is sent. Failures are PrometheusErrors; nothing is retried here, because the next request
+of an autoscaler does so.
+
+Source: documentation of Prometheus' HTTP API; prometheus-adapter v0.12.0.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol
+from urllib.parse import urlencode
+
+import msgspec
+
+from podscaler.adapter.prometheus import responses
+from podscaler.adapter.prometheus.responses import DOWN, PrometheusError, QueryResult
+from podscaler.base.clock import NANOSECONDS, Clock
+from podscaler.kube.transport.transport import Request, Transport, TransportError
+
+AT_ONCE = 16
+QUERY, SERIES = "/api/v1/query", "/api/v1/series"
+
+
+class MetricsDatabase(Protocol):
+    """What the adapter needs of Prometheus; `podscaler.testing.prometheus` has a fake."""
+
+    async def query(self, promql: str) -> QueryResult:
+        """The result of an expression now. Raises PrometheusError."""
+        ...
+
+    async def series(self, selector: str, *, max_age_s: float) -> Sequence[dict[str, str]]:
+        """The labels of the series that had a sample in the last seconds. Raises PrometheusError."""
+        ...
+
+
+class PrometheusClient:
+    """See the module; a MetricsDatabase.
+
+    Args:
+        transport: to Prometheus; closed by its owner.
+        clock: for the instants of queries.
+        timeout_s: of a request.
+        uses_post: whether parameters are sent in the body of a POST.
+    """
+
+    def __init__(self, transport: Transport, clock: Clock, *, timeout_s: float, uses_post: bool = False) -> None:
+        self._transport = transport
+        self._clock = clock
+        self._timeout_s = timeout_s
+        self._uses_post = uses_post
+        self._gate = asyncio.Semaphore(AT_ONCE)
+
+    async def query(self, promql: str) -> QueryResult:
+        """As in MetricsDatabase."""
+        parameters = [("query", promql), ("time", self._instant(0.0)), ("timeout", f"{self._timeout_s * 1000:.0f}ms")]
+        return responses.query_result(await self._data(QUERY, parameters))
+
+    async def series(self, selector: str, *, max_age_s: float) -> Sequence[dict[str, str]]:
+        """As in MetricsDatabase."""
+        parameters = [("match[]", selector), ("start", self._instant(max_age_s))]
+        return responses.series(await self._data(SERIES, parameters))
+
+    def _instant(self, ago_s: float) -> str:
+        return f"{self._clock.now_ns() / NANOSECONDS - ago_s:.3f}"
+
+    async def _data(self, path: str, parameters: list[tuple[str, str]]) -> msgspec.Raw:
+        encoded = urlencode(parameters)
+        request = Request("GET", path, encoded, timeout_s=self._timeout_s)
+        if self._uses_post:
+            headers = {"Content-Type": "application/x-www-form-urlencoded"}
+            request = Request("POST", path, "", encoded.encode(), headers, self._timeout_s)
+        async with self._gate:
+            try:
+                response = await self._transport.request(request)
+            except TransportError as error:
+                raise PrometheusError(DOWN, f"{self._transport.server}: {error.cause}") from error
+        return responses.data_of(response.status, response.body)

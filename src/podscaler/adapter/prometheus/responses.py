@@ -1,0 +1,125 @@
+"""Decodes responses of Prometheus' HTTP API.
+
+Called by `prometheus.client`.
+
+Source: documentation of Prometheus' HTTP API.
+Differs: a sample with a native histogram has the value 0, as in prometheus-adapter.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
+
+DOWN, BAD_RESPONSE = "down", "bad_response"
+REJECTED = frozenset({"bad_data", "execution"})
+"""The types of errors about the expression itself."""
+
+
+class PrometheusError(Exception):
+    """A request to Prometheus failed.
+
+    Args:
+        kind: Prometheus' type of the error, DOWN without a response, BAD_RESPONSE for one that cannot be used.
+        message: for the log; without secrets.
+    """
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(f"{kind}: {message}")
+        self.kind = kind
+        self.message = message
+
+
+class PromSample(NamedTuple):
+    """A value of one series.
+
+    Attributes:
+        labels: of the series, with its name as `__name__` if it has one.
+        value: may be NaN or infinite.
+        at_s: the instant of the query, in seconds since the epoch.
+    """
+
+    labels: Mapping[str, str]
+    value: float
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    """The result of an instant query.
+
+    Attributes:
+        kind: "vector", "scalar", "string" or "matrix".
+        samples: in Prometheus' order; of a scalar one without labels; of the others none.
+    """
+
+    kind: str
+    samples: Sequence[PromSample]
+
+
+class _Envelope(msgspec.Struct, rename="camel"):
+    status: str
+    data: msgspec.Raw = msgspec.Raw(b"null")
+    error_type: str = ""
+    error: str = ""
+
+
+class _Sample(msgspec.Struct, gc=False):
+    metric: dict[str, str]
+    value: tuple[float, str] | None = None
+
+
+class _Typed(msgspec.Struct, rename="camel"):
+    result_type: str
+    result: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_ENVELOPE = msgspec.json.Decoder(_Envelope)
+_TYPED = msgspec.json.Decoder(_Typed)
+_VECTOR = msgspec.json.Decoder(list[_Sample])
+_SCALAR = msgspec.json.Decoder(tuple[float, str])
+_SERIES = msgspec.json.Decoder(list[dict[str, str]])
+_STATUSES = frozenset({400, 422, 503})
+"""Besides 2xx, the statuses of responses in JSON."""
+
+
+def data_of(status: int, body: bytes) -> msgspec.Raw:
+    """The data of a response. Raises PrometheusError."""
+    if status // 100 != 2 and status not in _STATUSES:
+        raise PrometheusError(BAD_RESPONSE, f"unknown response code {status}")
+    try:
+        envelope = _ENVELOPE.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise PrometheusError(BAD_RESPONSE, f"the response {status} is not Prometheus' JSON: {error}") from error
+    if envelope.status != "success":
+        raise PrometheusError(envelope.error_type or BAD_RESPONSE, envelope.error or f"the status is {status}")
+    return envelope.data
+
+
+def query_result(data: msgspec.Raw) -> QueryResult:
+    """The result of a query. Raises PrometheusError."""
+    try:
+        typed = _TYPED.decode(data)
+        if typed.result_type == "vector":
+            return QueryResult("vector", [_sample(each) for each in _VECTOR.decode(typed.result)])
+        if typed.result_type == "scalar":
+            at_s, value = _SCALAR.decode(typed.result)
+            return QueryResult("scalar", [PromSample({}, float(value), at_s)])
+    except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
+        raise PrometheusError(BAD_RESPONSE, f"a result cannot be decoded: {error}") from error
+    return QueryResult(typed.result_type, [])
+
+
+def _sample(decoded: _Sample) -> PromSample:
+    """A sample of a vector. Raises ValueError where its value is no number."""
+    at_s, value = decoded.value or (0.0, "0")
+    return PromSample(decoded.metric, float(value), at_s)
+
+
+def series(data: msgspec.Raw) -> list[dict[str, str]]:
+    """The labels of series. Raises PrometheusError."""
+    try:
+        return _SERIES.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise PrometheusError(BAD_RESPONSE, f"the list of series cannot be decoded: {error}") from error

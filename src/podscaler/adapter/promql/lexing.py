@@ -1,0 +1,70 @@
+"""Divides a PromQL expression into tokens.
+
+Called by `promql.parsing`.
+
+Source: Prometheus' documentation (querying basics, operators).
+"""
+
+import re
+from dataclasses import dataclass
+
+from podscaler.api.text import go_strings
+
+_TOKEN = re.compile(
+    r"""(?P<space>[ \t\r\n]+|\#[^\n]*)
+      | (?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`[^`]*`)
+      | (?P<duration>(?:[0-9]+(?:ms|[smhdwy]))+(?![A-Za-z0-9_]))
+      | (?P<number>(?:0[xX][0-9a-fA-F]+|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(?![A-Za-z0-9_]))
+      | (?P<word>[A-Za-z_:][A-Za-z0-9_:]*)
+      | (?P<mark>=~|!~|!=|==|>=|<=|[-+*/%^<>=(){}\[\],:@])""",
+    re.VERBOSE,
+)
+
+
+class PromQLError(ValueError):
+    """An expression cannot be parsed; str() says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromToken:
+    """A token.
+
+    Attributes:
+        kind: "string", "duration", "number", "word", "mark" or "end".
+        text: as it is written; of strings the value.
+    """
+
+    kind: str
+    text: str
+
+
+END = PromToken("end", "")
+
+
+def tokens(text: str) -> list[PromToken]:
+    """The tokens of an expression, END last. Raises PromQLError."""
+    found: list[PromToken] = []
+    position, in_brackets = 0, False
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise PromQLError(f"unexpected character {text[position]!r} at {position}")
+        kind, value = match.lastgroup or "", match[0]
+        if in_brackets and kind == "word" and value.startswith(":"):
+            value = ":"  # the separator of a subquery, directly before a word
+            kind = "mark"
+        position += len(value)
+        if kind == "string":
+            found.append(PromToken(kind, _unquoted(match[0])))
+        elif kind != "space":
+            found.append(PromToken(kind, value))
+        in_brackets = (in_brackets or value == "[") and value != "]"
+    return [*found, END]
+
+
+def _unquoted(literal: str) -> str:
+    """The value of a string literal. Raises PromQLError."""
+    try:
+        return go_strings.unquote(literal)
+    except ValueError as error:
+        raise PromQLError(str(error)) from error

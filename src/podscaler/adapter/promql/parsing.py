@@ -1,0 +1,264 @@
+"""Parses a PromQL expression into a tree.
+
+Called by `promql.partition`. An expression that this parser does not understand is rejected, also where Prometheus
+accepts it: the caller then sends it unchanged.
+
+Source: Prometheus' documentation (querying basics, operators).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from podscaler.adapter.promql.lexing import END, PromQLError, PromToken, tokens
+
+AGGREGATIONS = frozenset(
+    [
+        "sum",
+        "min",
+        "max",
+        "avg",
+        "group",
+        "stddev",
+        "stdvar",
+        "count",
+        "count_values",
+        "bottomk",
+        "topk",
+        "quantile",
+        "limitk",
+        "limit_ratio",
+    ]
+)
+_LEVELS = (
+    ("or",),
+    ("and", "unless"),
+    ("==", "!=", "<=", "<", ">=", ">"),
+    ("+", "-"),
+    ("*", "/", "%", "atan2"),
+)
+"""Binary operators from the weakest; `^` binds more than all of them."""
+DEPTH_MAX = 100
+
+
+@dataclass(frozen=True, slots=True)
+class PromLiteral:
+    """A number or text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class VectorSelector:
+    """A selector of series; `matchers` are label, operator and value."""
+
+    metric: str
+    matchers: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeShift:
+    """An expression with a range, a subquery, an offset or an `@`."""
+
+    inner: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class PromCall:
+    """A call of a function."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PromAggregation:
+    """An aggregation.
+
+    Attributes:
+        operator: `sum`, `topk`, ...
+        modifier: "by" or "without"; empty: all series become one.
+        labels: of the modifier.
+        arguments: the parameter, if the operator has one, and the vector.
+    """
+
+    operator: str
+    modifier: str
+    labels: frozenset[str]
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BinaryOperation:
+    """Two operands.
+
+    Attributes:
+        matching: "on" or "ignoring"; empty: series match by all labels.
+        labels: of the matching.
+        copied: the labels that `group_left` or `group_right` takes from the other side.
+    """
+
+    operator: str
+    left: Expression
+    right: Expression
+    matching: str = ""
+    labels: frozenset[str] = frozenset()
+    copied: frozenset[str] = frozenset()
+
+
+Expression = PromLiteral | VectorSelector | TimeShift | PromCall | PromAggregation | BinaryOperation
+
+
+def parse(text: str) -> Expression:
+    """The tree of an expression. Raises PromQLError."""
+    parser = _Parser(tokens(text))
+    found = parser.expression(0)
+    if parser.next is not END:
+        raise PromQLError(f"unexpected {parser.next.text!r}")
+    return found
+
+
+class _Parser:
+    def __init__(self, found: list[PromToken]) -> None:
+        self._tokens = found
+        self._position = 0
+        self._depth = 0
+
+    @property
+    def next(self) -> PromToken:
+        """The next token."""
+        return self._tokens[self._position]
+
+    def _take(self) -> PromToken:
+        token = self.next
+        self._position += token is not END
+        return token
+
+    def _takes(self, *texts: str) -> str:
+        """The next token's text if it is one of these marks or words, and is taken; else empty."""
+        if self.next.kind in ("mark", "word") and self.next.text in texts:
+            return self._take().text
+        return ""
+
+    def _expect(self, text: str) -> None:
+        if not self._takes(text):
+            raise PromQLError(f"expected {text!r}, found {self.next.text!r}")
+
+    def expression(self, level: int) -> Expression:
+        """An expression of operators at least as strong as those of a level. Raises PromQLError."""
+        self._depth += 1
+        if self._depth > DEPTH_MAX * (len(_LEVELS) + 1):
+            raise PromQLError("the expression is nested too deep")
+        left = self._unary() if level == len(_LEVELS) else self.expression(level + 1)
+        while level < len(_LEVELS) and (operator := self._takes(*_LEVELS[level])):
+            left = self._binary(operator, left, level + 1)
+        self._depth -= 1
+        return left
+
+    def _binary(self, operator: str, left: Expression, level: int) -> BinaryOperation:
+        self._takes("bool")
+        matching, labels, copied = self._takes("on", "ignoring"), frozenset[str](), frozenset[str]()
+        if matching:
+            labels = self._labels()
+            if self._takes("group_left", "group_right") and self.next.text == "(":
+                copied = self._labels()
+        return BinaryOperation(operator, left, self.expression(level), matching, labels, copied)
+
+    def _unary(self) -> Expression:
+        if sign := self._takes("-", "+"):
+            return BinaryOperation("*", PromLiteral(f"{sign}1"), self._unary())
+        base = self._postfix()
+        if self._takes("^"):
+            return self._binary("^", base, len(_LEVELS))
+        return base
+
+    def _postfix(self) -> Expression:
+        found = self._primary()
+        while True:
+            if self._takes("["):
+                self._range()
+            elif self._takes("offset"):
+                self._takes("-", "+")
+                self._take_kind("duration", "number")
+            elif self._takes("@"):
+                self._instant()
+            else:
+                return found
+            found = TimeShift(found)
+
+    def _range(self) -> None:
+        self._take_kind("duration", "number")
+        if self._takes(":") and self.next.text != "]":
+            self._take_kind("duration", "number")
+        self._expect("]")
+
+    def _instant(self) -> None:
+        if self._takes("start", "end"):
+            self._expect("(")
+            self._expect(")")
+        else:
+            self._takes("-", "+")
+            self._take_kind("number")
+
+    def _take_kind(self, *kinds: str) -> PromToken:
+        if self.next.kind not in kinds:
+            raise PromQLError(f"expected a {kinds[0]}, found {self.next.text!r}")
+        return self._take()
+
+    def _primary(self) -> Expression:
+        token = self._take()
+        if token.kind in ("number", "string"):
+            return PromLiteral(token.text)
+        if token == PromToken("mark", "("):
+            found = self.expression(0)
+            self._expect(")")
+            return found
+        if token == PromToken("mark", "{"):
+            return VectorSelector("", self._matchers())
+        if token.kind != "word":
+            raise PromQLError(f"unexpected {token.text!r}")
+        if token.text.lower() in ("inf", "nan"):
+            return PromLiteral(token.text)
+        if token.text in AGGREGATIONS and self.next.text in ("(", "by", "without"):
+            return self._aggregation(token.text)
+        if self.next == PromToken("mark", "("):
+            return PromCall(token.text, self._arguments())
+        return VectorSelector(token.text, self._matchers() if self._takes("{") else ())
+
+    def _aggregation(self, operator: str) -> PromAggregation:
+        modifier = self._takes("by", "without")
+        labels = self._labels() if modifier else frozenset[str]()
+        arguments = self._arguments()
+        if not modifier and (modifier := self._takes("by", "without")):
+            labels = self._labels()
+        return PromAggregation(operator, modifier, labels, arguments)
+
+    def _arguments(self) -> tuple[Expression, ...]:
+        self._expect("(")
+        found: list[Expression] = []
+        while not self._takes(")"):
+            found.append(self.expression(0))
+            if self.next.text != ")":
+                self._expect(",")
+        return tuple(found)
+
+    def _labels(self) -> frozenset[str]:
+        self._expect("(")
+        found: set[str] = set()
+        while not self._takes(")"):
+            found.add(self._take_kind("word", "string").text)
+            if self.next.text != ")":
+                self._expect(",")
+        return frozenset(found)
+
+    def _matchers(self) -> tuple[tuple[str, str, str], ...]:
+        found: list[tuple[str, str, str]] = []
+        while not self._takes("}"):
+            label = self._take_kind("word", "string").text
+            operator = self._takes("=", "!=", "=~", "!~")
+            if not operator:
+                raise PromQLError(f"expected an operator behind {label!r}")
+            found.append((label, operator, self._take_kind("string").text))
+            if self.next.text != "}":
+                self._expect(",")
+        return tuple(found)

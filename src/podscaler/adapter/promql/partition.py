@@ -1,0 +1,132 @@
+"""Finds out whether a query for all objects, divided by labels, has the values of queries for single objects.
+
+Called by `adapter.naming.queries` for each rule. A query for one object restricts every selector to the series whose
+key labels (namespace and object) have certain values. An expression is *partitioned* by the key labels if each series
+of its result has them, and depends on no series with other values of them. Then a query without the restriction gives,
+for each value of the key labels, exactly the series of the restricted query. Rules:
+
+1. A selector with the restriction is partitioned. One without is a constant: the same in both queries.
+2. A function of single series keeps this; so does `histogram_quantile`, where `le` is no key label.
+3. An aggregation keeps it if its result has all key labels: `by` names them, or `without` names none of them.
+4. An operation of two partitioned vectors keeps it if series match by all key labels; one with a number always does.
+5. Everything else is not partitioned: `absent`, `scalar`, `label_replace`, aggregations without grouping, ...
+"""
+
+from enum import Enum
+
+from podscaler.adapter.promql import parsing
+from podscaler.adapter.promql.lexing import PromQLError
+from podscaler.adapter.promql.parsing import (
+    BinaryOperation,
+    Expression,
+    PromAggregation,
+    PromCall,
+    PromLiteral,
+    TimeShift,
+    VectorSelector,
+)
+
+MARK = "__podscaler_restriction__"
+"""The label whose matcher stands for the restriction of a selector."""
+MARK_MATCHER = f'{MARK}="1"'
+
+_SET_OPERATORS = frozenset({"and", "or", "unless"})
+_UNSUPPORTED_AGGREGATIONS = frozenset({"count_values", "limitk", "limit_ratio"})
+_NUMBERS = frozenset({"time", "pi"})
+_OVER_TIME = "avg min max sum count quantile stddev stdvar last first present mad ts_of_max ts_of_min ts_of_last"
+_MATHEMATICS = "abs ceil clamp clamp_max clamp_min exp floor ln log10 log2 round sgn sqrt deg rad sort sort_desc"
+_TRIGONOMETRY = "acos acosh asin asinh atan atanh cos cosh sin sinh tan tanh"
+_DATES = "day_of_month day_of_week day_of_year days_in_month hour minute month timestamp year"
+_RANGES = (
+    "changes delta deriv double_exponential_smoothing holt_winters idelta increase irate predict_linear rate resets"
+)
+_HISTOGRAMS = "histogram_avg histogram_count histogram_stddev histogram_stdvar histogram_sum"
+_OF_SERIES = frozenset(" ".join((_MATHEMATICS, _TRIGONOMETRY, _DATES, _RANGES, _HISTOGRAMS)).split()) | {
+    f"{name}_over_time" for name in _OVER_TIME.split()
+}
+"""Functions whose result for a series depends on this series and on numbers alone."""
+
+
+class _Kind(Enum):
+    NUMBER = "a number that is the same in both queries"
+    CONSTANT = "a vector that is the same in both queries"
+    PARTITIONED = "partitioned"
+    OTHER = "other"
+
+
+def is_partitioned(promql: str, keys: frozenset[str]) -> bool:
+    """Whether an expression is partitioned by labels.
+
+    Args:
+        promql: the expression; selectors with the restriction have MARK_MATCHER.
+        keys: the key labels, at least one.
+    """
+    try:
+        return _Analysis(keys).kind(parsing.parse(promql)) is _Kind.PARTITIONED
+    except PromQLError:
+        return False
+
+
+class _Analysis:
+    """The rules for certain key labels."""
+
+    def __init__(self, keys: frozenset[str]) -> None:
+        self._keys = keys
+
+    def kind(self, expression: Expression) -> _Kind:
+        """The kind of an expression."""
+        match expression:
+            case PromLiteral():
+                return _Kind.NUMBER
+            case VectorSelector(_, matchers):
+                is_restricted = any(label == MARK for label, _, _ in matchers)
+                return _Kind.PARTITIONED if is_restricted else _Kind.CONSTANT
+            case TimeShift(inner):
+                return self.kind(inner)
+            case PromCall():
+                return self._call(expression)
+            case PromAggregation():
+                return self._aggregation(expression)
+            case BinaryOperation():
+                return self._operation(expression)
+
+    def _call(self, call: PromCall) -> _Kind:
+        kinds = [self.kind(each) for each in call.arguments]
+        if not kinds:
+            return _Kind.NUMBER if call.function in _NUMBERS else _Kind.CONSTANT
+        if _Kind.PARTITIONED not in kinds and _Kind.OTHER not in kinds:
+            return _Kind.NUMBER if call.function == "scalar" else _Kind.CONSTANT
+        is_quantile = call.function == "histogram_quantile" and "le" not in self._keys
+        is_simple = sorted(kind.name for kind in kinds if kind is not _Kind.NUMBER) == [_Kind.PARTITIONED.name]
+        return _Kind.PARTITIONED if is_simple and (is_quantile or call.function in _OF_SERIES) else _Kind.OTHER
+
+    def _aggregation(self, aggregation: PromAggregation) -> _Kind:
+        *parameters, vector = [self.kind(each) for each in aggregation.arguments] or [_Kind.OTHER]
+        if vector is _Kind.CONSTANT and all(each is _Kind.NUMBER for each in parameters):
+            return _Kind.CONSTANT
+        is_known = aggregation.operator not in _UNSUPPORTED_AGGREGATIONS
+        is_simple = vector is _Kind.PARTITIONED and all(each is _Kind.NUMBER for each in parameters)
+        return _Kind.PARTITIONED if is_known and is_simple and self._keeps_keys(aggregation) else _Kind.OTHER
+
+    def _keeps_keys(self, aggregation: PromAggregation) -> bool:
+        if aggregation.modifier == "by":
+            return self._keys <= aggregation.labels
+        return aggregation.modifier == "without" and not self._keys & aggregation.labels
+
+    def _operation(self, operation: BinaryOperation) -> _Kind:
+        kinds = {self.kind(operation.left), self.kind(operation.right)}
+        if kinds == {_Kind.NUMBER}:
+            return _Kind.NUMBER
+        if kinds <= {_Kind.NUMBER, _Kind.CONSTANT}:
+            return _Kind.CONSTANT
+        if kinds == {_Kind.NUMBER, _Kind.PARTITIONED} and operation.operator not in _SET_OPERATORS:
+            return _Kind.PARTITIONED
+        is_matched = kinds == {_Kind.PARTITIONED} and self._matches_by_keys(operation)
+        return _Kind.PARTITIONED if is_matched else _Kind.OTHER
+
+    def _matches_by_keys(self, operation: BinaryOperation) -> bool:
+        if operation.copied & self._keys:
+            return False
+        if operation.matching == "on":
+            return self._keys <= operation.labels
+        return not self._keys & operation.labels

@@ -1,0 +1,131 @@
+"""Values of custom metrics: of one object, or of all objects that a selector matches.
+
+`adapter.server.custom_api` calls it for each request.
+
+Source: prometheus-adapter v0.12.0, whose errors these are. Differs: an infinite value is left out.
+"""
+
+import logging
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from podscaler.adapter.cluster.object_names import ObjectNames
+from podscaler.adapter.cluster.rest_mapper import RESTMapper, ServedResource
+from podscaler.adapter.config.rules import GroupResource
+from podscaler.adapter.naming.metric_names import RuleError
+from podscaler.adapter.naming.queries import SelectorNotSupported
+from podscaler.adapter.naming.resource_labels import CLUSTER_SCOPED
+from podscaler.adapter.prometheus.responses import PrometheusError, PromSample
+from podscaler.adapter.providers import protocols
+from podscaler.adapter.providers.metric_registry import CustomMetric, MetricSeries
+from podscaler.adapter.providers.object_values import ObjectValues
+from podscaler.adapter.providers.protocols import ObjectValue
+from podscaler.adapter.providers.relisting import MetricRelisting
+from podscaler.api.machinery.quantity import Quantity
+from podscaler.api.machinery.selectors import Selector
+from podscaler.base.clock import NANOSECONDS
+from podscaler.base.errors import StatusError
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CustomMetricQuery:
+    """A request.
+
+    Attributes:
+        namespace: of the objects; empty for objects without one.
+        resource: as in the path; may be singular.
+        metric: its name.
+        selector: of the labels of the metric's series.
+    """
+
+    namespace: str
+    resource: GroupResource
+    metric: str
+    selector: Selector
+
+
+class CustomMetrics:
+    """See the module.
+
+    Args:
+        relisting: keeps the registry of metrics.
+        mapper: of resources.
+        objects: the names of objects.
+        values: of objects.
+    """
+
+    def __init__(
+        self, relisting: MetricRelisting, mapper: RESTMapper, objects: ObjectNames, values: ObjectValues
+    ) -> None:
+        self._relisting = relisting
+        self._mapper = mapper
+        self._objects = objects
+        self._values = values
+
+    def metrics(self) -> Sequence[CustomMetric]:
+        """All metrics, for discovery."""
+        return sorted(self._relisting.registry.custom)
+
+    async def of_object(self, query: CustomMetricQuery, name: str) -> ObjectValue:
+        """The value that describes an object. Raises StatusError: 404 where there is none, 500 without Prometheus."""
+        served, found = self._find(query)
+        values = await self._read(query, served, found, [name])
+        if not values:
+            raise protocols.not_found(query.metric, str(query.resource), name)
+        return values[0]
+
+    async def of_objects(self, query: CustomMetricQuery, selector: Selector) -> Sequence[ObjectValue]:
+        """The values that describe the objects that a selector matches, in their order, those that have one.
+
+        Raises StatusError: 404 where there is no such metric or no object, 500 where something cannot be read.
+        """
+        names = await self._names(query, selector)
+        served, found = self._find(query)
+        if not names:
+            raise protocols.not_found(query.metric, str(query.resource))
+        return await self._read(query, served, found, names)
+
+    async def _names(self, query: CustomMetricQuery, selector: Selector) -> list[str]:
+        served = self._mapper.mapping.find(query.resource)
+        try:
+            if served is None:
+                raise StatusError(f"the API server does not serve {query.resource}", code=404)
+            return await self._objects.select(served, query.namespace, selector)
+        except StatusError as error:
+            log.error("the objects of %s cannot be listed: %s", query.resource, error)
+            raise protocols.internal_error("unable to list matching resources") from error
+
+    def _find(self, query: CustomMetricQuery) -> tuple[ServedResource, MetricSeries]:
+        """The resource and the series of the metric. Raises StatusError 404."""
+        served = self._mapper.mapping.find(query.resource)
+        if served is not None and (served.resource in CLUSTER_SCOPED) is not bool(query.namespace):
+            found = self._relisting.registry.custom.get(CustomMetric(served.resource, query.metric))
+            if found is not None:
+                return served, found
+        raise protocols.not_found(query.metric, str(query.resource))
+
+    async def _read(
+        self, query: CustomMetricQuery, served: ServedResource, found: MetricSeries, names: Sequence[str]
+    ) -> list[ObjectValue]:
+        try:
+            target = found.naming.target(found.series, served.resource, query.selector)
+            samples = await self._values.samples(found.naming.template, target, query.namespace, names)
+        except (RuleError, SelectorNotSupported) as error:
+            log.error("%s: no query for %s of %s: %s", found.naming.rule.place, query.metric, query.resource, error)
+            raise protocols.not_found(query.metric, str(query.resource)) from error
+        except PrometheusError as error:
+            log.error("%s of %s cannot be read from Prometheus: %s", query.metric, query.resource, error)
+            raise protocols.fetch_error() from error
+        values = (_value(query, served, name, samples[name][-1]) for name in names if name in samples)
+        return [value for value in values if value is not None]
+
+
+def _value(query: CustomMetricQuery, served: ServedResource, name: str, sample: PromSample) -> ObjectValue | None:
+    quantity = Quantity(0) if math.isnan(sample.value) else protocols.find_quantity(sample.value)
+    if quantity is None:
+        log.warning("%s of %s %s is left out: %s is not a quantity", query.metric, query.resource, name, sample.value)
+        return None
+    return ObjectValue(served, query.namespace, name, quantity, round(sample.at_s * NANOSECONDS))

@@ -1,0 +1,62 @@
+"""The metrics that Prometheus has, by name, with the rule and the series of each.
+
+`providers.relisting` builds a MetricRegistry from each list of series; `custom` and `external` look metrics up in it.
+
+Source: prometheus-adapter v0.12.0: where several series give a metric of one name, the last one of the last rule
+counts.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from podscaler.adapter.config.rules import GroupResource
+from podscaler.adapter.naming.rule_naming import RuleNaming
+from podscaler.adapter.naming.series import SeriesKind
+
+
+class MetricSeries(NamedTuple):
+    """The rule and the name of the series of a metric."""
+
+    naming: RuleNaming
+    series: str
+
+
+class CustomMetric(NamedTuple):
+    """A custom metric: of the objects of a resource."""
+
+    resource: GroupResource
+    name: str
+
+
+RuleSeries = Iterable[tuple[RuleNaming, Sequence[SeriesKind]]]
+"""Rules in their order, with the series that each selects."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricRegistry:
+    """The metrics of one list.
+
+    Attributes:
+        custom: metric -> its series.
+        external: name of the metric -> its series.
+    """
+
+    custom: Mapping[CustomMetric, MetricSeries] = field(default_factory=dict)
+    external: Mapping[str, MetricSeries] = field(default_factory=dict)
+
+
+def build(rules: RuleSeries, external_rules: RuleSeries) -> MetricRegistry:
+    """The registry of these series."""
+    custom: dict[CustomMetric, MetricSeries] = {}
+    for naming, series in rules:
+        for each in series:
+            name = naming.names.find_name(each.name)
+            if name is not None:
+                found = MetricSeries(naming, each.name)
+                custom |= {CustomMetric(resource, name): found for resource in naming.resources(each)}
+    external: dict[str, MetricSeries] = {}
+    for naming, series in external_rules:
+        named = ((naming.names.find_name(each.name), each.name) for each in series)
+        external |= {name: MetricSeries(naming, text) for name, text in named if name is not None}
+    return MetricRegistry(custom, external)

@@ -1,0 +1,144 @@
+"""Values of a metric for objects, from one query for many objects where that costs less than one for each request.
+
+`providers.custom` and `providers.resource` use it. Rules:
+
+1. A batch (`naming.queries.BatchQuery`) serves all requests of a tick once it is there.
+2. It is sent as soon as the direct queries of a tick cost more than it does, by the ticks before from the first one on:
+   a query costs as much as QUERY_OBJECTS objects in a result.
+3. Where Prometheus rejects a batch, or its result has two values for an object, direct queries are sent, and no batch
+   for PAUSE_S.
+
+Invariant: the values are those of the direct query, which prometheus-adapter sends; `promql.partition` has the reasons.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from podscaler.adapter.naming.queries import BatchQuery, QueryTarget, QueryTemplate
+from podscaler.adapter.prometheus.responses import REJECTED, PrometheusError, PromSample, QueryResult
+from podscaler.adapter.providers.query_cache import QueryCache
+from podscaler.base.clock import Clock
+from podscaler.base.lru import LRU
+
+QUERY_OBJECTS = 50
+"""The number of objects in a result that cost as much as a query without any."""
+PAUSE_S = 600.0
+MEMORY = 0.5
+"""The weight of the latest tick in the expected cost."""
+BATCHES = 8192
+"""The number of batches whose cost is kept."""
+
+Grouped = Mapping[tuple[str, str], Sequence[PromSample]]
+"""Namespace (empty in a batch of one) and name of an object -> its samples."""
+
+
+@dataclass(slots=True)
+class _BatchState:
+    """What is known of a batch.
+
+    Attributes:
+        began_s: the first request of this tick.
+        cost: of the direct queries that the requests of this tick need, in objects.
+        expected_cost: by the ticks before.
+        objects: in its last result.
+        paused_until_s: it is not sent before.
+        result, grouped: the last result, divided.
+    """
+
+    began_s: float
+    cost: int = 0
+    expected_cost: float = 0.0
+    objects: int = 0
+    paused_until_s: float = 0.0
+    result: QueryResult | None = None
+    grouped: Grouped = field(default_factory=dict)
+
+    def begin_tick(self, now_s: float) -> None:
+        """Update the expected cost by the tick that is over."""
+        self.expected_cost += MEMORY * (self.cost - self.expected_cost)
+        self.began_s, self.cost = now_s, 0
+
+
+class ObjectValues:
+    """See the module's rules.
+
+    Args:
+        cache: executes and shares the queries.
+        clock: for ticks.
+        batches: whether batches are used at all.
+        several: whether an object may have several samples (containers).
+    """
+
+    def __init__(self, cache: QueryCache, clock: Clock, *, batches: bool = True, several: bool = False) -> None:
+        self._cache = cache
+        self._clock = clock
+        self._batches = batches
+        self._several = several
+        self._states: LRU[str, _BatchState] = LRU(BATCHES)
+
+    async def samples(
+        self, template: QueryTemplate, target: QueryTarget, namespace: str, names: Sequence[str]
+    ) -> Mapping[str, Sequence[PromSample]]:
+        """The samples of objects by name, those that have some; at least one name is given.
+
+        Raises PrometheusError, RuleError, SelectorNotSupported.
+        """
+        batch = template.find_batch(target, namespace) if self._batches else None
+        if batch is not None:
+            grouped = await self._find_batch(batch, len(names))
+            if grouped is not None:
+                within = namespace if batch.namespace_label else ""
+                return {name: grouped[within, name] for name in names if (within, name) in grouped}
+        result = await self._vector(template.direct(target, namespace, names))
+        found: dict[str, list[PromSample]] = {}
+        for each in result.samples:
+            found.setdefault(each.labels.get(target.resource_label, ""), []).append(each)
+        return found
+
+    async def _find_batch(self, batch: BatchQuery, names: int) -> Grouped | None:
+        """The divided result of a batch; None where direct queries are to be sent. Raises PrometheusError."""
+        state = self._state(batch.promql)
+        state.cost += QUERY_OBJECTS + names
+        if state.began_s < state.paused_until_s:
+            return None
+        is_cheaper = max(state.cost, state.expected_cost) > QUERY_OBJECTS + max(state.objects, names)
+        if not is_cheaper and not self._cache.has(batch.promql):
+            return None
+        try:
+            result = await self._vector(batch.promql)
+        except PrometheusError as error:
+            if error.kind not in REJECTED:
+                raise
+            state.paused_until_s = self._clock.monotonic_s() + PAUSE_S
+            return None
+        if result is not state.result:
+            state.result, state.grouped, state.objects = result, _grouped(batch, result), len(result.samples)
+        if not self._several and len(state.grouped) < len(result.samples):
+            state.paused_until_s = self._clock.monotonic_s() + PAUSE_S
+            return None
+        return state.grouped
+
+    def _state(self, promql: str) -> _BatchState:
+        now_s = self._clock.monotonic_s()
+        state = self._states.find(promql)
+        if state is None:
+            state = _BatchState(now_s)
+            self._states.put(promql, state)
+        elif now_s - state.began_s >= self._cache.tick_s:
+            state.begin_tick(now_s)
+        return state
+
+    async def _vector(self, promql: str) -> QueryResult:
+        """The result, which is a vector. Raises PrometheusError."""
+        result = await self._cache.query(promql)
+        if result.kind != "vector":
+            raise PrometheusError("unexpected_result", f"{promql} gives a {result.kind}, not a vector")
+        return result
+
+
+def _grouped(batch: BatchQuery, result: QueryResult) -> Grouped:
+    grouped: dict[tuple[str, str], list[PromSample]] = {}
+    for each in result.samples:
+        namespace = each.labels.get(batch.namespace_label, "") if batch.namespace_label else ""
+        grouped.setdefault((namespace, each.labels.get(batch.resource_label, "")), []).append(each)
+    return grouped

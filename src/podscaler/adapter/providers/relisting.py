@@ -1,0 +1,135 @@
+"""Lists the series of Prometheus periodically, and keeps the registry of metrics up to date.
+
+`adapter.assembly` runs it. Rules:
+
+1. Rules with the same `seriesQuery` share one request.
+2. Where a request fails, the series of that query stay as they were listed last; the others are renewed.
+3. The resources of the API server are read again in each period; where that changes them, rules are compiled again.
+4. Errors are logged once, and again when they change. Until the first list has succeeded, a list is tried again with
+   back-off.
+
+Source: prometheus-adapter v0.12.0. Differs: there, one query that fails leaves all series as they were.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Sequence
+
+from podscaler.adapter.cluster.rest_mapper import RESTMapper, ServedResources
+from podscaler.adapter.config.rules import AdapterConfig, DiscoveryRule
+from podscaler.adapter.naming import rule_naming, series
+from podscaler.adapter.naming.rule_naming import RuleNaming
+from podscaler.adapter.naming.series import SeriesKind
+from podscaler.adapter.prometheus.client import MetricsDatabase
+from podscaler.adapter.prometheus.responses import REJECTED, PrometheusError
+from podscaler.adapter.providers import metric_registry
+from podscaler.adapter.providers.metric_registry import MetricRegistry
+from podscaler.base.clock import Clock
+from podscaler.base.errors import StatusError
+from podscaler.kube.transport.backoff import Backoff
+
+log = logging.getLogger(__name__)
+
+
+class MetricRelisting:
+    """See the module's rules.
+
+    Args:
+        config: whose rules apply.
+        database: Prometheus.
+        mapper: of resources.
+        clock: for the period.
+        interval_s: the period.
+        max_age_s: how old the last sample of a series may be.
+
+    Attributes:
+        registry: of the last list.
+        errors: of rules and of the last list, as sentences.
+        has_listed: whether every query that Prometheus does not reject has been listed.
+    """
+
+    def __init__(
+        self,
+        config: AdapterConfig,
+        database: MetricsDatabase,
+        mapper: RESTMapper,
+        clock: Clock,
+        *,
+        interval_s: float,
+        max_age_s: float,
+    ) -> None:
+        self._config = config
+        self._database = database
+        self._mapper = mapper
+        self._clock = clock
+        self._interval_s = interval_s
+        self._max_age_s = max_age_s
+        self._compiled_for: ServedResources | None = None
+        self._rules: Sequence[RuleNaming] = ()
+        self._external_rules: Sequence[RuleNaming] = ()
+        self._rule_errors: list[str] = []
+        self._listed: dict[str, list[SeriesKind]] = {}
+        self.registry = MetricRegistry()
+        self.errors: list[str] = []
+        self.has_listed = False
+
+    async def run(self) -> None:
+        """List until cancelled."""
+        backoff = Backoff(random.Random())
+        while True:
+            await self.update()
+            await self._clock.sleep(self._interval_s if self.has_listed else min(backoff.next_s(), self._interval_s))
+
+    async def update(self) -> None:
+        """List once."""
+        discovery_errors = await self._refresh_resources()
+        self._compile()
+        queries = dict.fromkeys(each.rule.series_query for each in (*self._rules, *self._external_rules))
+        errors = await asyncio.gather(*(self._list(query) for query in queries))
+        failed = {query: error for query, error in zip(queries, errors, strict=True) if error is not None}
+        self._listed = {query: kinds for query, kinds in self._listed.items() if query in queries}
+        self.registry = metric_registry.build(self._of(self._rules), self._of(self._external_rules))
+        is_complete = not discovery_errors and all(error.kind in REJECTED for error in failed.values())
+        self.has_listed = self.has_listed or is_complete
+        texts = [f"the series of {query} cannot be listed: {error}" for query, error in failed.items()]
+        self._report([*discovery_errors, *self._rule_errors, *texts])
+
+    async def _refresh_resources(self) -> list[str]:
+        """The error of the discovery, if there is one."""
+        try:
+            await self._mapper.refresh()
+        except StatusError as error:
+            return [f"the resources of the API server cannot be read: {error}"]
+        return []
+
+    def _compile(self) -> None:
+        """Compile the rules for the resources of the API server, if these have changed."""
+        if self._compiled_for == self._mapper.mapping:
+            return
+        self._compiled_for = self._mapper.mapping
+        self._rules, errors = self._compiled(self._config.rules)
+        self._external_rules, more = self._compiled(self._config.external_rules)
+        self._rule_errors = [*errors, *more]
+
+    def _compiled(self, rules: Sequence[DiscoveryRule]) -> tuple[Sequence[RuleNaming], Sequence[str]]:
+        return rule_naming.compile_rules(rules, self._mapper.mapping)
+
+    async def _list(self, query: str) -> PrometheusError | None:
+        """Renew the series of a query; the error if that fails."""
+        try:
+            found = await self._database.series(query, max_age_s=self._max_age_s)
+        except PrometheusError as error:
+            return error
+        self._listed[query] = series.distinct(found)
+        return None
+
+    def _of(self, rules: Sequence[RuleNaming]) -> list[tuple[RuleNaming, Sequence[SeriesKind]]]:
+        return [(each, self._listed.get(each.rule.series_query, [])) for each in rules]
+
+    def _report(self, errors: list[str]) -> None:
+        for error in errors:
+            log.log(logging.DEBUG if error in self.errors else logging.ERROR, "%s", error)
+        if self.errors and not errors:
+            log.info("all rules are listed")
+        self.errors = errors

@@ -1,0 +1,180 @@
+"""Usage of pods and nodes from Prometheus, as metrics-server has it (metrics.k8s.io).
+
+`adapter.server.resource_api` calls it for each request.
+
+Source: prometheus-adapter v0.12.0: a pod without cpu or without memory is left out, a container without one of the two
+has 0 of it; NaN and negative values are 0. Differs: containers are in the order of their names.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from podscaler.adapter.cluster.object_names import LabeledObject, ObjectNames
+from podscaler.adapter.cluster.rest_mapper import RESTMapper, ServedResources
+from podscaler.adapter.config.rules import GroupResource, ResourceRule, ResourceRules
+from podscaler.adapter.naming.metric_names import RuleError
+from podscaler.adapter.naming.queries import QueryTarget, QueryTemplate
+from podscaler.adapter.naming.resource_labels import NAMESPACES, NODES, PODS, ResourceLabels
+from podscaler.adapter.prometheus.responses import PrometheusError, PromSample
+from podscaler.adapter.providers import protocols
+from podscaler.adapter.providers.object_values import ObjectValues
+from podscaler.api.machinery import selectors
+from podscaler.api.machinery.quantity import Format, Quantity
+from podscaler.api.machinery.selectors import Selector
+from podscaler.base.clock import NANOSECONDS
+
+log = logging.getLogger(__name__)
+
+CPU, MEMORY = "cpu", "memory"
+_FORMATS = {CPU: Format.DECIMAL_SI, MEMORY: Format.BINARY_SI}
+Samples = Mapping[str, Sequence[PromSample]]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The usage of a pod or node.
+
+    Attributes:
+        described: the pod or node.
+        at_ns: the earliest of its samples.
+        window_ns: over which it is measured.
+        by_container: name -> resource -> usage; of a node with the empty name alone.
+    """
+
+    described: LabeledObject
+    at_ns: int
+    window_ns: int
+    by_container: Mapping[str, Mapping[str, Quantity]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """A rule of cpu or memory, ready for use."""
+
+    labels: ResourceLabels
+    of_containers: QueryTemplate
+    of_nodes: QueryTemplate
+    container_label: str
+
+
+class ResourceMetrics:
+    """See the module.
+
+    Args:
+        rules: of the configuration.
+        mapper: of resources.
+        objects: pods and nodes.
+        values: of objects, which may have several samples.
+    """
+
+    def __init__(self, rules: ResourceRules, mapper: RESTMapper, objects: ObjectNames, values: ObjectValues) -> None:
+        self._rules = rules
+        self._mapper = mapper
+        self._objects = objects
+        self._values = values
+        self._compiled: tuple[ServedResources, dict[str, _Compiled]] | None = None
+
+    async def of_pods(self, namespace: str, selector: Selector = selectors.EVERYTHING) -> Sequence[Usage]:
+        """The usage of running pods, of all namespaces where none is given, in order. Raises StatusError."""
+        pods = [each for each in await self._list(PODS, namespace, selector) if each.is_running]
+        found: dict[str, list[LabeledObject]] = {}
+        for pod in pods:
+            found.setdefault(pod.metadata.namespace, []).append(pod)
+        usages = await asyncio.gather(*(self._usages(PODS, within, each) for within, each in found.items()))
+        return [usage for each in usages for usage in each]
+
+    async def of_nodes(self, selector: Selector = selectors.EVERYTHING) -> Sequence[Usage]:
+        """The usage of nodes, in order. Raises StatusError."""
+        return await self._usages(NODES, "", list(await self._list(NODES, "", selector)))
+
+    async def find_object(self, resource: GroupResource, namespace: str, name: str) -> LabeledObject | None:
+        """The pod or node of that name; None where there is none. Raises StatusError."""
+        listed = await self._list(resource, namespace, selectors.EVERYTHING)
+        return next((each for each in listed if each.metadata.name == name), None)
+
+    async def of_object(self, resource: GroupResource, described: LabeledObject) -> Usage | None:
+        """The usage of a pod or node; None where it is not known. Raises StatusError."""
+        usages = await self._usages(resource, described.metadata.namespace, [described])
+        return usages[0] if usages else None
+
+    async def _list(self, resource: GroupResource, namespace: str, selector: Selector) -> Sequence[LabeledObject]:
+        served = self._mapper.mapping.find(resource)
+        if served is None:
+            raise protocols.internal_error(f"failed listing {resource}")
+        return await self._objects.objects(served, namespace, selector)
+
+    async def _usages(self, resource: GroupResource, namespace: str, found: Sequence[LabeledObject]) -> list[Usage]:
+        """The usage of objects of a namespace; none where Prometheus cannot be read."""
+        if not found:
+            return []
+        names = [each.metadata.name for each in found]
+        try:
+            compiled = self._rules_for(self._mapper.mapping)
+            cpu, memory = await asyncio.gather(
+                *(self._samples(compiled[each], resource, namespace, names) for each in (CPU, MEMORY))
+            )
+        except (PrometheusError, RuleError) as error:
+            log.error("the usage of %s in namespace %r is not known: %s", resource, namespace, error)
+            return []
+        known = [each for each in found if each.metadata.name in cpu and each.metadata.name in memory]
+        return [self._usage(compiled, resource, each, {CPU: cpu, MEMORY: memory}) for each in known]
+
+    def _rules_for(self, served: ServedResources) -> Mapping[str, _Compiled]:
+        """The rules, compiled for these resources. Raises RuleError."""
+        if self._compiled is None or self._compiled[0] is not served:
+            pairs = {CPU: self._rules.cpu, MEMORY: self._rules.memory}
+            self._compiled = served, {name: _compile(rule, served) for name, rule in pairs.items()}
+        return self._compiled[1]
+
+    async def _samples(
+        self, compiled: _Compiled, resource: GroupResource, namespace: str, names: Sequence[str]
+    ) -> Samples:
+        """The samples of objects. Raises PrometheusError, RuleError."""
+        is_pod = resource == PODS
+        target = QueryTarget(
+            "",
+            compiled.labels.get_label(resource),
+            compiled.labels.get_label(NAMESPACES) if is_pod else "",
+            selectors.EVERYTHING,
+            (compiled.container_label,) if is_pod else (),
+        )
+        template = compiled.of_containers if is_pod else compiled.of_nodes
+        return await self._values.samples(template, target, namespace, names)
+
+    def _usage(
+        self,
+        compiled: Mapping[str, _Compiled],
+        resource: GroupResource,
+        described: LabeledObject,
+        found: Mapping[str, Samples],
+    ) -> Usage:
+        by_container: dict[str, dict[str, Quantity]] = {}
+        samples = {name: found[name][described.metadata.name] for name in (CPU, MEMORY)}
+        for name, each in samples.items():
+            for sample in each if resource == PODS else each[:1]:
+                label = compiled[name].container_label
+                container = sample.labels.get(label, "") if resource == PODS else ""
+                by_container.setdefault(container, {})[name] = _quantity(sample, _FORMATS[name])
+        for usage in by_container.values():
+            for name in (CPU, MEMORY):
+                usage.setdefault(name, Quantity(0, 0, Format.BINARY_SI))
+        at_s = min(sample.at_s for each in samples.values() for sample in each)
+        ordered = {name: by_container[name] for name in sorted(by_container)}
+        return Usage(described, round(at_s * NANOSECONDS), self._rules.window_ns, ordered)
+
+
+def _quantity(sample: PromSample, form: Format) -> Quantity:
+    value = sample.value if sample.value > 0 else 0.0
+    return protocols.find_quantity(value, form) or Quantity(0, 0, form)
+
+
+def _compile(rule: ResourceRule, served: ServedResources) -> _Compiled:
+    """The rule, ready for use. Raises RuleError with its place."""
+    try:
+        labels = ResourceLabels(rule.resources, served)
+        templates = QueryTemplate(rule.container_query), QueryTemplate(rule.node_query)
+    except RuleError as error:
+        raise RuleError(f"{rule.place}: {error}") from error
+    return _Compiled(labels, *templates, rule.container_label)

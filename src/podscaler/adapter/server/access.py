@@ -1,0 +1,61 @@
+"""Authenticates and authorizes requests of the adapter, as extension API servers do.
+
+Called by `server.app`. The front proxy of the API server and client certificates come first, then tokens; a request
+without any is of system:anonymous. Health checks need no permission.
+
+Source: k8s.io/apiserver's delegated authentication and authorization.
+"""
+
+from typing import Protocol
+
+from aiohttp import web
+
+from podscaler.adapter.server.request_info import RequestInfo
+from podscaler.kube.serving.delegated_access import UNAUTHORIZED, AccessError, DelegatedAccess
+from podscaler.kube.serving.front_proxy import FrontProxyAuthentication
+
+ALWAYS_ALLOWED = frozenset({"/healthz", "/livez", "/readyz"})
+
+
+class RequestAccess(Protocol):
+    """Decides about requests."""
+
+    async def check(self, request: web.BaseRequest, info: RequestInfo) -> AccessError | None:
+        """The error of a request; None where it is allowed."""
+        ...
+
+
+class ExtensionAccess:
+    """See the module; a RequestAccess.
+
+    Args:
+        certificates: authenticates by certificates.
+        tokens: authenticates by tokens.
+        permissions: authorizes.
+    """
+
+    def __init__(
+        self, certificates: FrontProxyAuthentication, tokens: DelegatedAccess, permissions: DelegatedAccess
+    ) -> None:
+        self._certificates = certificates
+        self._tokens = tokens
+        self._permissions = permissions
+
+    async def check(self, request: web.BaseRequest, info: RequestInfo) -> AccessError | None:
+        """As in RequestAccess."""
+        if info.attributes.path in ALWAYS_ALLOWED:
+            return None
+        user = self._certificates.find_user(_peer_certificate(request), request.headers)
+        if user is None:
+            found = await self._tokens.authenticate(request.headers.get("Authorization", ""), info.path)
+            if found is None or isinstance(found, AccessError):
+                return found or UNAUTHORIZED
+            user = found
+        return await self._permissions.authorize(user, info.attributes)
+
+
+def _peer_certificate(request: web.BaseRequest) -> bytes | None:
+    """The client certificate of the connection in DER; None without one."""
+    connection = request.transport.get_extra_info("ssl_object") if request.transport is not None else None
+    certificate: bytes | None = connection.getpeercert(binary_form=True) if connection is not None else None
+    return certificate

@@ -1,0 +1,146 @@
+"""Serves custom.metrics.k8s.io, in the versions v1beta2 and v1beta1.
+
+`server.app` passes it the requests of the group.
+
+Source: the custom metrics API server library, whose errors these are; prometheus-adapter v0.12.0.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from podscaler.adapter.config.rules import GroupResource
+from podscaler.adapter.naming.resource_labels import CLUSTER_SCOPED, NAMESPACES
+from podscaler.adapter.providers.custom import CustomMetricQuery, CustomMetrics
+from podscaler.adapter.providers.protocols import ObjectValue
+from podscaler.adapter.server import responses
+from podscaler.adapter.server.request_info import RequestInfo
+from podscaler.api.machinery import selectors
+from podscaler.api.machinery.requirements import Operator, Requirement
+from podscaler.api.machinery.selectors import Selector, SelectorError
+from podscaler.base.clock import rfc3339
+from podscaler.base.errors import StatusError
+
+GROUP = "custom.metrics.k8s.io"
+VERSIONS = ("v1beta2", "v1beta1")
+LIST_KIND = "MetricValueList"
+ALL_OBJECTS = "*"
+
+_EQUALITIES = frozenset({Operator.EQUALS, Operator.DOUBLE_EQUALS})
+_EXPRESSIONS = {
+    Operator.IN: "In",
+    Operator.NOT_IN: "NotIn",
+    Operator.NOT_EQUALS: "NotIn",
+    Operator.EXISTS: "Exists",
+    Operator.DOES_NOT_EXIST: "DoesNotExist",
+}
+Object = dict[str, Any]
+
+
+class CustomMetricsApi:
+    """See the module.
+
+    Args:
+        metrics: the values.
+    """
+
+    group = GROUP
+    versions = VERSIONS
+
+    def __init__(self, metrics: CustomMetrics) -> None:
+        self._metrics = metrics
+
+    def resources(self) -> list[Object]:
+        """The metrics for discovery."""
+        return [
+            {
+                "name": f"{metric.resource}/{metric.name}",
+                "singularName": "",
+                "namespaced": metric.resource not in CLUSTER_SCOPED,
+                "kind": LIST_KIND,
+                "verbs": ["get"],
+            }
+            for metric in self._metrics.metrics()
+        ]
+
+    async def respond(self, request: RequestInfo) -> Object:
+        """The MetricValueList of a request. Raises StatusError."""
+        asked = request.attributes
+        namespace, resource, name, metric = asked.namespace, asked.resource, asked.name, asked.subresource
+        if namespace and resource == "metrics" and name and not metric:
+            namespace, resource, name, metric = "", str(NAMESPACES), namespace, name
+        elif len(request.parts) != 3:
+            raise responses.no_such_path()
+        selector = parse_selector(request.parameters.get("metricLabelSelector", ""), _internal)
+        objects = parse_selector(request.parameters.get("labelSelector", ""), bad_selector)
+        plural, _, group = resource.partition(".")
+        query = CustomMetricQuery(namespace, GroupResource(group, plural), metric, selector)
+        if name == ALL_OBJECTS:
+            values = await self._metrics.of_objects(query, objects)
+        else:
+            values = [await self._metrics.of_object(query, name)]
+        return self._list(asked.version, metric, selector, values)
+
+    def _list(self, version: str, metric: str, selector: Selector, values: Sequence[ObjectValue]) -> Object:
+        shown = label_selector(selector)
+        item = _item_v1beta1 if version == "v1beta1" else _item_v1beta2
+        items = [item(value, metric, shown) for value in values]
+        return {"kind": LIST_KIND, "apiVersion": f"{GROUP}/{version}", "metadata": {}, "items": items}
+
+
+def parse_selector(text: str, error: Any) -> Selector:
+    """The selector of a parameter. Raises StatusError, made by `error` of the cause."""
+    try:
+        return selectors.parse(text)
+    except SelectorError as cause:
+        raise error(str(cause)) from cause
+
+
+def bad_selector(cause: str) -> StatusError:
+    """400: a parameter is no selector."""
+    return StatusError(cause, code=400, reason="BadRequest")
+
+
+def _internal(cause: str) -> StatusError:
+    """500, as the library has it for the selector of a metric."""
+    return StatusError(cause, code=500)
+
+
+def label_selector(selector: Selector) -> Object | None:
+    """The selector as a LabelSelector object; None where it selects everything. Raises StatusError 500."""
+    if not selector.requirements:
+        return None
+    ordered = sorted(selector.requirements, key=lambda each: each.key)
+    equal = {each.key: each.values[0] for each in ordered if each.operator in _EQUALITIES}
+    others = [_expression(each) for each in ordered if each.operator not in _EQUALITIES]
+    return {**({"matchLabels": equal} if equal else {}), **({"matchExpressions": others} if others else {})}
+
+
+def _expression(requirement: Requirement) -> Object:
+    if requirement.operator not in _EXPRESSIONS:
+        raise _internal(f'"{requirement.operator}" is not supported in label selectors')
+    values = {"values": sorted(requirement.values)} if requirement.values else {}
+    return {"key": requirement.key, "operator": _EXPRESSIONS[requirement.operator], **values}
+
+
+def _described(value: ObjectValue) -> Mapping[str, str]:
+    where = {"namespace": value.namespace} if value.namespace else {}
+    return {"kind": value.resource.kind, **where, "name": value.name, "apiVersion": value.resource.api_version}
+
+
+def _item_v1beta1(value: ObjectValue, metric: str, selector: Object | None) -> Object:
+    return {
+        "describedObject": _described(value),
+        "metricName": metric,
+        "timestamp": rfc3339(value.at_ns),
+        "value": str(value.quantity),
+        "selector": selector,
+    }
+
+
+def _item_v1beta2(value: ObjectValue, metric: str, selector: Object | None) -> Object:
+    return {
+        "describedObject": _described(value),
+        "metric": {"name": metric, "selector": selector},
+        "timestamp": rfc3339(value.at_ns),
+        "value": str(value.quantity),
+    }

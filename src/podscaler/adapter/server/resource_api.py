@@ -1,0 +1,120 @@
+"""Serves metrics.k8s.io/v1beta1: usage of pods and nodes.
+
+`server.app` passes it the requests of the group.
+
+Source: metrics-server, whose API code prometheus-adapter uses. Differs: there are no Tables, and field selectors know
+`metadata.name` and `metadata.namespace` with `=`, `==` and `!=`.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from podscaler.adapter.config.rules import GroupResource
+from podscaler.adapter.naming.resource_labels import NODES, PODS
+from podscaler.adapter.providers.resource import ResourceMetrics, Usage
+from podscaler.adapter.server import custom_api, responses
+from podscaler.adapter.server.request_info import RequestInfo
+from podscaler.api.machinery import duration
+from podscaler.base.clock import Clock, rfc3339
+from podscaler.base.errors import StatusError
+
+GROUP = "metrics.k8s.io"
+VERSION = "v1beta1"
+Object = dict[str, Any]
+_FIELD = re.compile(r"(metadata\.name|metadata\.namespace)(==|=|!=)([^,=!]*)")
+_VERBS = ["get", "list"]
+_KINDS = {PODS: "PodMetrics", NODES: "NodeMetrics"}
+
+
+class ResourceMetricsApi:
+    """See the module.
+
+    Args:
+        metrics: the usage.
+        clock: for the `creationTimestamp` of the objects, which are made for each response.
+    """
+
+    group = GROUP
+    versions = (VERSION,)
+
+    def __init__(self, metrics: ResourceMetrics, clock: Clock) -> None:
+        self._metrics = metrics
+        self._clock = clock
+
+    def resources(self) -> list[Object]:
+        """The two resources for discovery."""
+        return [
+            {"name": "nodes", "singularName": "", "namespaced": False, "kind": "NodeMetrics", "verbs": _VERBS},
+            {"name": "pods", "singularName": "", "namespaced": True, "kind": "PodMetrics", "verbs": _VERBS},
+        ]
+
+    async def respond(self, request: RequestInfo) -> Object:
+        """The object or list of a request. Raises StatusError."""
+        asked = request.attributes
+        resource = {"pods": PODS, "nodes": NODES}.get(asked.resource)
+        needs_namespace = resource == PODS and bool(asked.name)
+        is_scoped = bool(asked.namespace) if needs_namespace else resource == PODS or not asked.namespace
+        if resource is None or not is_scoped or len(request.parts) > 2:
+            raise responses.no_such_path()
+        if asked.name:
+            return await self._one(resource, asked.namespace, asked.name)
+        return await self._several(resource, asked.namespace, request.parameters)
+
+    async def _one(self, resource: GroupResource, namespace: str, name: str) -> Object:
+        described = await self._metrics.find_object(resource, namespace, name)
+        if described is None:
+            raise _not_found(resource.resource, "", name)
+        usage = await self._metrics.of_object(resource, described)
+        if usage is None:
+            shown = f"{namespace}/{name}" if namespace else name
+            raise _not_found(_KINDS[resource].lower(), GROUP, shown)
+        return {"kind": _KINDS[resource], "apiVersion": f"{GROUP}/{VERSION}", **self._item(resource, usage)}
+
+    async def _several(self, resource: GroupResource, namespace: str, parameters: Mapping[str, str]) -> Object:
+        selector = custom_api.parse_selector(parameters.get("labelSelector", ""), custom_api.bad_selector)
+        fields = _fields(parameters.get("fieldSelector", ""))
+        if resource == PODS:
+            usages = await self._metrics.of_pods(namespace, selector)
+        else:
+            usages = await self._metrics.of_nodes(selector)
+        items = [self._item(resource, usage) for usage in usages if _matches(usage, fields)]
+        kind = f"{_KINDS[resource]}List"
+        return {"kind": kind, "apiVersion": f"{GROUP}/{VERSION}", "metadata": {}, "items": items}
+
+    def _item(self, resource: GroupResource, usage: Usage) -> Object:
+        meta = usage.described.metadata
+        metadata = {"name": meta.name, **({"namespace": meta.namespace} if meta.namespace else {})}
+        metadata["creationTimestamp"] = rfc3339(self._clock.now_ns())
+        labels = {"labels": meta.labels} if meta.labels else {}
+        shown = {
+            "metadata": {**metadata, **labels},
+            "timestamp": rfc3339(usage.at_ns),
+            "window": duration.text(usage.window_ns),
+        }
+        used = {name: {key: str(each[key]) for key in sorted(each)} for name, each in usage.by_container.items()}
+        if resource == NODES:
+            return {**shown, "usage": next(iter(used.values()))}
+        return {**shown, "containers": [{"name": name, "usage": each} for name, each in used.items()]}
+
+
+def _fields(text: str) -> Sequence[tuple[str, bool, str]]:
+    """Field, whether it must be equal, and value, of each term. Raises StatusError 400."""
+    terms: list[tuple[str, bool, str]] = []
+    for term in filter(None, text.split(",")):
+        match = _FIELD.fullmatch(term)
+        if match is None:
+            raise custom_api.bad_selector(f"the field selector {term!r} is not supported")
+        terms.append((match[1].removeprefix("metadata."), match[2] != "!=", match[3]))
+    return terms
+
+
+def _matches(usage: Usage, fields: Sequence[tuple[str, bool, str]]) -> bool:
+    values = {"name": usage.described.metadata.name, "namespace": usage.described.metadata.namespace}
+    return all((values[name] == value) is is_equal for name, is_equal, value in fields)
+
+
+def _not_found(resource: str, group: str, name: str) -> StatusError:
+    shown = f"{resource}.{group}" if group else resource
+    details = {"name": name, **({"group": group} if group else {}), "kind": resource}
+    return StatusError(f'{shown} "{name}" not found', code=404, reason="NotFound", details=details)

@@ -1,0 +1,57 @@
+"""Renders responses as JSON, and errors as Status objects.
+
+Called by `server.app`.
+
+Source: k8s.io/apiserver (Status, content negotiation). Differs: there is no protobuf, YAML or Table.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from podscaler.base.errors import StatusError
+from podscaler.kube.serving.delegated_access import AccessError
+
+JSON = "application/json"
+_ACCEPTED = frozenset({JSON, "application/*", "*/*", ""})
+
+
+def check_accept(accept: str) -> None:
+    """Check that a client accepts JSON. Raises StatusError 406."""
+    if not any(_accepts_json(each) for each in accept.split(",")):
+        text = f"only the following media types are accepted: {JSON}"
+        raise StatusError(text, code=406, reason="NotAcceptable")
+
+
+def _accepts_json(media: str) -> bool:
+    name, *parameters = [part.strip() for part in media.split(";")]
+    return name.lower() in _ACCEPTED and not any(part.startswith("as=") for part in parameters)
+
+
+def of_object(value: Mapping[str, Any]) -> web.Response:
+    """200 with an object."""
+    return web.Response(body=msgspec.json.encode(value) + b"\n", content_type=JSON)
+
+
+def of_error(error: StatusError) -> web.Response:
+    """The response of an error."""
+    status = error.to_status()
+    headers = {**error.headers, "X-Content-Type-Options": "nosniff"}
+    code = error.code or 500
+    return web.Response(
+        body=msgspec.json.encode(status | {"code": code}) + b"\n", status=code, headers=headers, content_type=JSON
+    )
+
+
+def of_access_error(error: AccessError) -> web.Response:
+    """The response to a request that is not allowed."""
+    details = error.details if error.details is not None or error.code != 403 else {}
+    return of_error(StatusError(error.message, code=error.code, reason=error.reason, details=details))
+
+
+def no_such_path() -> StatusError:
+    """404: nothing is served at the path."""
+    text = "the server could not find the requested resource"
+    return StatusError(text, code=404, reason="NotFound", details={})

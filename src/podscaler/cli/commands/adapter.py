@@ -1,0 +1,104 @@
+"""`podscaler adapter`: custom, external and resource metrics from Prometheus, in place of prometheus-adapter.
+
+Runs until SIGINT or SIGTERM. It serves at once; until Prometheus and the API server have been read, /readyz fails.
+"""
+
+import asyncio
+import logging
+import signal
+from contextlib import AsyncExitStack
+from typing import Any
+
+import click
+
+from podscaler.adapter import assembly
+from podscaler.adapter.assembly import AdapterServers
+from podscaler.adapter.config import loading
+from podscaler.adapter.config.rules import AdapterConfig
+from podscaler.adapter.prometheus import connection
+from podscaler.adapter.prometheus.client import PrometheusClient
+from podscaler.adapter.server.access import ExtensionAccess
+from podscaler.base.clock import SystemClock
+from podscaler.base.errors import PodscalerError
+from podscaler.base.version import __version__
+from podscaler.cli.commands.controller import loop_factory
+from podscaler.cli.options import adapter_options, log_output
+from podscaler.cli.options.adapter_options import AdapterOptions
+from podscaler.kube.client import connect
+from podscaler.kube.client.client import Client
+from podscaler.kube.serving.delegated_access import DelegatedAccess
+from podscaler.kube.serving.front_proxy import FrontProxyAuthentication
+from podscaler.kube.serving.serving_certificate import ServingCertificate, self_signed_context
+from podscaler.kube.transport import http_transport
+from podscaler.kube.transport.config import Config
+
+log = logging.getLogger(__name__)
+
+USER_AGENT = f"podscaler-adapter/{__version__}"
+
+
+@click.command(epilog="Example: podscaler adapter --config rules.yaml --prometheus-url http://prometheus:9090")
+@adapter_options.options
+@log_output.log_options
+def command(*, log_format: str, verbose: int, **values: Any) -> None:
+    """Custom, external and resource metrics from Prometheus, by the rules of prometheus-adapter."""
+    options = adapter_options.parse(values)
+    config = loading.load(options.config)
+    log_output.configure(log_format, verbose)
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        try:
+            runner.run(run(config, options))
+        except PodscalerError:
+            raise
+        except Exception as error:
+            log.critical("the adapter ends because of a bug", exc_info=error)
+            raise SystemExit(1) from None
+
+
+async def run(config: AdapterConfig, options: AdapterOptions) -> None:
+    """Run until a signal. Raises UsageError for files and addresses that cannot be used."""
+    clock = SystemClock()
+    async with AsyncExitStack() as stack:
+        lister = await _open(options.lister, stack, clock)
+        tokens = await _open(options.authentication, stack, clock)
+        permissions = await _open(options.authorization, stack, clock)
+        settings = await asyncio.to_thread(connection.to_config, options.prometheus, clock)
+        transport = await http_transport.connect(settings, user_agent=USER_AGENT)
+        stack.push_async_callback(transport.close)
+        certificate = await asyncio.to_thread(ServingCertificate, *options.files) if options.files else None
+        context = certificate.context if certificate else await asyncio.to_thread(self_signed_context, ["localhost"])
+        front_proxy = FrontProxyAuthentication(tokens, clock, context)
+        servers = AdapterServers(
+            PrometheusClient(transport, clock, timeout_s=options.timeout_s, uses_post=options.uses_post),
+            lister,
+            ExtensionAccess(front_proxy, DelegatedAccess(tokens, clock), DelegatedAccess(permissions, clock)),
+            lambda: [] if front_proxy.is_ready else ["the API server's authorities are not known yet"],
+        )
+        adapter = assembly.new_adapter(config, options.settings, servers, clock)
+        bound = await adapter.server.start(options.host, options.port, context)
+        stack.push_async_callback(adapter.server.stop)
+        log.info("serving the metrics APIs on %s", bound)
+        others = [("the authorities of the API server", front_proxy.run)]
+        if certificate is not None:
+            others.append(("the serving certificate", lambda: certificate.follow(clock)))
+        await _until_signal(asyncio.ensure_future(adapter.run(*others)))
+
+
+async def _open(config: Config, stack: AsyncExitStack, clock: SystemClock) -> Client:
+    client = await connect.open_client(config, clock, user_agent=USER_AGENT)
+    stack.push_async_callback(client.close)
+    return client
+
+
+async def _until_signal(running: "asyncio.Future[None]") -> None:
+    loop, stopped = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    waiting = asyncio.ensure_future(stopped.wait())
+    await asyncio.wait((running, waiting), return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    if not running.done():
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        return
+    running.result()

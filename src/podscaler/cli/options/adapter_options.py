@@ -1,0 +1,153 @@
+"""The flags of `podscaler adapter`: those of prometheus-adapter with their meanings, and a few of ours.
+
+`podscaler.cli.commands.adapter` puts `options` on its command and gives the values to `parse`.
+
+Source: prometheus-adapter v0.12.0. Differs: without a serving certificate one is made in memory, not in `--cert-dir`;
+flags that change nothing here are accepted and hidden.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from podscaler.adapter.assembly import AdapterSettings
+from podscaler.adapter.prometheus.connection import PrometheusSettings
+from podscaler.base.clock import NANOSECONDS, Clock, SystemClock
+from podscaler.base.errors import UsageError
+from podscaler.cli.options.flags import DURATION, INT32, Flag, Option, flag_group, kubeconfig_options
+from podscaler.kube.config import locate
+from podscaler.kube.transport.config import Config
+
+TEXT = Flag("text", str)
+FILE: click.ParamType[Any] = click.Path(path_type=Path)
+_TLS = ("tls-cert-file", "tls-private-key-file")
+
+options = flag_group(
+    Option("config", FILE, None, "the rules, in prometheus-adapter's format"),
+    Option("prometheus-url", TEXT, "https://localhost", "the address of Prometheus, perhaps with a path"),
+    Option("prometheus-auth-incluster", click.BOOL, None, "use the service account of the pod", is_switch=True),
+    Option("prometheus-auth-config", FILE, None, "a kubeconfig whose credentials are used"),
+    Option("prometheus-ca-file", FILE, None, "the authorities of Prometheus' certificate"),
+    Option("prometheus-client-tls-cert-file", FILE, None, "a client certificate"),
+    Option("prometheus-client-tls-key-file", FILE, None, "its key"),
+    Option("prometheus-token-file", FILE, None, "a file with a bearer token, read again every minute"),
+    Option("prometheus-header", TEXT, None, "NAME=VALUE of a header; may be repeated", is_list=True),
+    Option("prometheus-verb", click.Choice(["GET", "POST"]), "GET", "the HTTP method of queries"),
+    Option("prometheus-timeout", DURATION, "10s", "the time limit of a query"),
+    Option("metrics-relist-interval", DURATION, "10m0s", "how often the series are listed"),
+    Option("metrics-max-age", DURATION, "0s", "how old the last sample of a series may be; 0: the interval of lists"),
+    Option("query-tick", DURATION, "7.5s", "how long the result of a query is used; 0: each request sends its own"),
+    Option("no-query-batching", click.BOOL, None, "never send one query for several requests", is_switch=True),
+    Option("secure-port", INT32, "6443", "the port to serve on; 0: a free one"),
+    Option("bind-address", TEXT, "0.0.0.0", "the address to serve on"),  # noqa: S104 - the default of the flag upstream
+    Option(_TLS[0], FILE, None, "the serving certificate, read again when it is renewed; default: one made in memory"),
+    Option(_TLS[1], FILE, None, "its key"),
+    kubeconfig_options,
+    Option("lister-kubeconfig", FILE, None, "for discovery and lists of objects; default: --kubeconfig"),
+    Option("authentication-kubeconfig", FILE, None, "for reviews of tokens; default: --kubeconfig"),
+    Option("authorization-kubeconfig", FILE, None, "for reviews of access; default: --kubeconfig"),
+    Option("cert-dir", FILE, None, "changes nothing", is_hidden=True),
+    Option("disable-http2", click.BOOL, None, "changes nothing", is_switch=True, is_hidden=True),
+    Option("logtostderr", click.BOOL, None, "changes nothing", is_hidden=True),
+    Option("v", INT32, None, "changes nothing: see --verbose", is_hidden=True),
+)
+"""Puts the flags on a command; give what they set to `parse`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterOptions:
+    """The values of the flags.
+
+    Attributes:
+        config: the file with the rules.
+        settings: of the adapter.
+        prometheus: the connection to Prometheus.
+        timeout_s: of a query.
+        uses_post: whether queries are POST requests.
+        host, port: where to serve.
+        files: the serving certificate and its key; None: one is made in memory.
+        lister, authentication, authorization: the connections to the API server.
+    """
+
+    config: Path
+    settings: AdapterSettings
+    prometheus: PrometheusSettings
+    timeout_s: float
+    uses_post: bool
+    host: str
+    port: int
+    files: tuple[Path, Path] | None
+    lister: Config
+    authentication: Config
+    authorization: Config
+
+
+def parse(values: Mapping[str, Any], clock: Clock | None = None) -> AdapterOptions:
+    """The options for values by click's names; reads kubeconfigs. Raises UsageError."""
+    if values["config"] is None:
+        raise UsageError("--config is needed: the file with the rules")
+    certificate, key = values["tls_cert_file"], values["tls_private_key_file"]
+    if (certificate is None) != (key is None):
+        raise UsageError("--tls-cert-file and --tls-private-key-file go together")
+    if not 0 <= values["secure_port"] <= 65535:
+        raise UsageError(f"--secure-port must be between 0 and 65535, but got {values['secure_port']}")
+    clock = clock or SystemClock()
+    return AdapterOptions(
+        config=values["config"],
+        settings=_settings(values),
+        prometheus=_prometheus(values, clock),
+        timeout_s=_positive_s("prometheus-timeout", values),
+        uses_post=values["prometheus_verb"] == "POST",
+        host=values["bind_address"],
+        port=values["secure_port"],
+        files=None if certificate is None else (certificate, key),
+        lister=_cluster("lister_kubeconfig", values, clock),
+        authentication=_cluster("authentication_kubeconfig", values, clock),
+        authorization=_cluster("authorization_kubeconfig", values, clock),
+    )
+
+
+def _settings(values: Mapping[str, Any]) -> AdapterSettings:
+    interval_s = _positive_s("metrics-relist-interval", values)
+    max_age_s = values["metrics_max_age"] / NANOSECONDS or interval_s
+    if max_age_s < interval_s:
+        raise UsageError("--metrics-max-age must not be less than --metrics-relist-interval")
+    if values["query_tick"] < 0:
+        raise UsageError("--query-tick must not be negative")
+    return AdapterSettings(interval_s, max_age_s, values["query_tick"] / NANOSECONDS, not values["no_query_batching"])
+
+
+def _positive_s(name: str, values: Mapping[str, Any]) -> float:
+    """The seconds of a duration. Raises UsageError."""
+    value_s: float = values[name.replace("-", "_")] / NANOSECONDS
+    if value_s <= 0:
+        raise UsageError(f"--{name} must be greater than 0")
+    return value_s
+
+
+def _prometheus(values: Mapping[str, Any], clock: Clock) -> PrometheusSettings:
+    if values["prometheus_auth_incluster"] and values["prometheus_auth_config"]:
+        raise UsageError("--prometheus-auth-incluster and --prometheus-auth-config exclude each other")
+    cluster = None
+    if values["prometheus_auth_incluster"]:
+        cluster = locate.in_cluster(locate.SERVICE_ACCOUNT, clock)
+    elif values["prometheus_auth_config"]:
+        cluster = locate.find_config(str(values["prometheus_auth_config"]), None, clock)
+    pairs = [text.partition("=") for text in values["prometheus_header"]]
+    return PrometheusSettings(
+        url=values["prometheus_url"],
+        ca_file=values["prometheus_ca_file"],
+        certificate_file=values["prometheus_client_tls_cert_file"],
+        key_file=values["prometheus_client_tls_key_file"],
+        token_file=values["prometheus_token_file"],
+        headers=tuple((name, value) for name, _, value in pairs),
+        cluster=cluster,
+    )
+
+
+def _cluster(name: str, values: Mapping[str, Any], clock: Clock) -> Config:
+    given = values[name] or values["kubeconfig"]
+    return locate.find_config(str(given) if given else None, None if values[name] else values["context"], clock)

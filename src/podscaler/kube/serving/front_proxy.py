@@ -1,0 +1,207 @@
+"""Authenticates requests by client certificates: of the API server's front proxy, and of users.
+
+The adapter calls `find_user` for each request before it reviews tokens. What the API server trusts is in the ConfigMap
+kube-system/extension-apiserver-authentication; it is read at the start and every PERIOD_S. Rules:
+
+1. A certificate by the front proxy's authority, with an allowed common name, is the API server: the user is in the
+   headers that the ConfigMap names. These headers count for nobody else.
+2. A certificate by the authority of clients is a user: the common name, with the organizations as groups.
+3. The handshake verifies a certificate and its purpose against all authorities; here its signature is checked against
+   the one authority. Authorities that are not trusted any more stay in the handshake until the process ends.
+
+Source: k8s.io/apiserver's delegated authentication (request header, x509). Differs: certificates by intermediate
+authorities are not accepted, and one that no authority has signed is rejected in the handshake.
+"""
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+import msgspec
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.x509.oid import NameOID
+
+from podscaler.base.clock import NANOSECONDS, Clock
+from podscaler.base.errors import StatusError
+from podscaler.base.lru import LRU
+from podscaler.kube.client.client import Client
+from podscaler.kube.serving.delegated_access import AUTHENTICATED, ReviewedUser
+
+log = logging.getLogger(__name__)
+
+CONFIG_MAP = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+PERIOD_S = 60.0
+FIRST_RETRY_S = 1.0
+CERTIFICATES = 256
+"""How many checked certificates are kept."""
+
+
+class RequestHeaders(Protocol):
+    """The headers of a request, by names in any case."""
+
+    def get(self, key: str, default: str) -> str:
+        """The first value of a header."""
+        ...
+
+    def getall(self, key: str, default: list[str]) -> list[str]:
+        """All values of a header."""
+        ...
+
+    def keys(self) -> Iterable[str]:
+        """The names."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedAuthorities:
+    """The contents of the ConfigMap.
+
+    Attributes:
+        front_proxy, clients: the certificates of authorities, in PEM; empty: nobody is trusted.
+        allowed_names: the common names of the front proxy; empty: any.
+        user_headers, uid_headers, group_headers: names of headers.
+        extra_prefixes: of the names of headers.
+    """
+
+    front_proxy: str = ""
+    clients: str = ""
+    allowed_names: Sequence[str] = ()
+    user_headers: Sequence[str] = ()
+    uid_headers: Sequence[str] = ()
+    group_headers: Sequence[str] = ()
+    extra_prefixes: Sequence[str] = ()
+
+
+class _ConfigMap(msgspec.Struct):
+    data: dict[str, str] | None = None
+
+
+class FrontProxyAuthentication:
+    """See the module.
+
+    Args:
+        client: reads the ConfigMap.
+        clock: for its period, and for the validity of certificates.
+        context: of the server; the authorities are added to it.
+    """
+
+    def __init__(self, client: Client, clock: Clock, context: ssl.SSLContext) -> None:
+        self._client = client
+        self._clock = clock
+        self._context = context
+        self._trusted = TrustedAuthorities()
+        self._checked: LRU[bytes, tuple[bool, bool]] = LRU(CERTIFICATES)
+        self.is_ready = False
+        """Whether the ConfigMap has been read."""
+
+    async def run(self) -> None:
+        """Read the ConfigMap periodically until cancelled."""
+        while True:
+            await self.refresh()
+            await self._clock.sleep(PERIOD_S if self.is_ready else FIRST_RETRY_S)
+
+    async def refresh(self) -> None:
+        """Read the ConfigMap once; where that fails, what is known stays in use."""
+        try:
+            body = await self._client.get(CONFIG_MAP, subject="configmaps extension-apiserver-authentication")
+            found = parse(msgspec.json.decode(body, type=_ConfigMap).data or {})
+            await asyncio.to_thread(self._trust, found)
+        except (StatusError, msgspec.DecodeError, ValueError, ssl.SSLError) as error:
+            log.warning("the authorities of the API server's proxy cannot be read: %s", error)
+            return
+        self.is_ready = True
+
+    def find_user(self, certificate: bytes | None, headers: RequestHeaders) -> ReviewedUser | None:
+        """The user of a request; None where its certificate (DER) names none."""
+        if certificate is None:
+            return None
+        is_proxy, is_client = self._signers(certificate)
+        if not (is_proxy or is_client):
+            return None
+        subject = x509.load_der_x509_certificate(certificate).subject
+        names = [str(each.value) for each in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+        name = names[0] if names else ""
+        trusted = self._trusted
+        if is_proxy and (not trusted.allowed_names or name in trusted.allowed_names):
+            user = _user_of_headers(trusted, headers)
+            if user is not None:
+                return user
+        if not is_client or not name:
+            return None
+        groups = [str(each.value) for each in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
+        return ReviewedUser(name, groups=tuple(dict.fromkeys((*groups, AUTHENTICATED))))
+
+    def _trust(self, found: TrustedAuthorities) -> None:
+        """Use these authorities. Blocks. Raises ssl.SSLError, ValueError."""
+        if found == self._trusted:
+            return
+        pem = "\n".join(filter(None, (found.front_proxy, found.clients)))
+        if pem:
+            self._context.load_verify_locations(cadata=pem)
+            self._context.verify_mode = ssl.CERT_OPTIONAL
+        self._trusted = found
+        self._checked = LRU(CERTIFICATES)
+
+    def _signers(self, certificate: bytes) -> tuple[bool, bool]:
+        """Whether the front proxy's authority signed a certificate, and whether that of clients did."""
+        checked = self._checked.find(certificate)
+        if checked is None:
+            trusted = (self._trusted.front_proxy, self._trusted.clients)
+            checked = _is_signed(certificate, trusted[0]), _is_signed(certificate, trusted[1])
+            self._checked.put(certificate, checked)
+        parsed = x509.load_der_x509_certificate(certificate)
+        now = datetime.fromtimestamp(self._clock.now_ns() / NANOSECONDS, UTC)
+        is_valid = parsed.not_valid_before_utc <= now <= parsed.not_valid_after_utc
+        return checked if is_valid else (False, False)
+
+
+def parse(data: Mapping[str, str]) -> TrustedAuthorities:
+    """The authorities of the ConfigMap's data. Raises ValueError."""
+
+    def names(key: str) -> Sequence[str]:
+        return msgspec.json.decode(data.get(key) or "[]", type=list[str])
+
+    return TrustedAuthorities(
+        front_proxy=data.get("requestheader-client-ca-file", ""),
+        clients=data.get("client-ca-file", ""),
+        allowed_names=names("requestheader-allowed-names"),
+        user_headers=names("requestheader-username-headers"),
+        uid_headers=names("requestheader-uid-headers"),
+        group_headers=names("requestheader-group-headers"),
+        extra_prefixes=names("requestheader-extra-headers-prefix"),
+    )
+
+
+def _is_signed(certificate: bytes, authorities: str) -> bool:
+    """Whether one of the authorities (PEM) signed a certificate (DER) directly."""
+    leaf = x509.load_der_x509_certificate(certificate)
+    for authority in x509.load_pem_x509_certificates(authorities.encode()) if authorities else ():
+        try:
+            leaf.verify_directly_issued_by(authority)
+        except (ValueError, TypeError, InvalidSignature):
+            continue
+        return True
+    return False
+
+
+def _user_of_headers(trusted: TrustedAuthorities, headers: RequestHeaders) -> ReviewedUser | None:
+    """The user that the front proxy names; None where it names none."""
+    name = _first(headers, trusted.user_headers)
+    if not name:
+        return None
+    groups = [value for key in trusted.group_headers for value in headers.getall(key, [])]
+    extra: dict[str, tuple[str, ...]] = {}
+    for key in dict.fromkeys(headers.keys()):
+        for prefix in trusted.extra_prefixes:
+            if key.lower().startswith(prefix.lower()):
+                extra[key[len(prefix) :].lower()] = tuple(headers.getall(key, []))
+    return ReviewedUser(name, _first(headers, trusted.uid_headers), tuple(groups), extra)
+
+
+def _first(headers: RequestHeaders, names: Sequence[str]) -> str:
+    return next((value for name in names if (value := headers.get(name, ""))), "")
