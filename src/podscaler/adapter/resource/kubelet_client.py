@@ -8,6 +8,7 @@ Source: metrics-server's client of kubelets.
 """
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from typing import Final
@@ -16,8 +17,9 @@ from podscaler.adapter.resource.node_targets import KubeletTarget
 from podscaler.adapter.resource.points import NodePoints, NodePointsParser
 from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError, UsageError
-from podscaler.kube.transport import http_transport
+from podscaler.kube.transport import tls
 from podscaler.kube.transport.config import Config
+from podscaler.kube.transport.http_transport import HttpTransport
 from podscaler.kube.transport.transport import Request, ResponseStream, Transport
 
 BODY_MAX_BYTES: Final = 16 << 20
@@ -91,10 +93,23 @@ async def _feed(parser: NodePointsParser, response: ResponseStream) -> None:
         parser.feed(lines)
 
 
-def transport_opener(config: Config, *, user_agent: str) -> OpenTransport:
-    """Opens transports to kubelets with the credentials of `config`, whose server counts no more."""
+class KubeletTransports:
+    """Opens transports to kubelets with the credentials of a configuration; all share one TLS context.
 
-    async def open_transport(server: str) -> Transport:
-        return await http_transport.connect(replace(config, server=server, headers=()), user_agent=user_agent)
+    Args:
+        config: the credentials and authorities; its server, proxy and impersonation do not count.
+    """
 
-    return open_transport
+    def __init__(self, config: Config, *, user_agent: str) -> None:
+        self._config = replace(config, proxy=None, tls_server_name=None, headers=())
+        self._user_agent = user_agent
+        self._context: ssl.SSLContext | None = None
+
+    async def open(self, server: str) -> Transport:
+        """A transport; no connection is made yet. Raises UsageError for certificates that cannot be used."""
+        config, pem = replace(self._config, server=server), None
+        if config.client_certificate_pem and config.client_key_pem:
+            pem = config.client_certificate_pem + b"\n" + config.client_key_pem
+        if self._context is None and server.startswith("https:"):
+            self._context = await asyncio.to_thread(tls.server_context, config, pem)
+        return HttpTransport(config, self._context, user_agent=self._user_agent, pem=pem)

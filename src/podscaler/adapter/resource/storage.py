@@ -14,7 +14,7 @@
 Memory is bounded by what the nodes report: two points for each container of the latest scrapes.
 
 Source: metrics-server v0.9 (its storage). Differs: rule 5; metrics-server drops the pods of a node at the first scrape
-that fails.
+that fails. A pod whose CPU time has decreased is left out, where metrics-server serves it without containers and time.
 """
 
 from collections.abc import Iterable, Mapping
