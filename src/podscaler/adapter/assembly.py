@@ -14,7 +14,7 @@ from podscaler.adapter.prometheus.client import MetricsDatabase
 from podscaler.adapter.prometheus.telemetry import AdapterTelemetry, CountedDatabase
 from podscaler.adapter.providers.custom import CustomMetrics
 from podscaler.adapter.providers.external import ExternalMetrics
-from podscaler.adapter.providers.object_values import ObjectValues
+from podscaler.adapter.providers.object_values import Batching, ObjectValues
 from podscaler.adapter.providers.protocols import ExternalMetricsProvider
 from podscaler.adapter.providers.query_cache import QueryCache
 from podscaler.adapter.providers.relisting import MetricRelisting
@@ -40,14 +40,14 @@ class AdapterSettings:
         relist_interval_s: the period of lists of series.
         max_age_s: how old the last sample of a listed series may be.
         tick_s: how long the result of a query is used.
-        batches: whether one query may serve several requests.
+        batching: when one query serves several requests.
         watches: whether objects are watched instead of listed for each request.
     """
 
     relist_interval_s: float = 600.0
     max_age_s: float = 600.0
     tick_s: float = 7.5
-    batches: bool = True
+    batching: Batching = Batching.AUTO
     watches: bool = True
 
 
@@ -127,7 +127,7 @@ def new_adapter(
     cache = QueryCache(counted, clock, tick_s=settings.tick_s)
     apis: list[MetricsApi] = []
     if config.rules:
-        values = ObjectValues(cache, clock, batches=settings.batches)
+        values = ObjectValues(cache, clock, batching=settings.batching)
         apis.append(CustomMetricsApi(CustomMetrics(relisting, mapper, objects, values)))
     providers = [*([ExternalMetrics(relisting, cache)] if config.external_rules else []), *external]
     if providers:
@@ -135,7 +135,7 @@ def new_adapter(
     if kubelets is not None:
         apis.append(ResourceMetricsApi(KubeletUsage(kubelets, mapper, objects), clock))
     elif config.resource_rules is not None:
-        usage = ObjectValues(cache, clock, batches=settings.batches, several=True)
+        usage = ObjectValues(cache, clock, batching=settings.batching, several=True)
         apis.append(ResourceMetricsApi(ResourceMetrics(config.resource_rules, mapper, objects, usage), clock))
 
     def reasons() -> list[str]:

@@ -43,7 +43,7 @@ def index(value: Any, *keys: Any) -> Any:
     for key in keys:
         if isinstance(value, Mapping):
             value = value.get(key, "")
-        elif isinstance(value, Sequence) and isinstance(key, int):
+        elif isinstance(value, Sequence) and not isinstance(value, str) and isinstance(key, int):
             if not 0 <= key < len(value):
                 raise TemplateError(f"error calling index: index out of range: {key}")
             value = value[key]

@@ -8,6 +8,7 @@ Source: Prometheus' documentation (querying basics, operators).
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from podscaler.adapter.promql.lexing import END, PromQLError, PromToken, tokens
@@ -30,6 +31,8 @@ AGGREGATIONS = frozenset(
         "limit_ratio",
     ]
 )
+_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0, "y": 31_536_000.0}
+_TERM = re.compile(r"([0-9]+)(ms|[smhdwy])")
 _LEVELS = (
     ("or",),
     ("and", "unless"),
@@ -58,9 +61,16 @@ class VectorSelector:
 
 @dataclass(frozen=True, slots=True)
 class TimeShift:
-    """An expression with a range, a subquery, an offset or an `@`."""
+    """An expression with a range, a subquery, an offset or an `@`.
+
+    Attributes:
+        range_s: of a range or subquery; 0 for the others.
+        is_plain: whether it is a range, without a step.
+    """
 
     inner: Expression
+    range_s: float = 0.0
+    is_plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +106,8 @@ class BinaryOperation:
         matching: "on" or "ignoring"; empty: series match by all labels.
         labels: of the matching.
         copied: the labels that `group_left` or `group_right` takes from the other side.
+        group: "group_left" or "group_right"; empty: one series matches one.
+        is_bool: whether a comparison gives 0 or 1.
     """
 
     operator: str
@@ -104,6 +116,8 @@ class BinaryOperation:
     matching: str = ""
     labels: frozenset[str] = frozenset()
     copied: frozenset[str] = frozenset()
+    group: str = ""
+    is_bool: bool = False
 
 
 Expression = PromLiteral | VectorSelector | TimeShift | PromCall | PromAggregation | BinaryOperation
@@ -156,13 +170,14 @@ class _Parser:
         return left
 
     def _binary(self, operator: str, left: Expression, level: int) -> BinaryOperation:
-        self._takes("bool")
+        is_bool, group = bool(self._takes("bool")), ""
         matching, labels, copied = self._takes("on", "ignoring"), frozenset[str](), frozenset[str]()
         if matching:
             labels = self._labels()
-            if self._takes("group_left", "group_right") and self.next.text == "(":
+            group = self._takes("group_left", "group_right")
+            if group and self.next.text == "(":
                 copied = self._labels()
-        return BinaryOperation(operator, left, self.expression(level), matching, labels, copied)
+        return BinaryOperation(operator, left, self.expression(level), matching, labels, copied, group, is_bool)
 
     def _unary(self) -> Expression:
         if sign := self._takes("-", "+"):
@@ -176,8 +191,9 @@ class _Parser:
         found = self._primary()
         while True:
             if self._takes("["):
-                self._range()
-            elif self._takes("offset"):
+                found = self._range(found)
+                continue
+            if self._takes("offset"):
                 self._takes("-", "+")
                 self._take_kind("duration", "number")
             elif self._takes("@"):
@@ -186,11 +202,13 @@ class _Parser:
                 return found
             found = TimeShift(found)
 
-    def _range(self) -> None:
-        self._take_kind("duration", "number")
-        if self._takes(":") and self.next.text != "]":
+    def _range(self, inner: Expression) -> TimeShift:
+        range_s = _seconds(self._take_kind("duration", "number").text)
+        is_plain = not self._takes(":")
+        if not is_plain and self.next.text != "]":
             self._take_kind("duration", "number")
         self._expect("]")
+        return TimeShift(inner, range_s, is_plain)
 
     def _instant(self) -> None:
         if self._takes("start", "end"):
@@ -262,3 +280,9 @@ class _Parser:
             if self.next.text != "}":
                 self._expect(",")
         return tuple(found)
+
+
+def _seconds(duration: str) -> float:
+    """The seconds of a duration, or of a number of seconds."""
+    terms = _TERM.findall(duration)
+    return sum(int(number) * _UNITS_S[unit] for number, unit in terms) if terms else float(duration)

@@ -67,7 +67,7 @@ class CustomMetrics:
 
     def metrics(self) -> Sequence[CustomMetric]:
         """All metrics, for discovery."""
-        return sorted(self._relisting.registry.custom)
+        return sorted(self._relisting.registry.custom, key=lambda metric: (str(metric.resource), metric.name))
 
     async def of_object(self, query: CustomMetricQuery, name: str) -> ObjectValue:
         """The value that describes an object. Raises StatusError: 404 where there is none, 500 without Prometheus."""

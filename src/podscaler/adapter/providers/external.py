@@ -17,6 +17,7 @@ from podscaler.adapter.providers.query_cache import QueryCache
 from podscaler.adapter.providers.relisting import MetricRelisting
 from podscaler.api.machinery.selectors import Selector
 from podscaler.base.clock import NANOSECONDS
+from podscaler.base.errors import StatusError
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +50,7 @@ class ExternalMetrics:
             raise protocols.fetch_error() from error
         if result.kind not in ("vector", "scalar"):
             log.error("%s: the external metric %s gives a %s", found.naming.rule.place, name, result.kind)
-            raise protocols.internal_error("encountered an unexpected query result type")
+            raise StatusError("encountered an unexpected query result type", code=500)
         values: list[ExternalValue] = []
         for sample in result.samples:
             quantity = protocols.find_quantity(sample.value)

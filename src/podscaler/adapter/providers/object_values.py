@@ -13,6 +13,7 @@ Invariant: the values are those of the direct query, which prometheus-adapter se
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from podscaler.adapter.naming.queries import BatchQuery, QueryTarget, QueryTemplate
 from podscaler.adapter.prometheus.responses import REJECTED, PrometheusError, PromSample, QueryResult
@@ -27,6 +28,15 @@ MEMORY = 0.5
 """The weight of the latest tick in the expected cost."""
 BATCHES = 8192
 """The number of batches whose cost is kept."""
+
+
+class Batching(StrEnum):
+    """When one query is sent for many objects: where it costs less, always, or never."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
 
 Grouped = Mapping[tuple[str, str], Sequence[PromSample]]
 """Namespace (empty in a batch of one) and name of an object -> its samples."""
@@ -65,14 +75,16 @@ class ObjectValues:
     Args:
         cache: executes and shares the queries.
         clock: for ticks.
-        batches: whether batches are used at all.
+        batching: when batches are used.
         several: whether an object may have several samples (containers).
     """
 
-    def __init__(self, cache: QueryCache, clock: Clock, *, batches: bool = True, several: bool = False) -> None:
+    def __init__(
+        self, cache: QueryCache, clock: Clock, *, batching: Batching = Batching.AUTO, several: bool = False
+    ) -> None:
         self._cache = cache
         self._clock = clock
-        self._batches = batches
+        self._batching = batching
         self._several = several
         self._states: LRU[str, _BatchState] = LRU(BATCHES)
 
@@ -83,7 +95,7 @@ class ObjectValues:
 
         Raises PrometheusError, RuleError, SelectorNotSupported.
         """
-        batch = template.find_batch(target, namespace) if self._batches else None
+        batch = template.find_batch(target, namespace) if self._batching is not Batching.NEVER else None
         if batch is not None:
             grouped = await self._find_batch(batch, len(names))
             if grouped is not None:
@@ -102,7 +114,7 @@ class ObjectValues:
         if state.began_s < state.paused_until_s:
             return None
         is_cheaper = max(state.cost, state.expected_cost) > QUERY_OBJECTS + max(state.objects, names)
-        if not is_cheaper and not self._cache.has(batch.promql):
+        if not is_cheaper and self._batching is not Batching.ALWAYS and not self._cache.has(batch.promql):
             return None
         try:
             result = await self._vector(batch.promql)

@@ -107,9 +107,9 @@ class AdapterServer:
         if info.path == "/metrics":
             return web.Response(body=self._telemetry.render(), headers={"Content-Type": METRICS_TYPE})
         responses.check_accept(request.headers.get("Accept", ""))
-        return responses.of_object(await self._object(info))
+        return responses.of_object(await self.object(info))
 
-    async def _object(self, info: RequestInfo) -> discovery.Object:
+    async def object(self, info: RequestInfo) -> discovery.Object:
         """The object or document of a request. Raises StatusError."""
         if info.is_resource_request:
             api = self._apis.get(info.attributes.group)

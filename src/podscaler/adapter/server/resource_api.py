@@ -64,7 +64,7 @@ class ResourceMetricsApi:
     async def _one(self, resource: GroupResource, namespace: str, name: str) -> Object:
         described = await self._metrics.find_object(resource, namespace, name)
         if described is None:
-            raise _not_found(resource.resource, "", name)
+            raise _not_found("node" if resource == NODES else "pods", "", name)
         usage = await self._metrics.of_object(resource, described)
         if usage is None:
             shown = f"{namespace}/{name}" if namespace else name

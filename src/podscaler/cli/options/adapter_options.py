@@ -15,6 +15,7 @@ import click
 
 from podscaler.adapter.assembly import AdapterSettings
 from podscaler.adapter.prometheus.connection import PrometheusSettings
+from podscaler.adapter.providers.object_values import Batching
 from podscaler.adapter.resource.kubelet_metrics import ScrapeSettings
 from podscaler.base.clock import NANOSECONDS, Clock, SystemClock
 from podscaler.base.errors import UsageError
@@ -42,7 +43,7 @@ options = flag_group(
     Option("metrics-relist-interval", DURATION, "10m0s", "how often the series are listed"),
     Option("metrics-max-age", DURATION, "0s", "how old the last sample of a series may be; 0: the interval of lists"),
     Option("query-tick", DURATION, "7.5s", "how long the result of a query is used; 0: each request sends its own"),
-    Option("no-query-batching", click.BOOL, None, "never send one query for several requests", is_switch=True),
+    Option("query-batching", click.Choice(list(Batching)), "auto", "when one query is sent for many objects"),
     Option("secure-port", INT32, "6443", "the port to serve on; 0: a free one"),
     Option("bind-address", TEXT, "0.0.0.0", "the address to serve on"),  # noqa: S104 - the default of the flag upstream
     Option(_TLS[0], FILE, None, "the serving certificate, read again when it is renewed; default: one made in memory"),
@@ -124,7 +125,9 @@ def _settings(values: Mapping[str, Any]) -> AdapterSettings:
         raise UsageError("--metrics-max-age must not be less than --metrics-relist-interval")
     if values["query_tick"] < 0:
         raise UsageError("--query-tick must not be negative")
-    return AdapterSettings(interval_s, max_age_s, values["query_tick"] / NANOSECONDS, not values["no_query_batching"])
+    return AdapterSettings(
+        interval_s, max_age_s, values["query_tick"] / NANOSECONDS, Batching(values["query_batching"])
+    )
 
 
 def _positive_s(name: str, values: Mapping[str, Any]) -> float:

@@ -1,0 +1,290 @@
+"""A fake Prometheus: series in memory, and enough of PromQL to read them, to fail and to count queries.
+
+`FakePrometheus` is a `podscaler.adapter.prometheus.client.MetricsDatabase` and passes the contract tests that a client
+of the real Prometheus passes. An expression that it cannot evaluate is rejected, as Prometheus does with a wrong one.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from podscaler.adapter.naming.series import NAME_LABEL
+from podscaler.adapter.prometheus.responses import PrometheusError, PromSample, QueryResult
+from podscaler.adapter.promql import parsing
+from podscaler.adapter.promql.lexing import PromQLError
+from podscaler.adapter.promql.parsing import (
+    BinaryOperation,
+    Expression,
+    PromAggregation,
+    PromCall,
+    PromLiteral,
+    TimeShift,
+    VectorSelector,
+)
+
+LOOKBACK_S = 300.0
+Labels = Mapping[str, str]
+Element = tuple[Labels, float]
+Value = float | list[Element]
+Points = Sequence[tuple[float, float]]
+
+
+@dataclass
+class FakePrometheus:
+    """See the module.
+
+    Attributes:
+        now_s: the instant of queries, in seconds since the epoch.
+        stored: labels (with the name as `__name__`) and samples (instant and value, in order) of each series.
+        queries: all expressions, in order.
+        failure: raised instead of the next results; None: nothing fails.
+    """
+
+    now_s: float = 1_767_225_600.0
+    stored: list[tuple[Labels, Points]] = field(default_factory=list)
+    queries: list[str] = field(default_factory=list)
+    failure: PrometheusError | None = None
+
+    def add(self, name: str, value: float, /, **labels: str) -> None:
+        """Add a series with one sample now."""
+        self.stored.append(({NAME_LABEL: name, **labels}, [(self.now_s, value)]))
+
+    async def query(self, promql: str) -> QueryResult:
+        """As in MetricsDatabase."""
+        self.queries.append(promql)
+        if self.failure is not None:
+            raise self.failure
+        try:
+            value = _Evaluation(self).value(parsing.parse(promql))
+        except PromQLError as error:
+            raise PrometheusError("bad_data", str(error)) from error
+        if isinstance(value, float):
+            return QueryResult("scalar", [PromSample({}, value, self.now_s)])
+        return QueryResult("vector", [PromSample(labels, number, self.now_s) for labels, number in value])
+
+    async def series(self, selector: str, *, max_age_s: float) -> Sequence[dict[str, str]]:
+        """As in MetricsDatabase."""
+        if self.failure is not None:
+            raise self.failure
+        try:
+            parsed = parsing.parse(selector)
+        except PromQLError as error:
+            raise PrometheusError("bad_data", str(error)) from error
+        if not isinstance(parsed, VectorSelector):
+            raise PrometheusError("bad_data", f"{selector} is not a selector of series")
+        oldest_s = self.now_s - max_age_s
+        return [
+            dict(labels) for labels, points in self.stored if points[-1][0] >= oldest_s and _matches(parsed, labels)
+        ]
+
+
+def _matches(selector: VectorSelector, labels: Labels) -> bool:
+    if selector.metric and labels.get(NAME_LABEL) != selector.metric:
+        return False
+    return all(_matches_one(labels.get(label, ""), operator, text) for label, operator, text in selector.matchers)
+
+
+def _matches_one(value: str, operator: str, text: str) -> bool:
+    is_equal = re.fullmatch(text, value) is not None if operator.endswith("~") else value == text
+    return is_equal is not operator.startswith("!")
+
+
+def _irate(points: Points) -> float | None:
+    if len(points) < 2:
+        return None
+    (before_s, before), (last_s, last) = points[-2:]
+    return (last if last < before else last - before) / (last_s - before_s)
+
+
+_OVER_RANGE: Mapping[str, Callable[[Points], float | None]] = {
+    "irate": _irate,
+    "avg_over_time": lambda points: sum(value for _, value in points) / len(points),
+    "count_over_time": lambda points: float(len(points)),
+    "last_over_time": lambda points: points[-1][1],
+    "max_over_time": lambda points: max(value for _, value in points),
+    "min_over_time": lambda points: min(value for _, value in points),
+    "sum_over_time": lambda points: sum(value for _, value in points),
+}
+_OF_VALUES: Mapping[str, Callable[[float], float]] = {
+    "abs": abs,
+    "ceil": lambda value: float(math.ceil(value)),
+    "floor": lambda value: float(math.floor(value)),
+    "sqrt": math.sqrt,
+}
+_ARITHMETIC: Mapping[str, Callable[[float, float], float]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b if b else math.nan if a == 0 or math.isnan(a) else math.copysign(math.inf, a),
+}
+_COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    ">": lambda a, b: a > b,
+    "<": lambda a, b: a < b,
+    ">=": lambda a, b: a >= b,
+    "<=": lambda a, b: a <= b,
+}
+_REDUCTIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "sum": sum,
+    "avg": lambda values: sum(values) / len(values),
+    "min": min,
+    "max": max,
+    "count": lambda values: float(len(values)),
+    "group": lambda _: 1.0,
+}
+KEEPS_NAME = frozenset({"last_over_time"})
+
+
+class _Evaluation:
+    """One evaluation."""
+
+    def __init__(self, database: FakePrometheus) -> None:
+        self._database = database
+
+    def value(self, expression: Expression) -> Value:
+        """The value of an expression. Raises PromQLError."""
+        match expression:
+            case PromLiteral(text):
+                return float(text)
+            case VectorSelector():
+                return [(labels, points[-1][1]) for labels, points in self._points(expression, LOOKBACK_S)]
+            case PromCall():
+                return self._call(expression)
+            case PromAggregation():
+                return self._aggregation(expression)
+            case BinaryOperation():
+                return self._operation(expression)
+            case TimeShift():
+                raise PromQLError("the fake evaluates no range, offset or subquery here")
+
+    def _points(self, selector: VectorSelector, range_s: float) -> list[tuple[Labels, Points]]:
+        now_s = self._database.now_s
+        found: list[tuple[Labels, Points]] = []
+        for labels, points in self._database.stored:
+            within = [point for point in points if now_s - range_s < point[0] <= now_s]
+            if within and _matches(selector, labels):
+                found.append((labels, within))
+        return found
+
+    def _vector(self, expression: Expression) -> list[Element]:
+        value = self.value(expression)
+        if isinstance(value, float):
+            raise PromQLError("expected a vector")
+        return value
+
+    def _scalar(self, expression: Expression) -> float:
+        value = self.value(expression)
+        if not isinstance(value, float):
+            raise PromQLError("expected a number")
+        return value
+
+    def _call(self, call: PromCall) -> Value:
+        first = call.arguments[0] if call.arguments else None
+        if call.function == "time" or first is None:
+            return self._database.now_s
+        if call.function in _OVER_RANGE and isinstance(first, TimeShift):
+            return self._over_range(call.function, first)
+        if call.function in _OF_VALUES:
+            return [(_unnamed(labels), _OF_VALUES[call.function](value)) for labels, value in self._vector(first)]
+        if call.function == "vector":
+            return [({}, self._scalar(first))]
+        if call.function == "scalar":
+            values = self._vector(first)
+            return values[0][1] if len(values) == 1 else math.nan
+        if call.function == "absent":
+            return [] if self._vector(first) else [({}, 1.0)]
+        raise PromQLError(f"the fake has no function {call.function}")
+
+    def _over_range(self, function: str, shift: TimeShift) -> list[Element]:
+        if not isinstance(shift.inner, VectorSelector) or not shift.is_plain:
+            raise PromQLError("the fake evaluates ranges of selectors alone")
+        found: list[Element] = []
+        for labels, points in self._points(shift.inner, shift.range_s):
+            value = _OVER_RANGE[function](points)
+            if value is not None:
+                found.append((labels if function in KEEPS_NAME else _unnamed(labels), float(value)))
+        return found
+
+    def _aggregation(self, aggregation: PromAggregation) -> list[Element]:
+        groups: dict[tuple[tuple[str, str], ...], list[Element]] = {}
+        for labels, value in self._vector(aggregation.arguments[-1]):
+            kept = _grouping(aggregation, labels)
+            groups.setdefault(tuple(sorted(kept.items())), []).append((labels, value))
+        if aggregation.operator in ("topk", "bottomk"):
+            size, sign = int(self._scalar(aggregation.arguments[0])), -1 if aggregation.operator == "topk" else 1
+            ranked = (sorted(group, key=lambda each: sign * each[1])[:size] for group in groups.values())
+            return [each for group in ranked for each in group]
+        if aggregation.operator not in _REDUCTIONS:
+            raise PromQLError(f"the fake has no aggregation {aggregation.operator}")
+        reduce = _REDUCTIONS[aggregation.operator]
+        return [(dict(key), float(reduce([value for _, value in group]))) for key, group in groups.items()]
+
+    def _operation(self, operation: BinaryOperation) -> Value:
+        left, right = self.value(operation.left), self.value(operation.right)
+        if isinstance(left, float) and isinstance(right, float):
+            return _ARITHMETIC[operation.operator](left, right)
+        if isinstance(left, list) and isinstance(right, list):
+            return _matched(operation, left, right)
+        found: list[Element] = []
+        for labels, value in left if isinstance(left, list) else right:  # type: ignore[union-attr]  # one of both is one
+            pair = (value, right) if isinstance(left, list) else (left, value)
+            found += _combined(operation, labels, value, pair=pair)  # type: ignore[arg-type]  # numbers by now
+        return found
+
+
+def _combined(operation: BinaryOperation, labels: Labels, kept: float, *, pair: tuple[float, float]) -> list[Element]:
+    """The element of two numbers: none where a comparison does not hold."""
+    if operation.operator in _ARITHMETIC:
+        return [(_unnamed(labels), _ARITHMETIC[operation.operator](*pair))]
+    holds = _COMPARISONS[operation.operator](*pair)
+    if operation.is_bool:
+        return [(_unnamed(labels), float(holds))]
+    return [(labels, kept)] if holds else []
+
+
+def _matched(operation: BinaryOperation, left: list[Element], right: list[Element]) -> list[Element]:
+    """The elements of two vectors. Raises PromQLError where several match one."""
+    others: dict[tuple[tuple[str, str], ...], list[Element]] = {}
+    for element in right:
+        others.setdefault(_signature(operation, element[0]), []).append(element)
+    if operation.operator in ("and", "unless"):
+        is_kept = operation.operator == "and"
+        return [each for each in left if (_signature(operation, each[0]) in others) is is_kept]
+    if operation.operator == "or":
+        known = {_signature(operation, labels) for labels, _ in left}
+        return [*left, *(each for each in right if _signature(operation, each[0]) not in known)]
+    if operation.group == "group_right":
+        raise PromQLError("the fake has no group_right")
+    found: list[Element] = []
+    used: set[tuple[tuple[str, str], ...]] = set()
+    for labels, value in left:
+        signature = _signature(operation, labels)
+        matching = others.get(signature, [])
+        if len(matching) > 1 or (matching and not operation.group and signature in used):
+            raise PromQLError("many-to-many matching not allowed")
+        used.add(signature)
+        for _, other in matching:
+            shown = labels if operation.group or operation.matching != "on" else dict(signature)
+            found += _combined(operation, shown, value, pair=(value, other))
+    return found
+
+
+def _signature(operation: BinaryOperation, labels: Labels) -> tuple[tuple[str, str], ...]:
+    if operation.matching == "on":
+        return tuple(sorted((name, text) for name, text in labels.items() if name in operation.labels))
+    kept = _unnamed(labels).items()
+    return tuple(sorted((name, text) for name, text in kept if name not in operation.labels))
+
+
+def _grouping(aggregation: PromAggregation, labels: Labels) -> Labels:
+    if aggregation.modifier == "by":
+        return {name: text for name, text in labels.items() if name in aggregation.labels}
+    if aggregation.modifier == "without":
+        return {name: text for name, text in _unnamed(labels).items() if name not in aggregation.labels}
+    return {}
+
+
+def _unnamed(labels: Labels) -> Labels:
+    return {name: text for name, text in labels.items() if name != NAME_LABEL}

@@ -1,0 +1,172 @@
+"""Values of metrics: how few queries they take, and what odd values and failures of Prometheus become."""
+
+import math
+from typing import Any
+
+import pytest
+from adapter_world import CUSTOM, EXTERNAL, RULES, AdapterWorld
+
+from podscaler.adapter.prometheus.responses import PrometheusError
+from podscaler.adapter.providers.object_values import Batching
+from podscaler.adapter.providers.protocols import ExternalValue
+from podscaler.api.machinery import quantity
+from podscaler.api.machinery.selectors import Selector
+
+HITS = f"{CUSTOM}/pods/*/hits"
+BATCH = 'sum(hits{namespace!="",pod!=""}) by (pod,namespace)'
+DIRECT = 'sum(hits{namespace="default",pod=~"web-1|web-2"}) by (pod)'
+
+
+async def test_values_of_pods() -> None:
+    """A list has the values of the pods that the API server lists, in its order."""
+    world = await AdapterWorld().started()
+    assert await world.values(HITS) == {"web-1": "10", "web-2": "20500m"}
+
+
+async def test_the_first_request_is_direct() -> None:
+    """A request alone sends the query of prometheus-adapter."""
+    world = await AdapterWorld().started()
+    await world.values(HITS)
+    assert world.sent == [DIRECT]
+
+
+async def test_requests_share_one_query() -> None:
+    """From the second request of a tick on, one query serves all namespaces and objects; in the next tick all."""
+    world = await AdapterWorld().started()
+    paths = [HITS, HITS.replace("default", "shop"), f"{CUSTOM}/pods/web-1/hits", f"{CUSTOM}/pods/web-2/hits"]
+    for path in paths:
+        await world.values(path)
+    assert world.sent == [DIRECT, BATCH]
+    for _ in range(2):
+        await world.clock.advance(10.0)
+        for path in paths:
+            await world.values(path)
+    assert world.sent == [DIRECT, BATCH, BATCH, BATCH]
+
+
+async def test_a_direct_query_is_shared() -> None:
+    """Equal requests of a tick send one query, where batches are off, too."""
+    world = await AdapterWorld(batching=Batching.NEVER).started()
+    for _ in range(3):
+        await world.values(HITS)
+    assert world.sent == [DIRECT]
+
+
+async def test_a_tick_of_zero() -> None:
+    """Without a tick each request sends its query."""
+    world = await AdapterWorld(batching=Batching.NEVER, tick_s=0.0).started()
+    for _ in range(3):
+        await world.values(HITS)
+    assert world.sent == [DIRECT] * 3
+
+
+async def test_a_selector_of_the_metric_has_its_own_batch() -> None:
+    """Series are selected in the query, and the selector is in the response."""
+    world = await AdapterWorld(batching=Batching.ALWAYS).started()
+    assert await world.values(f"{HITS}?metricLabelSelector=verb%3DGET") == {}
+    assert world.sent == ['sum(hits{verb="GET",namespace!="",pod!=""}) by (pod,namespace)']
+
+
+async def test_two_values_of_an_object_are_not_batched() -> None:
+    """Where a template leaves several series of an object, direct queries decide which counts."""
+    rules = RULES.replace("sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)", "<<.Series>>{<<.LabelMatchers>>}")
+    world = await AdapterWorld(rules, batching=Batching.ALWAYS).started()
+    world.database.add("hits", 99.0, namespace="default", pod="web-1", verb="PUT")
+    assert await world.values(HITS) == {"web-1": "99", "web-2": "20500m"}
+    assert world.sent == ['hits{namespace!="",pod!=""}', 'hits{namespace="default",pod=~"web-1|web-2"}']
+
+
+async def test_a_rejected_batch_is_replaced() -> None:
+    """Where Prometheus rejects a batch, such as one with too many samples, direct queries are sent from then on."""
+    world = await AdapterWorld(batching=Batching.ALWAYS).started()
+    query = world.database.query
+
+    async def limited(promql: str) -> Any:
+        if promql == BATCH:
+            world.database.queries.append(promql)
+            raise PrometheusError("execution", "query processing would load too many samples into memory")
+        return await query(promql)
+
+    world.database.query = limited  # type: ignore[method-assign]  # the test's own limit
+    for _ in range(2):
+        assert await world.values(HITS) == {"web-1": "10", "web-2": "20500m"}
+    assert world.sent == [BATCH, DIRECT]
+
+
+@pytest.mark.parametrize(
+    ("value", "of_pod", "of_queue"),
+    [
+        (math.nan, "0", None),
+        (math.inf, None, None),
+        (-math.inf, None, None),
+        (-2.5, "-2500m", "-2500m"),
+        (0.0001, "0", "0"),
+        (9e17, "900P", "900P"),
+        (1e30, None, None),
+    ],
+    ids=["NaN", "Inf", "-Inf", "negative", "tiny", "huge", "too huge"],
+)
+async def test_odd_values(value: float, of_pod: str | None, of_queue: str | None) -> None:
+    """NaN of a pod is 0, as in prometheus-adapter; what is no quantity is left out."""
+    world = await AdapterWorld().started()
+    world.database.stored = []
+    world.database.add("hits", value, namespace="default", pod="web-1")
+    world.database.add("queue", value, name="mail")
+    assert await world.values(HITS) == ({} if of_pod is None else {"web-1": of_pod})
+    queue = await world.get(f"{EXTERNAL}/queue")
+    assert [each["value"] for each in queue["items"]] == ([] if of_queue is None else [of_queue])
+
+
+async def test_stale_series_have_no_value() -> None:
+    """Where Prometheus has no sample any more, an object has no value, and the metric is still known."""
+    world = await AdapterWorld().started()
+    world.database.now_s += 600
+    assert await world.values(HITS) == {}
+    assert await world.values(f"{CUSTOM}/pods/web-1/hits") == (
+        404,
+        "the server could not find the metric hits for pods web-1",
+    )
+
+
+@pytest.mark.parametrize("path", [HITS, f"{CUSTOM}/pods/web-1/hits", f"{EXTERNAL}/queue"])
+async def test_prometheus_is_down(path: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Users get an error without details, and the log has the cause."""
+    world = await AdapterWorld().started()
+    world.database.failure = PrometheusError("down", "connection refused")
+    assert await world.get(path) == (500, "Internal error occurred: unable to fetch metrics")
+    assert "cannot be read" in caplog.text
+    assert "down: connection refused" in caplog.text
+
+
+async def test_a_failure_is_shared_for_a_second() -> None:
+    """Requests do not all wait for a Prometheus that is down; after a second it is asked again."""
+    world = await AdapterWorld(batching=Batching.NEVER).started()
+    world.database.failure = PrometheusError("down", "no answer in time")
+    for _ in range(5):
+        await world.get(HITS)
+    assert len(world.sent) == 1
+    world.database.failure = None
+    await world.clock.advance(1.0)
+    assert await world.values(HITS) == {"web-1": "10", "web-2": "20500m"}
+
+
+class OtherSource:
+    """Has one metric."""
+
+    def names(self) -> list[str]:
+        """The metric."""
+        return ["other"]
+
+    async def find_values(self, namespace: str, name: str, selector: Selector) -> list[ExternalValue] | None:
+        """One value with a window."""
+        return [ExternalValue(quantity.parse("5"), 0, {"from": namespace}, 60)] if name == "other" else None
+
+
+async def test_another_source_of_external_metrics() -> None:
+    """A metric that Prometheus lacks comes from the next provider; discovery has the metrics of all."""
+    world = await AdapterWorld(external=[OtherSource()]).started()
+    item = {"metricName": "other", "metricLabels": {"from": "default"}, "timestamp": "1970-01-01T00:00:00Z"}
+    assert (await world.get(f"{EXTERNAL}/other"))["items"] == [{**item, "window": 60, "value": "5"}]
+    listed = await world.get("/apis/external.metrics.k8s.io/v1beta1")
+    assert [each["name"] for each in listed["resources"]] == ["other", "queue"]
+    assert await world.get(f"{EXTERNAL}/none") == (404, "the server could not find the metric none for namespaces")
