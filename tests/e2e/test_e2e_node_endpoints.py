@@ -25,6 +25,7 @@ PROMETHEUS = shutil.which("prometheus")
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 Object = dict[str, Any]
+ROOT = Path(__file__).parents[2]
 TIMEOUT = "--kubelet-request-timeout=2s"
 CORE = "/api/v1/namespaces/default"
 USAGE = "/apis/metrics.k8s.io/v1beta1"
@@ -104,6 +105,23 @@ def test_a_real_prometheus_scrapes_the_node(prometheus: str) -> None:
     assert query(prometheus, "resource_scrape_error") == {"": 0.0}
 
 
+def account_kubeconfig(up: Up, folder: Path) -> Path:
+    """The kubeconfig of an account with the permissions that docs/resource-metrics.md grants, and no others."""
+    page = (ROOT / "docs" / "resource-metrics.md").read_text()
+    documents = yaml.safe_load_all(page.split("```yaml\n")[1].split("```")[0])
+    for obj in documents:
+        group = "/api/v1" if obj["apiVersion"] == "v1" else f"/apis/{obj['apiVersion']}"
+        place = f"/namespaces/{obj['metadata']['namespace']}" if "namespace" in obj["metadata"] else ""
+        up.create(f"{group}{place}/{obj['kind'].lower()}s", obj)
+    path = "/api/v1/namespaces/kube-system/serviceaccounts/podscaler-adapter/token"
+    token = up.create(path, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})
+    config = yaml.safe_load(up.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": token["status"]["token"]}
+    file = folder / "account.kubeconfig"
+    file.write_text(yaml.safe_dump(config))
+    return file
+
+
 def command(server: str) -> list[str]:
     """The program that serves metrics.k8s.io, with a resolution that it allows."""
     if server == "metrics-server":
@@ -116,9 +134,10 @@ def resource_server(request: pytest.FixtureRequest, measured_up: Up, tmp_path: P
     """An `up` whose metrics.k8s.io is served by the real metrics-server, or by ours."""
     up, program = measured_up, command(request.param)
     write_access(up, tmp_path)
+    kubeconfig = account_kubeconfig(up, tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    kubeconfigs = [f"--{name}kubeconfig={up.kubeconfig}" for name in ("", "authentication-", "authorization-")]
+    kubeconfigs = [f"--{name}kubeconfig={kubeconfig}" for name in ("", "authentication-", "authorization-")]
     flags = [
         *kubeconfigs,
         "--bind-address=127.0.0.1",

@@ -24,6 +24,7 @@ from podscaler.cli.explain import explain_autoscalers, explain_request
 from podscaler.cli.explain.explain_autoscalers import Autoscalers
 from podscaler.cli.explain.explain_care import Care
 from podscaler.cli.explain.explain_request import DecisionFacts, ExplainRequest, ExplainResult, SettingsOrigin
+from podscaler.cli.options import heapster
 from podscaler.controller import assembly
 from podscaler.controller.history import history_maps
 from podscaler.controller.informers import handover, observed_objects
@@ -142,8 +143,9 @@ async def answer(config: Config, request: ExplainRequest, controller: AssumedCon
         there = await explain_autoscalers.read(client, namespace, request.kind, decision)
         autoscaler = there.meant_by(request, namespace)
         effective = await SettingsFinder(client, controller).find(there.writes.get(autoscaler.metadata.uid))
-        cluster = Cluster.of(client, controller, clock)
-        return await AutoscalerExplainer(cluster, Neighbourhood(cluster, there), effective).answer(request, autoscaler)
+        async with Cluster.opened(client, controller, clock) as cluster:
+            explainer = AutoscalerExplainer(cluster, Neighbourhood(cluster, there), effective)
+            return await explainer.answer(request, autoscaler)
 
 
 async def all_sentences(
@@ -154,11 +156,10 @@ async def all_sentences(
     Raises UsageError where the cluster cannot be reached or does not know the user, StatusError where autoscalers may
     not be listed. A failure about one autoscaler is its sentence.
     """
-    async with _connected(config, clock) as client:
+    async with _connected(config, clock) as client, Cluster.opened(client, controller, clock) as cluster:
         decision = controller.settings.decision
         everywhere = await explain_autoscalers.read(client, request.namespace or "", request.kind, decision)
         finder, gate = SettingsFinder(client, controller), asyncio.Semaphore(SCALES_AT_ONCE)
-        cluster = Cluster.of(client, controller, clock)
 
         async def summary(here: Neighbourhood, autoscaler: Autoscaler) -> Summary:
             async with gate:
@@ -259,12 +260,14 @@ class Cluster:
     metrics: MetricsSource
 
     @classmethod
-    def of(cls, client: Client, controller: AssumedController, clock: Clock) -> "Cluster":
+    @asynccontextmanager
+    async def opened(cls, client: Client, controller: AssumedController, clock: Clock) -> "AsyncIterator[Cluster]":
         """That of a client."""
         discovery, settings = Discovery(client, clock), controller.settings
         scales = ScaleClient(client, discovery, clock=clock, rng=random.Random())
-        metrics = assembly.shared_metrics(assembly.api_metrics(client, discovery, settings, clock), settings, clock)
-        return cls(client, controller, clock, scales, metrics)
+        async with heapster.open_metrics(client, settings, clock) as direct:
+            source = direct or assembly.api_metrics(client, discovery, settings, clock)
+            yield cls(client, controller, clock, scales, assembly.shared_metrics(source, settings, clock))
 
 
 class Neighbourhood:

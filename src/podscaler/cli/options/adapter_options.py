@@ -43,7 +43,7 @@ options = flag_group(
     Option("metrics-relist-interval", DURATION, "10m0s", "how often the series are listed"),
     Option("metrics-max-age", DURATION, "0s", "how old the last sample of a series may be; 0: the interval of lists"),
     Option("query-tick", DURATION, "7.5s", "how long the result of a query is used; 0: each request sends its own"),
-    Option("query-batching", click.Choice(list(Batching)), "auto", "when one query is sent for many objects"),
+    Option("query-batching", click.Choice([*map(str, Batching)]), "auto", "when one query is sent for many objects"),
     Option("secure-port", INT32, "6443", "the port to serve on; 0: a free one"),
     Option("bind-address", TEXT, "0.0.0.0", "the address to serve on"),  # noqa: S104 - the default of the flag upstream
     Option(_TLS[0], FILE, None, "the serving certificate, read again when it is renewed; default: one made in memory"),
