@@ -26,6 +26,7 @@ SETTINGS = (
     "podDisruptionBudget.enabled=true",
     "networkPolicy.enabled=true",
     "metrics.serviceMonitor.enabled=true",
+    "adapter.enabled=true",
 )
 """Everything is rendered: what is optional becomes a component."""
 
@@ -40,6 +41,7 @@ PLACES = {
     "poddisruptionbudget.yaml": "kustomize/overlays/high-availability",
     "networkpolicy.yaml": "kustomize/components/network-policy",
     "servicemonitor.yaml": "kustomize/components/service-monitor",
+    "adapter.yaml": "kustomize/components/adapter",
 }
 """The template, and where what it makes goes."""
 

@@ -88,8 +88,9 @@ async def test_series() -> None:
         "word",
         "nothing",
         "rejected",
-    ]
-    + ["failed", "late"],
+        "failed",
+        "late",
+    ],
 )
 async def test_what_cannot_be_used(reply: Response | TransportFailure, kind: str) -> None:
     """Each failure is a PrometheusError with its kind."""

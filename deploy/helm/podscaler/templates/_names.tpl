@@ -22,3 +22,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- define "podscaler.image" -}}
 {{- if .Values.image.digest }}{{ .Values.image.repository }}@{{ .Values.image.digest }}{{ else }}{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
 {{- end }}
+
+{{- define "podscaler.adapterSelector" -}}
+app.kubernetes.io/name: podscaler-adapter
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "podscaler.adapterLabels" -}}
+{{ include "podscaler.adapterSelector" . }}
+app.kubernetes.io/component: adapter
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end }}

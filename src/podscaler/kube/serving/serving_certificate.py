@@ -10,7 +10,6 @@ import asyncio
 import logging
 import os
 import ssl
-import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -72,7 +71,7 @@ def _cause(error: Exception) -> str:
 
 
 def self_signed_context(names: Sequence[str]) -> ssl.SSLContext:
-    """A context with a new certificate for host `names`; the key is in a file only while it is loaded. Blocks."""
+    """A context with a new certificate for host `names`; the key is never on a disk. Blocks."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0][:64])])
     now = datetime.now(UTC)
@@ -85,11 +84,8 @@ def self_signed_context(names: Sequence[str]) -> ssl.SSLContext:
     pem = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
     pem += certificate.public_bytes(serialization.Encoding.PEM)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    handle, path = tempfile.mkstemp()
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(pem)
-        context.load_cert_chain(path)
-    finally:
-        Path(path).unlink()
+    with os.fdopen(os.memfd_create("serving"), "wb") as file:
+        file.write(pem)
+        file.flush()
+        context.load_cert_chain(f"/proc/self/fd/{file.fileno()}")
     return context

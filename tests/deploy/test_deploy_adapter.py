@@ -1,0 +1,99 @@
+"""The chart's adapter: registered APIs, permissions, and the command that runs."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from shipped_manifests import NAMESPACE, container, helm_template
+
+Object = dict[str, Any]
+NAME = "podscaler-adapter"
+
+
+def rendered(**adapter: Any) -> list[Object]:
+    """The objects of the adapter."""
+    objects = helm_template(values={"adapter": {"enabled": True, **adapter}})
+    return [each for each in objects if each["metadata"]["labels"]["app.kubernetes.io/component"] == "adapter"]
+
+
+def named(objects: list[Object], kind: str, name: str = NAME) -> Object:
+    """The object of that kind and name."""
+    [found] = [each for each in objects if (each["kind"], each["metadata"]["name"]) == (kind, name)]
+    return found
+
+
+def test_it_is_for_those_who_ask() -> None:
+    """By default there is no adapter, and no API is registered."""
+    assert [each for each in helm_template() if each["kind"] == "APIService"] == []
+
+
+def test_registered_apis() -> None:
+    """Both versions of custom metrics and external metrics go to the Service; the newer version is preferred."""
+    found = [each["spec"] for each in rendered() if each["kind"] == "APIService"]
+    service = {"name": NAME, "namespace": NAMESPACE, "port": 443}
+    common = {"groupPriorityMinimum": 100, "service": service, "insecureSkipTLSVerify": True}
+    assert found == [
+        {"group": "custom.metrics.k8s.io", "version": "v1beta2", "versionPriority": 200, **common},
+        {"group": "custom.metrics.k8s.io", "version": "v1beta1", "versionPriority": 100, **common},
+        {"group": "external.metrics.k8s.io", "version": "v1beta1", "versionPriority": 100, **common},
+    ]
+
+
+def test_a_certificate() -> None:
+    """With a Secret and its authority the API server verifies the certificate."""
+    objects = rendered(tlsSecret="cert", caBundle="Q0E=", apiServices=["v1beta1.metrics.k8s.io"])
+    [api] = [each["spec"] for each in objects if each["kind"] == "APIService"]
+    assert (api["group"], api["caBundle"], "insecureSkipTLSVerify" in api) == ("metrics.k8s.io", "Q0E=", False)
+    flags = {"--tls-cert-file=/etc/podscaler/tls/tls.crt", "--tls-private-key-file=/etc/podscaler/tls/tls.key"}
+    deployment = named(objects, "Deployment")
+    assert flags <= set(container([deployment])["args"])
+    assert [each["name"] for each in deployment["spec"]["template"]["spec"]["volumes"]] == ["rules", "tls"]
+
+
+def test_rules_are_mounted() -> None:
+    """The rules of the values are the file; other rules restart the pods."""
+    rules = {"rules": [{"seriesQuery": "up", "metricsQuery": "<<.Series>>"}]}
+    objects = rendered(config=rules)
+    assert yaml.safe_load(named(objects, "ConfigMap")["data"]["config.yaml"]) == rules
+    sums = [
+        named(each, "Deployment")["spec"]["template"]["metadata"]["annotations"]["podscaler.dev/rules"]
+        for each in (objects, rendered())
+    ]
+    assert sums[0] != sums[1]
+
+
+def test_an_existing_config_map() -> None:
+    """Rules of one's own are used, and none are made."""
+    objects = rendered(existingConfigMap="mine")
+    assert [each for each in objects if each["kind"] == "ConfigMap"] == []
+    volumes = named(objects, "Deployment")["spec"]["template"]["spec"]["volumes"]
+    assert volumes == [{"name": "rules", "configMap": {"name": "mine"}}]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "role"),
+    [
+        ("ClusterRoleBinding", NAME, NAME),
+        ("ClusterRoleBinding", f"{NAME}-delegator", "system:auth-delegator"),
+        ("RoleBinding", f"{NAME}-auth-reader", "extension-apiserver-authentication-reader"),
+    ],
+)
+def test_its_account_is_bound(kind: str, name: str, role: str) -> None:
+    """It lists objects, reviews requests and reads the authorities of the front proxy."""
+    binding = named(rendered(), kind, name)
+    assert binding["roleRef"]["name"] == role
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}]
+
+
+def test_the_built_in_controller_may_read() -> None:
+    """The service account of the built-in controller reads custom and external metrics."""
+    [subject] = named(rendered(), "ClusterRoleBinding", f"{NAME}-metrics-reader")["subjects"]
+    assert (subject["namespace"], subject["name"]) == ("kube-system", "horizontal-pod-autoscaler")
+
+
+def test_the_controllers_selector_does_not_match() -> None:
+    """Pods of the adapter are not pods of the controller's Deployment."""
+    pods = named(rendered(), "Deployment")["spec"]["template"]["metadata"]["labels"]
+    [controller] = [each for each in helm_template() if each["kind"] == "Deployment"]
+    assert not controller["spec"]["selector"]["matchLabels"].items() <= pods.items()
