@@ -97,3 +97,17 @@ def test_the_controllers_selector_does_not_match() -> None:
     pods = named(rendered(), "Deployment")["spec"]["template"]["metadata"]["labels"]
     [controller] = [each for each in helm_template() if each["kind"] == "Deployment"]
     assert not controller["spec"]["selector"]["matchLabels"].items() <= pods.items()
+
+
+def test_usage_from_the_kubelets() -> None:
+    """The flag, its permissions and its API come together; without it there are none of them."""
+    objects = rendered(resource={"enabled": True, "flags": {"metric-resolution": "30s"}}, apiServices=[])
+    [api] = [each["metadata"]["name"] for each in objects if each["kind"] == "APIService"]
+    rules = named(objects, "ClusterRole")["rules"]
+    assert api == "v1beta1.metrics.k8s.io"
+    assert {"--resource", "--metric-resolution=30s"} <= set(container([named(objects, "Deployment")])["args"])
+    assert {"apiGroups": [""], "resources": ["nodes/metrics"], "verbs": ["get"]} in rules
+    assert {"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["list", "watch"]} in rules
+    usual = rendered()
+    assert "--resource" not in container([named(usual, "Deployment")])["args"]
+    assert all("nodes/metrics" not in rule["resources"] for rule in named(usual, "ClusterRole")["rules"])

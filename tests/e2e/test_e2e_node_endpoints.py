@@ -1,10 +1,11 @@
-"""The real metrics-server and a real Prometheus read the endpoints of the embedded node."""
+"""Prometheus, the real metrics-server and `podscaler adapter --resource` read the endpoints of the embedded node."""
 
 import base64
 import json
 import shutil
 import socket
 import subprocess
+import sys
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -24,6 +25,8 @@ PROMETHEUS = shutil.which("prometheus")
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 Object = dict[str, Any]
+ROOT = Path(__file__).parents[2]
+TIMEOUT = "--kubelet-request-timeout=2s"
 CORE = "/api/v1/namespaces/default"
 USAGE = "/apis/metrics.k8s.io/v1beta1"
 
@@ -102,27 +105,50 @@ def test_a_real_prometheus_scrapes_the_node(prometheus: str) -> None:
     assert query(prometheus, "resource_scrape_error") == {"": 0.0}
 
 
-@pytest.fixture
-def metrics_server(measured_up: Up, tmp_path: Path) -> Iterator[Up]:
-    """An `up` whose metrics.k8s.io is served by the real metrics-server."""
-    up, program = measured_up, real_program("metrics-server")
+def account_kubeconfig(up: Up, folder: Path) -> Path:
+    """The kubeconfig of an account with the permissions that docs/resource-metrics.md grants, and no others."""
+    page = (ROOT / "docs" / "resource-metrics.md").read_text()
+    documents = yaml.safe_load_all(page.split("```yaml\n")[1].split("```")[0])
+    for obj in documents:
+        group = "/api/v1" if obj["apiVersion"] == "v1" else f"/apis/{obj['apiVersion']}"
+        place = f"/namespaces/{obj['metadata']['namespace']}" if "namespace" in obj["metadata"] else ""
+        up.create(f"{group}{place}/{obj['kind'].lower()}s", obj)
+    path = "/api/v1/namespaces/kube-system/serviceaccounts/podscaler-adapter/token"
+    token = up.create(path, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})
+    config = yaml.safe_load(up.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": token["status"]["token"]}
+    file = folder / "account.kubeconfig"
+    file.write_text(yaml.safe_dump(config))
+    return file
+
+
+def command(server: str) -> list[str]:
+    """The program that serves metrics.k8s.io, with a resolution that it allows."""
+    if server == "metrics-server":
+        return [str(real_program("metrics-server")), "--metric-resolution=10s", "--kubelet-request-timeout=5s"]
+    return [sys.executable, "-m", "podscaler", "adapter", "--resource", "--metric-resolution=2s", TIMEOUT]
+
+
+@pytest.fixture(params=[pytest.param("metrics-server", marks=pytest.mark.real), "podscaler"])
+def resource_server(request: pytest.FixtureRequest, measured_up: Up, tmp_path: Path) -> Iterator[Up]:
+    """An `up` whose metrics.k8s.io is served by the real metrics-server, or by ours."""
+    up, program = measured_up, command(request.param)
     write_access(up, tmp_path)
+    kubeconfig = account_kubeconfig(up, tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    kubeconfigs = [f"--{name}kubeconfig={up.kubeconfig}" for name in ("", "authentication-", "authorization-")]
+    kubeconfigs = [f"--{name}kubeconfig={kubeconfig}" for name in ("", "authentication-", "authorization-")]
     flags = [
         *kubeconfigs,
         "--bind-address=127.0.0.1",
         f"--secure-port={port}",
         f"--cert-dir={tmp_path / 'certificates'}",
-        "--metric-resolution=10s",
-        "--kubelet-request-timeout=5s",
         "--kubelet-preferred-address-types=InternalIP",
         "--kubelet-use-node-status-port",
         f"--kubelet-certificate-authority={tmp_path / 'ca.crt'}",
     ]
-    with (tmp_path / "metrics-server.log").open("w") as log:
-        process = subprocess.Popen([str(program), *flags], stdout=log, stderr=subprocess.STDOUT)
+    with (tmp_path / "server.log").open("w") as log:
+        process = subprocess.Popen([*program, *flags], stdout=log, stderr=subprocess.STDOUT)
     register(up, port)
     yield up
     process.terminate()
@@ -154,10 +180,9 @@ def used_nanocores(metrics: Object) -> dict[str, int]:
     }
 
 
-@pytest.mark.real
-def test_the_real_metrics_server_serves_the_node(metrics_server: Up) -> None:
-    """It reads the node's /metrics/resource over verified HTTPS, and serves pods and the node from it."""
-    up = metrics_server
+def test_metrics_are_served_from_the_node(resource_server: Up) -> None:
+    """The node's /metrics/resource is read over verified HTTPS, and becomes usage of pods and the node."""
+    up = resource_server
     found = eventually(
         lambda: up.request("GET", f"{USAGE}/namespaces/default/pods").body,
         until=lambda body: isinstance(body, dict) and len(body.get("items") or []) == 2,

@@ -19,6 +19,8 @@ from podscaler.adapter.providers.protocols import ExternalMetricsProvider
 from podscaler.adapter.providers.query_cache import QueryCache
 from podscaler.adapter.providers.relisting import MetricRelisting
 from podscaler.adapter.providers.resource import ResourceMetrics
+from podscaler.adapter.resource.kubelet_usage import KubeletUsage
+from podscaler.adapter.resource.storage import UsageStorage
 from podscaler.adapter.server.access import RequestAccess
 from podscaler.adapter.server.app import AdapterServer
 from podscaler.adapter.server.custom_api import CustomMetricsApi
@@ -98,6 +100,7 @@ def new_adapter(
     clock: Clock,
     *,
     external: Sequence[ExternalMetricsProvider] = (),
+    kubelets: UsageStorage | None = None,
 ) -> Adapter:
     """An adapter; nothing runs yet.
 
@@ -107,6 +110,7 @@ def new_adapter(
         servers: that it uses; the caller closes their clients.
         clock: for ticks and periods.
         external: further sources of external metrics, asked after Prometheus.
+        kubelets: what kubelets reported, which is served as metrics.k8s.io in the place of `resource_rules`; None: not.
     """
     telemetry = AdapterTelemetry(clock)
     counted = CountedDatabase(servers.database, telemetry)
@@ -128,7 +132,9 @@ def new_adapter(
     providers = [*([ExternalMetrics(relisting, cache)] if config.external_rules else []), *external]
     if providers:
         apis.append(ExternalMetricsApi(providers))
-    if config.resource_rules is not None:
+    if kubelets is not None:
+        apis.append(ResourceMetricsApi(KubeletUsage(kubelets, mapper, objects), clock))
+    elif config.resource_rules is not None:
         usage = ObjectValues(cache, clock, batching=settings.batching, several=True)
         apis.append(ResourceMetricsApi(ResourceMetrics(config.resource_rules, mapper, objects, usage), clock))
 

@@ -18,3 +18,12 @@ def test_a_kubeconfig_in_a_folder_that_does_not_exist(tmp_path: Path) -> None:
         f"podscaler: --kubeconfig-out: the folder {folder} does not exist\n",
     )
     assert list(tmp_path.iterdir()) == []
+
+
+def test_heapster_needs_the_node() -> None:
+    """`--api-only` has nothing whose usage could be served."""
+    result = CliRunner().invoke(cli, ["up", "--api-only", "--serve-heapster"])
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "podscaler: --serve-heapster needs the node, which --api-only leaves out\n",
+    )

@@ -6,10 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.server import permissions
 from podscaler.controller.server.permissions import Permission
 from podscaler.kube.client.client import Client
 from podscaler.kube.transport.transport import Request, Response
+from podscaler.metrics.heapster import HeapsterService
 from podscaler.testing import VirtualClock
 from podscaler.testing.transport import ScriptedTransport, json_answer
 
@@ -107,3 +109,18 @@ def test_the_manifest_exists() -> None:
     """The file that the summary names is in the repository, and grants roles."""
     root = Path(__file__).parents[3]
     assert "kind: ClusterRole\n" in (root / permissions.MANIFEST).read_text()
+
+
+HEAPSTER = Permission("get", "", "services", "proxy", "no metric is known", "kube-system", "http:heapster:")
+
+
+@pytest.mark.parametrize(
+    ("service", "proxy"),
+    [(HeapsterService(), [HEAPSTER]), (HeapsterService(url="http://10.1.2.3:8082"), [])],
+    ids=["through the API server", "at its own address"],
+)
+def test_metrics_from_heapster(service: HeapsterService, proxy: list[Permission]) -> None:
+    """They need the proxy of its Service, if any, and none of the metrics APIs."""
+    needed = permissions.needed(ControllerSettings(heapster=service))
+    assert [each for each in needed if each.resource == "services"] == proxy
+    assert [each for each in needed if each.group.endswith("metrics.k8s.io")] == []

@@ -76,6 +76,7 @@ _FLAGS = "flags and arguments of the user's own command line"
 _KUBECONFIG = "the user's own kubeconfig, environment or command line"
 
 CHECKED_CLIENTS = {
+    "adapter/resource/node_targets.py:find_target": "refuses other addresses, ports and paths",
     "adapter/cluster/rest_mapper.py:MappedResource.path": "resources that the API server serves; segments are escaped",
     "adapter/cluster/rest_mapper.py:RESTMapper._resources": "groups and versions that the API server serves",
     "adapter/prometheus/connection.py:_parse_url": "a flag, read back by urlsplit; address_fault",

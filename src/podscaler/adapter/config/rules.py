@@ -118,6 +118,6 @@ class ResourceRules:
 class AdapterConfig:
     """A whole configuration; `resource_rules` is None where metrics.k8s.io is not served."""
 
-    rules: tuple[DiscoveryRule, ...]
-    external_rules: tuple[DiscoveryRule, ...]
-    resource_rules: ResourceRules | None
+    rules: tuple[DiscoveryRule, ...] = ()
+    external_rules: tuple[DiscoveryRule, ...] = ()
+    resource_rules: ResourceRules | None = None

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from podscaler.adapter.cluster.object_names import LabeledObject, ObjectNames
 from podscaler.adapter.cluster.rest_mapper import RESTMapper, ServedResources
@@ -59,8 +60,28 @@ class _Compiled:
     container_label: str
 
 
+class UsageProvider(Protocol):
+    """A source of the usage of pods and nodes, which the server of metrics.k8s.io reads."""
+
+    async def of_pods(self, namespace: str, selector: Selector = selectors.EVERYTHING) -> Sequence[Usage]:
+        """The usage of pods, of all namespaces where none is given, in order. Raises StatusError."""
+        ...
+
+    async def of_nodes(self, selector: Selector = selectors.EVERYTHING) -> Sequence[Usage]:
+        """The usage of nodes, in order. Raises StatusError."""
+        ...
+
+    async def find_object(self, resource: GroupResource, namespace: str, name: str) -> LabeledObject | None:
+        """The pod or node of that name; None where there is none. Raises StatusError."""
+        ...
+
+    async def of_object(self, resource: GroupResource, described: LabeledObject) -> Usage | None:
+        """The usage of a pod or node; None where it is not known. Raises StatusError."""
+        ...
+
+
 class ResourceMetrics:
-    """See the module.
+    """See the module; a UsageProvider.
 
     Args:
         rules: of the configuration.

@@ -17,9 +17,10 @@ from podscaler.adapter.config import loading
 from podscaler.adapter.config.rules import AdapterConfig
 from podscaler.adapter.prometheus import connection
 from podscaler.adapter.prometheus.client import PrometheusClient
+from podscaler.adapter.resource.kubelet_metrics import KubeletMetrics
 from podscaler.adapter.server.access import ExtensionAccess
 from podscaler.base.clock import SystemClock
-from podscaler.base.errors import PodscalerError
+from podscaler.base.errors import PodscalerError, UsageError
 from podscaler.base.version import __version__
 from podscaler.cli.commands.controller import loop_factory
 from podscaler.cli.options import adapter_options, log_output
@@ -43,7 +44,9 @@ USER_AGENT = f"podscaler-adapter/{__version__}"
 def command(*, log_format: str, verbose: int, **values: Any) -> None:
     """Custom, external and resource metrics from Prometheus, by the rules of prometheus-adapter."""
     options = adapter_options.parse(values)
-    config = loading.load(options.config)
+    config = loading.load(options.config) if options.config is not None else AdapterConfig()
+    if options.kubelets is not None and config.resource_rules is not None:
+        raise UsageError(f"--resource and the resourceRules of {options.config} exclude each other")
     log_output.configure(log_format, verbose)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         try:
@@ -68,20 +71,30 @@ async def run(config: AdapterConfig, options: AdapterOptions) -> None:
         certificate = await asyncio.to_thread(ServingCertificate, *options.files) if options.files else None
         context = certificate.context if certificate else await asyncio.to_thread(self_signed_context, ["localhost"])
         front_proxy = FrontProxyAuthentication(tokens, clock, context)
+        kubelets = KubeletMetrics(options.kubelets, lister, clock, user_agent=USER_AGENT) if options.kubelets else None
         servers = AdapterServers(
             PrometheusClient(transport, clock, timeout_s=options.timeout_s, uses_post=options.uses_post),
             lister,
             ExtensionAccess(front_proxy, DelegatedAccess(tokens, clock), DelegatedAccess(permissions, clock)),
-            lambda: [] if front_proxy.is_ready else ["the API server's authorities are not known yet"],
+            lambda: _unready(front_proxy, kubelets),
         )
-        adapter = assembly.new_adapter(config, options.settings, servers, clock)
+        storage = kubelets.storage if kubelets is not None else None
+        adapter = assembly.new_adapter(config, options.settings, servers, clock, kubelets=storage)
         bound = await adapter.server.start(options.host, options.port, context)
         stack.push_async_callback(adapter.server.stop)
         log.info("serving the metrics APIs on %s", bound)
         others = [("the authorities of the API server", front_proxy.run)]
         if certificate is not None:
             others.append(("the serving certificate", lambda: certificate.follow(clock)))
+        if kubelets is not None:
+            others.append(("the scraping of kubelets", kubelets.run))
         await _until_signal(asyncio.ensure_future(adapter.run(*others)))
+
+
+def _unready(front_proxy: FrontProxyAuthentication, kubelets: KubeletMetrics | None) -> list[str]:
+    """Why requests cannot be decided about or answered yet."""
+    reasons = [] if front_proxy.is_ready else ["the API server's authorities are not known yet"]
+    return [*reasons, *(kubelets.unready() if kubelets is not None else [])]
 
 
 async def _open(config: Config, stack: AsyncExitStack, clock: SystemClock) -> Client:

@@ -25,6 +25,7 @@ from podscaler.cli.explain.explain_autoscalers import Autoscalers
 from podscaler.cli.explain.explain_care import Care
 from podscaler.cli.explain.explain_request import DecisionFacts, ExplainRequest, ExplainResult, SettingsOrigin
 from podscaler.cli.explain.explain_sources import ReportedSourceReader
+from podscaler.cli.options import heapster
 from podscaler.controller import assembly
 from podscaler.controller.history import history_maps
 from podscaler.controller.informers import handover, observed_objects
@@ -202,10 +203,12 @@ async def _connected(config: Config, clock: Clock) -> AsyncIterator[Client]:
 
 @asynccontextmanager
 async def _open_cluster(client: Client, controller: AssumedController, clock: Clock) -> AsyncIterator["Cluster"]:
-    """The cluster of a client; the connections of metric sources are closed at the end."""
+    """The cluster of a client; its connections to Heapster and to metric sources are closed at the end."""
     open_sources = OpenSources(client, clock)
+    reader = ReportedSourceReader(open_sources, clock)
     try:
-        yield Cluster.of(client, controller, clock, ReportedSourceReader(open_sources, clock))
+        async with heapster.open_metrics(client, controller.settings, clock) as direct:
+            yield Cluster.of(client, controller, clock, reader=reader, heapster_source=direct)
     finally:
         await open_sources.close()
 
@@ -274,12 +277,25 @@ class Cluster:
     metrics: MetricsSource
 
     @classmethod
-    def of(cls, client: Client, controller: AssumedController, clock: Clock, reader: ReportedSourceReader) -> "Cluster":
-        """That of a client; `reader` reads MetricSources."""
+    def of(
+        cls,
+        client: Client,
+        controller: AssumedController,
+        clock: Clock,
+        *,
+        reader: ReportedSourceReader,
+        heapster_source: MetricsSource | None,
+    ) -> "Cluster":
+        """The cluster of a client.
+
+        Args:
+            reader: reads MetricSources.
+            heapster_source: responds to queries in place of the metrics APIs; None: `--heapster-url` is not set.
+        """
         discovery, settings = Discovery(client, clock), controller.settings
         scales = ScaleClient(client, discovery, clock=clock, rng=random.Random())
         direct = DirectSources(FetchedSources(client), reader, clock, fresh_s=settings.tick_s)
-        apis = assembly.api_metrics(client, discovery, settings, clock)
+        apis = heapster_source or assembly.api_metrics(client, discovery, settings, clock)
         metrics = assembly.shared_metrics(apis, settings, clock, direct=direct)
         return cls(client, controller, clock, scales, metrics)
 

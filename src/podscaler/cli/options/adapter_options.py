@@ -16,9 +16,11 @@ import click
 from podscaler.adapter.assembly import AdapterSettings
 from podscaler.adapter.prometheus.connection import PrometheusSettings
 from podscaler.adapter.providers.object_values import Batching
+from podscaler.adapter.resource.kubelet_metrics import ScrapeSettings
 from podscaler.base.clock import NANOSECONDS, Clock, SystemClock
 from podscaler.base.errors import UsageError
 from podscaler.cli.options.flags import DURATION, INT32, Flag, Option, flag_group, kubeconfig_options
+from podscaler.cli.options.kubelet_options import KUBELET_OPTIONS, parse_kubelets
 from podscaler.kube.config import locate
 from podscaler.kube.transport.config import Config
 
@@ -42,12 +44,7 @@ options = flag_group(
     Option("metrics-relist-interval", DURATION, "10m0s", "how often the series are listed"),
     Option("metrics-max-age", DURATION, "0s", "how old the last sample of a series may be; 0: the interval of lists"),
     Option("query-tick", DURATION, "7.5s", "how long the result of a query is used; 0: each request sends its own"),
-    Option(
-        "query-batching",
-        click.Choice([each.value for each in Batching]),
-        "auto",
-        "when one query is sent for many objects",
-    ),
+    Option("query-batching", click.Choice([*map(str, Batching)]), "auto", "when one query is sent for many objects"),
     Option("secure-port", INT32, "6443", "the port to serve on; 0: a free one"),
     Option("bind-address", TEXT, "0.0.0.0", "the address to serve on"),  # noqa: S104 - the default of the flag upstream
     Option(_TLS[0], FILE, None, "the serving certificate, read again when it is renewed; default: one made in memory"),
@@ -56,6 +53,7 @@ options = flag_group(
     Option("lister-kubeconfig", FILE, None, "for discovery and lists of objects; default: --kubeconfig"),
     Option("authentication-kubeconfig", FILE, None, "for reviews of tokens; default: --kubeconfig"),
     Option("authorization-kubeconfig", FILE, None, "for reviews of access; default: --kubeconfig"),
+    *KUBELET_OPTIONS,
     Option("cert-dir", FILE, None, "changes nothing", is_hidden=True),
     Option("disable-http2", click.BOOL, None, "changes nothing", is_switch=True, is_hidden=True),
     Option("logtostderr", click.BOOL, None, "changes nothing", is_hidden=True),
@@ -69,7 +67,7 @@ class AdapterOptions:
     """The values of the flags.
 
     Attributes:
-        config: the file with the rules.
+        config: the file with the rules; None: there are none.
         settings: of the adapter.
         prometheus: the connection to Prometheus.
         timeout_s: of a query.
@@ -77,9 +75,10 @@ class AdapterOptions:
         host, port: where to serve.
         files: the serving certificate and its key; None: one is made in memory.
         lister, authentication, authorization: the connections to the API server.
+        kubelets: how kubelets are scraped; None: they are not.
     """
 
-    config: Path
+    config: Path | None
     settings: AdapterSettings
     prometheus: PrometheusSettings
     timeout_s: float
@@ -90,18 +89,20 @@ class AdapterOptions:
     lister: Config
     authentication: Config
     authorization: Config
+    kubelets: ScrapeSettings | None = None
 
 
 def parse(values: Mapping[str, Any], clock: Clock | None = None) -> AdapterOptions:
     """The options for values by click's names; reads kubeconfigs. Raises UsageError."""
-    if values["config"] is None:
-        raise UsageError("--config is needed: the file with the rules")
+    if values["config"] is None and not values["resource"]:
+        raise UsageError("--config is needed, the file with the rules, or --resource")
     certificate, key = values["tls_cert_file"], values["tls_private_key_file"]
     if (certificate is None) != (key is None):
         raise UsageError("--tls-cert-file and --tls-private-key-file go together")
     if not 0 <= values["secure_port"] <= 65535:
         raise UsageError(f"--secure-port must be between 0 and 65535, but got {values['secure_port']}")
     clock = clock or SystemClock()
+    lister = _cluster("lister_kubeconfig", values, clock)
     return AdapterOptions(
         config=values["config"],
         settings=_settings(values),
@@ -111,9 +112,10 @@ def parse(values: Mapping[str, Any], clock: Clock | None = None) -> AdapterOptio
         host=values["bind_address"],
         port=values["secure_port"],
         files=None if certificate is None else (certificate, key),
-        lister=_cluster("lister_kubeconfig", values, clock),
+        lister=lister,
         authentication=_cluster("authentication_kubeconfig", values, clock),
         authorization=_cluster("authorization_kubeconfig", values, clock),
+        kubelets=parse_kubelets(values, lister),
     )
 
 

@@ -1,0 +1,84 @@
+"""Usage of pods and nodes from the kubelets, for the server of metrics.k8s.io.
+
+`adapter.server.resource_api` calls it in the place of the usage from Prometheus, with `--resource`.
+
+Source: metrics-server v0.9: only nodes and running pods that the API server knows, with their labels; a pod is left
+out until all its containers have usage.
+"""
+
+from collections.abc import Sequence
+
+from podscaler.adapter.cluster.object_names import LabeledObject, ObjectNames
+from podscaler.adapter.cluster.rest_mapper import RESTMapper
+from podscaler.adapter.config.rules import GroupResource
+from podscaler.adapter.naming.resource_labels import NODES, PODS
+from podscaler.adapter.providers import protocols
+from podscaler.adapter.providers.resource import CPU, MEMORY, Usage
+from podscaler.adapter.resource.storage import MeasuredUsage, UsageStorage
+from podscaler.api.machinery import selectors
+from podscaler.api.machinery.quantity import Format, Quantity
+from podscaler.api.machinery.selectors import Selector
+from podscaler.base.errors import StatusError
+
+NANO = -9
+
+
+class KubeletUsage:
+    """See the module; a `podscaler.adapter.providers.resource.UsageProvider`.
+
+    Args:
+        storage: what the kubelets reported.
+        mapper: of resources.
+        objects: pods and nodes.
+    """
+
+    def __init__(self, storage: UsageStorage, mapper: RESTMapper, objects: ObjectNames) -> None:
+        self._storage = storage
+        self._mapper = mapper
+        self._objects = objects
+
+    async def of_pods(self, namespace: str, selector: Selector = selectors.EVERYTHING) -> Sequence[Usage]:
+        """The usage of pods, of all namespaces where none is given, in order. Raises StatusError."""
+        return [usage for pod in await self._list(PODS, namespace, selector) if (usage := self._of_pod(pod))]
+
+    async def of_nodes(self, selector: Selector = selectors.EVERYTHING) -> Sequence[Usage]:
+        """The usage of nodes, in order. Raises StatusError."""
+        return [usage for node in await self._list(NODES, "", selector) if (usage := self._of_node(node))]
+
+    async def find_object(self, resource: GroupResource, namespace: str, name: str) -> LabeledObject | None:
+        """The pod or node of that name; None where there is no such pod.
+
+        Raises StatusError, for a node that does not exist with the text of metrics-server.
+        """
+        listed = await self._list(resource, namespace, selectors.EVERYTHING)
+        found = next((each for each in listed if each.metadata.name == name), None)
+        if found is None and resource == NODES:
+            details = {"name": name, "kind": "node"}
+            raise StatusError(f'node "{name}" not found', code=404, reason="NotFound", details=details)
+        return found
+
+    async def of_object(self, resource: GroupResource, described: LabeledObject) -> Usage | None:
+        """The usage of a pod or node; None where it is not known."""
+        return self._of_pod(described) if resource == PODS else self._of_node(described)
+
+    async def _list(self, resource: GroupResource, namespace: str, selector: Selector) -> Sequence[LabeledObject]:
+        served = self._mapper.mapping.find(resource)
+        if served is None:
+            raise protocols.internal_error(f"failed listing {resource}")
+        found = await self._objects.objects(served, namespace, selector)
+        return [each for each in found if each.is_running] if resource == PODS else found
+
+    def _of_pod(self, pod: LabeledObject) -> Usage | None:
+        found = self._storage.find_pod(pod.metadata.namespace, pod.metadata.name)
+        if not found:
+            return None
+        earliest = min(found.values(), key=lambda usage: usage.at_ns)
+        return Usage(pod, earliest.at_ns, earliest.window_ns, {name: _amounts(each) for name, each in found.items()})
+
+    def _of_node(self, node: LabeledObject) -> Usage | None:
+        found = self._storage.find_node(node.metadata.name)
+        return None if found is None else Usage(node, found.at_ns, found.window_ns, {"": _amounts(found)})
+
+
+def _amounts(usage: MeasuredUsage) -> dict[str, Quantity]:
+    return {CPU: Quantity(usage.cpu_nanocores, NANO), MEMORY: Quantity(usage.memory_bytes, 0, Format.BINARY_SI)}

@@ -1,0 +1,136 @@
+"""Finds the address of a node's kubelet in its Node object.
+
+`scraping` calls `find_target` for each node of the cluster. The address is the first one of the preferred types;
+addresses, ports and paths of Nodes are checked, as users may write them.
+
+Source: metrics-server's flags `--kubelet-preferred-address-types`, `--kubelet-port`, `--kubelet-use-node-status-port`
+and its annotation of the path.
+"""
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from podscaler.api.machinery import names
+
+ADDRESS_TYPES: Final = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
+"""The types in metrics-server's default order."""
+PORT: Final = 10250
+PATH: Final = "/metrics/resource"
+PATH_ANNOTATION: Final = "metrics.k8s.io/resource-metrics-path"
+_PATH = re.compile(r"(?:/(?!\.\.?(?:/|$))[A-Za-z0-9._~-]+)+")
+
+
+class NodeMetadata(msgspec.Struct, rename="camel", gc=False):
+    """The metadata of a Node."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
+class NodeAddress(msgspec.Struct, gc=False):
+    """One of a Node's addresses."""
+
+    type: str = ""
+    address: str = ""
+
+
+class _KubeletEndpoint(msgspec.Struct, gc=False):
+    port: int = msgspec.field(default=0, name="Port")
+
+
+class _DaemonEndpoints(msgspec.Struct, rename="camel", gc=False):
+    kubelet_endpoint: _KubeletEndpoint = msgspec.field(default_factory=_KubeletEndpoint)
+
+
+class NodeStatus(msgspec.Struct, rename="camel", gc=False):
+    """The addresses and the port of a Node."""
+
+    addresses: list[NodeAddress] | None = None
+    daemon_endpoints: _DaemonEndpoints = msgspec.field(default_factory=_DaemonEndpoints)
+
+
+class ScrapedNode(msgspec.Struct, gc=False):
+    """A Node, with the fields that scraping needs."""
+
+    metadata: NodeMetadata = msgspec.field(default_factory=NodeMetadata)
+    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+
+
+@dataclass(frozen=True, slots=True)
+class KubeletAddressing:
+    """How kubelets are reached.
+
+    Attributes:
+        address_types: the preferred types of addresses, in order.
+        port: of kubelets.
+        uses_status_port: whether the port of the Node's status counts, where it has one.
+        scheme: `https`, or `http` for tests.
+    """
+
+    address_types: tuple[str, ...] = ADDRESS_TYPES
+    port: int = PORT
+    uses_status_port: bool = False
+    scheme: str = "https"
+
+
+class NodeTargetError(ValueError):
+    """A Node whose kubelet cannot be reached; str() says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class KubeletTarget:
+    """Where a kubelet is scraped: `https://HOST:PORT`, and the path."""
+
+    server: str
+    path: str
+
+
+def parse_address_types(text: str) -> tuple[str, ...]:
+    """The types in a text like `InternalIP,Hostname`. Raises ValueError."""
+    found = tuple(part.strip() for part in text.split(",") if part.strip())
+    for each in found:
+        if each not in ADDRESS_TYPES:
+            raise ValueError(f'"{each}" is none of {", ".join(ADDRESS_TYPES)}')
+    if not found:
+        raise ValueError("must have at least one type of addresses")
+    return found
+
+
+def find_target(node: ScrapedNode, addressing: KubeletAddressing) -> KubeletTarget:
+    """Where a node's kubelet is scraped. Raises NodeTargetError."""
+    status_port = node.status.daemon_endpoints.kubelet_endpoint.port
+    port = status_port if addressing.uses_status_port and status_port else addressing.port
+    if not 0 < port < 65536:
+        raise NodeTargetError(f"{port} is no port")
+    path = (node.metadata.annotations or {}).get(PATH_ANNOTATION) or PATH
+    if not _PATH.fullmatch(path):
+        raise NodeTargetError(f"annotation {PATH_ANNOTATION}: {path[:100]!r} is no path")
+    return KubeletTarget(f"{addressing.scheme}://{_host(node, addressing.address_types)}:{port}", path)
+
+
+def _host(node: ScrapedNode, types: tuple[str, ...]) -> str:
+    """The address of the first preferred type, IPv6 in brackets. Raises NodeTargetError."""
+    addresses = node.status.addresses or []
+    for wanted in types:
+        for each in addresses:
+            if each.type == wanted:
+                return _checked_host(each.address)
+    raise NodeTargetError(f"no address of the types {', '.join(types)}")
+
+
+def _checked_host(address: str) -> str:
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        if names.dns_subdomain_errors(address):
+            raise NodeTargetError(f"{address[:100]!r} is no address") from None
+        return address
+    return f"[{found}]" if found.version == 6 else str(found)

@@ -1,0 +1,118 @@
+"""Scrapes the kubelets of all nodes once in each resolution, and stores what they report.
+
+`KubeletScraper.run` works until it is cancelled. At most SCRAPES_AT_ONCE kubelets are read at once, each with a
+time-out of its own, so that nodes that do not answer delay no others for longer than that. A failure is logged when its
+text changes, and once when the node works again.
+
+Source: metrics-server's scraper. Differs: requests are limited in number, not spread in time.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import msgspec
+
+from podscaler.adapter.resource import node_targets
+from podscaler.adapter.resource.kubelet_client import KubeletClient, KubeletError
+from podscaler.adapter.resource.node_targets import KubeletAddressing, KubeletTarget, NodeTargetError, ScrapedNode
+from podscaler.adapter.resource.storage import UsageStorage
+from podscaler.base.clock import Clock
+from podscaler.kube.client.client import Client
+from podscaler.kube.informers.cache import Cache
+from podscaler.kube.informers.watch import Reflector, WatchSource
+
+log = logging.getLogger(__name__)
+
+SCRAPES_AT_ONCE: Final = 64
+NODES: Final = "/api/v1/nodes"
+_NODE: Final = msgspec.json.Decoder(ScrapedNode)
+
+
+def node_informer(
+    client: Client, clock: Clock, rng: random.Random
+) -> tuple[Cache[ScrapedNode], Reflector[ScrapedNode]]:
+    """A cache of all Nodes, and what keeps it up to date while it runs; `rng` is for jitter."""
+    cache: Cache[ScrapedNode] = Cache()
+    source = WatchSource(NODES, "nodes", _NODE.decode)
+    return cache, Reflector(client, source, cache=cache, clock=clock, rng=rng)
+
+
+class KubeletScraper:
+    """See the module.
+
+    Args:
+        nodes: returns the Nodes of the cluster.
+        client: reads one kubelet.
+        storage: gets the points.
+        clock: for rounds.
+        addressing: how kubelets are reached.
+        resolution_s: seconds between two rounds.
+    """
+
+    def __init__(
+        self,
+        nodes: Callable[[], Iterable[ScrapedNode]],
+        client: KubeletClient,
+        storage: UsageStorage,
+        clock: Clock,
+        *,
+        addressing: KubeletAddressing,
+        resolution_s: float,
+    ) -> None:
+        self._nodes = nodes
+        self._client = client
+        self._storage = storage
+        self._clock = clock
+        self._addressing = addressing
+        self._resolution_s = resolution_s
+        self._failures: dict[str, str] = {}
+        self._gate = asyncio.Semaphore(SCRAPES_AT_ONCE)
+        self.rounds = 0
+        """The number of complete rounds; without one, nothing is known."""
+
+    async def run(self) -> None:
+        """Scrape until cancelled."""
+        due_s = self._clock.monotonic_s()
+        while True:
+            await self.scrape()
+            due_s = max(due_s + self._resolution_s, self._clock.monotonic_s())
+            await self._clock.sleep(due_s - self._clock.monotonic_s())
+
+    async def scrape(self) -> None:
+        """Scrape every node once."""
+        targets = dict(self._targets())
+        async with asyncio.TaskGroup() as tasks:
+            for name, target in targets.items():
+                tasks.create_task(self._scrape_node(name, target))
+        await self._client.keep(target.server for target in targets.values())
+        names = {node.metadata.name for node in self._nodes()}
+        self._storage.drop_stale(self._clock.now_ns(), names)
+        self._failures = {name: text for name, text in self._failures.items() if name in names}
+        self.rounds += 1
+
+    def _targets(self) -> Iterable[tuple[str, KubeletTarget]]:
+        """Name and target of each node that has one; the others are reported."""
+        for node in self._nodes():
+            try:
+                yield node.metadata.name, node_targets.find_target(node, self._addressing)
+            except NodeTargetError as error:
+                self._report(node.metadata.name, str(error))
+
+    async def _scrape_node(self, name: str, target: KubeletTarget) -> None:
+        try:
+            async with self._gate:
+                points = await self._client.read(target)
+        except KubeletError as error:
+            self._report(name, str(error))
+            return
+        self._storage.store(name, points, self._clock.now_ns())
+        if self._failures.pop(name, None) is not None:
+            log.info("node %s is scraped again", name)
+
+    def _report(self, name: str, text: str) -> None:
+        if self._failures.get(name) != text:
+            self._failures[name] = text
+            log.warning("node %s cannot be scraped: %s", name, text)
