@@ -30,6 +30,12 @@ def unprivileged() -> dict[str, Any]:
     return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
 
+def is_ready(place: Place) -> bool:
+    """Whether the server is past its start, when it already accepts connections."""
+    command = [str(FOLDERS[0] / "pg_isready"), "--quiet", "-h", place.host, "-p", str(place.port)]
+    return subprocess.run(command).returncode == 0
+
+
 @pytest.fixture(scope="module")
 def server() -> Iterator[Place]:
     """A PostgreSQL with a table of three jobs."""
@@ -44,7 +50,7 @@ def server() -> Iterator[Place]:
     subprocess.run([*initialize, f"--pwfile={folder / 'password'}"], check=True, capture_output=True, **options)
     command = [str(FOLDERS[0] / "postgres"), "-D", str(folder / "data"), "-k", str(folder), "-F"]
     command += ["-h", place.host, "-p", str(place.port)]
-    with running(command, place, **options):
+    with running(command, place, is_up=lambda: is_ready(place), **options):
         with psycopg.connect(
             host=place.host, port=place.port, user="scaler", password=PASSWORD, dbname="postgres"
         ) as db:

@@ -3,11 +3,16 @@
 Source: the documentation of NATS (JetStream API, $JS.API.STREAM.INFO and $JS.API.CONSUMER.INFO).
 """
 
+import asyncio
+import contextlib
+
 from nats.aio.client import Client
 from nats.errors import NoServersError
 
 from podscaler.sources.protocol import Number, SourceConfig, SystemSettings, parse_settings
 from podscaler.sources.systems import network
+
+CLOSE_TIMEOUT_S = 1.0
 
 
 class NatsSettings(SystemSettings, frozen=True):
@@ -58,7 +63,9 @@ class NatsSource:
     async def close(self) -> None:
         """Close the connection."""
         if self._client is not None:
-            await self._client.close()
+            with contextlib.suppress(TimeoutError):  # after a failed handshake the client waits for ever
+                async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                    await self._client.close()
 
     async def _connect(self) -> Client:
         """A connected client, after one attempt; `close` closes it also where this raises."""

@@ -82,7 +82,7 @@ class PostgresqlSource:
             options=f"-c default_transaction_read_only=on -c statement_timeout={int(self._timeout_s * 1000)}",
             application_name="podscaler",
             client_encoding="utf8",
-            passfile=os.devnull,
+            passfile="/nonexistent",
             **parameters,
         )
         await connection.set_read_only(True)
