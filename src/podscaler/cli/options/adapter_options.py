@@ -18,7 +18,7 @@ from podscaler.adapter.prometheus.connection import PrometheusSettings
 from podscaler.adapter.providers.object_values import Batching
 from podscaler.base.clock import NANOSECONDS, Clock, SystemClock
 from podscaler.base.errors import UsageError
-from podscaler.cli.options.flags import DURATION, INT32, Flag, Option, flag_group, kubeconfig_options
+from podscaler.cli.options.flags import DURATION, FLOAT64, INT32, Flag, Option, flag_group, kubeconfig_options
 from podscaler.kube.config import locate
 from podscaler.kube.transport.config import Config
 
@@ -41,7 +41,12 @@ options = flag_group(
     Option("metrics-relist-interval", DURATION, "10m0s", "how often the series are listed"),
     Option("metrics-max-age", DURATION, "0s", "how old the last sample of a series may be; 0: the interval of lists"),
     Option("query-tick", DURATION, "7.5s", "how long the result of a query is used; 0: each request sends its own"),
-    Option("query-batching", click.Choice([each.value for each in Batching]), "auto", "when one query is sent for many objects"),
+    Option(
+        "query-batching",
+        click.Choice([each.value for each in Batching]),
+        "auto",
+        "when one query is sent for many objects",
+    ),
     Option("secure-port", INT32, "6443", "the port to serve on; 0: a free one"),
     Option("bind-address", TEXT, "0.0.0.0", "the address to serve on"),  # noqa: S104 - the default of the flag upstream
     Option(_TLS[0], FILE, None, "the serving certificate, read again when it is renewed; default: one made in memory"),
@@ -50,6 +55,8 @@ options = flag_group(
     Option("lister-kubeconfig", FILE, None, "for discovery and lists of objects; default: --kubeconfig"),
     Option("authentication-kubeconfig", FILE, None, "for reviews of tokens; default: --kubeconfig"),
     Option("authorization-kubeconfig", FILE, None, "for reviews of access; default: --kubeconfig"),
+    Option("client-qps", FLOAT64, None, "changes nothing", is_hidden=True),
+    Option("client-burst", INT32, None, "changes nothing", is_hidden=True),
     Option("cert-dir", FILE, None, "changes nothing", is_hidden=True),
     Option("disable-http2", click.BOOL, None, "changes nothing", is_switch=True, is_hidden=True),
     Option("logtostderr", click.BOOL, None, "changes nothing", is_hidden=True),
