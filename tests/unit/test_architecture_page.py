@@ -9,6 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 CONTRACTS = {
     "podscaler": "layers: an arrow may only point down",
+    "adapter": "layers of adapter",
     "controlplane": "layers of controlplane",
     "api": "layers of api",
     "controller": "layers of controller",

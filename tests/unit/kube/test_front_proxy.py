@@ -19,7 +19,12 @@ from podscaler.testing.transport import ScriptedTransport, TransportFailure, jso
 
 Signer = tuple[x509.Certificate, ec.EllipticCurvePrivateKey]
 START = datetime(2026, 1, 1, tzinfo=UTC)
-HEADERS = {"X-Remote-User": "alice", "X-Remote-Group": "dev", "X-Remote-Extra-Scopes": "a", "X-Remote-Uid": "7"}
+HEADERS = {
+    "X-Remote-User": "alice",
+    "X-Remote-Group": "dev",
+    "X-Remote-Extra-Example.com%2Fscopes": "a",
+    "X-Remote-Uid": "7",
+}
 
 
 def signed(name: str, signer: Signer | None = None, *, groups: tuple[str, ...] = (), days: int = 3650) -> Signer:
@@ -74,7 +79,7 @@ async def trusting(data: dict[str, str]) -> FrontProxyAuthentication:
 async def test_the_front_proxy_names_the_user() -> None:
     """The user of the headers counts, with uid, groups and extra fields."""
     found = (await trusting(DATA)).find_user(der(signed("front-proxy-client", PROXY)), CIMultiDict(HEADERS))
-    assert found == ReviewedUser("alice", "7", ("dev",), {"scopes": ("a",)})
+    assert found == ReviewedUser("alice", "7", ("dev",), {"example.com/scopes": ("a",)})
 
 
 async def test_a_user() -> None:

@@ -1,6 +1,6 @@
 """The association of labels with resources: which label names the objects of a resource, and the other way round.
 
-Called by `naming.rule_naming` for each rule.
+Called by `naming.rule_naming` and `providers.resource`.
 
 Source: prometheus-adapter v0.12.0 (association): overrides have precedence over the template; a label of the template's
 form belongs to the resource of that name, if the API server serves it.

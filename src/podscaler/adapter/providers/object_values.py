@@ -26,7 +26,7 @@ QUERY_OBJECTS = 50
 PAUSE_S = 600.0
 MEMORY = 0.5
 """The weight of the latest tick in the expected cost."""
-BATCHES = 8192
+BATCHES = 4096
 """The number of batches whose cost is kept."""
 
 

@@ -16,7 +16,7 @@ from podscaler.base.lru import LRU
 from podscaler.kube.transport.sharing import SingleFlight
 
 FAILURE_S = 1.0
-QUERIES = 8192
+QUERIES = 4096
 """The number of results that are kept."""
 
 

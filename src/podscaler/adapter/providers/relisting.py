@@ -4,7 +4,8 @@
 
 1. Rules with the same `seriesQuery` share one request.
 2. Where a request fails, the series of that query stay as they were listed last; the others are renewed.
-3. The resources of the API server are read again in each period; where that changes them, rules are compiled again.
+3. The resources of the API server are read again every DISCOVERY_S, and in each period while a rule cannot be used;
+   where that changes them, rules are compiled again.
 4. Errors are logged once, and again when they change. Until the first list has succeeded, a list is tried again with
    back-off.
 
@@ -30,6 +31,8 @@ from podscaler.base.errors import StatusError
 from podscaler.kube.transport.backoff import Backoff
 
 log = logging.getLogger(__name__)
+
+DISCOVERY_S = 600.0
 
 
 class MetricRelisting:
@@ -70,6 +73,7 @@ class MetricRelisting:
         self._external_rules: Sequence[RuleNaming] = ()
         self._rule_errors: list[str] = []
         self._listed: dict[str, list[SeriesKind]] = {}
+        self._discovered_s = float("-inf")
         self.registry = MetricRegistry()
         self.errors: list[str] = []
         self.has_listed = False
@@ -97,10 +101,14 @@ class MetricRelisting:
 
     async def _refresh_resources(self) -> list[str]:
         """The error of the discovery, if there is one."""
+        now_s = self._clock.monotonic_s()
+        if now_s - self._discovered_s < DISCOVERY_S and not self._rule_errors:
+            return []
         try:
             await self._mapper.refresh()
         except StatusError as error:
             return [f"the resources of the API server cannot be read: {error}"]
+        self._discovered_s = now_s
         return []
 
     def _compile(self) -> None:

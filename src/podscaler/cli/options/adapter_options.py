@@ -19,7 +19,7 @@ from podscaler.adapter.providers.object_values import Batching
 from podscaler.adapter.resource.kubelet_metrics import ScrapeSettings
 from podscaler.base.clock import NANOSECONDS, Clock, SystemClock
 from podscaler.base.errors import UsageError
-from podscaler.cli.options.flags import DURATION, INT32, Flag, Option, flag_group, kubeconfig_options
+from podscaler.cli.options.flags import DURATION, FLOAT64, INT32, Flag, Option, flag_group, kubeconfig_options
 from podscaler.cli.options.kubelet_options import KUBELET_OPTIONS, parse_kubelets
 from podscaler.kube.config import locate
 from podscaler.kube.transport.config import Config
@@ -54,6 +54,8 @@ options = flag_group(
     Option("authentication-kubeconfig", FILE, None, "for reviews of tokens; default: --kubeconfig"),
     Option("authorization-kubeconfig", FILE, None, "for reviews of access; default: --kubeconfig"),
     *KUBELET_OPTIONS,
+    Option("client-qps", FLOAT64, None, "changes nothing", is_hidden=True),
+    Option("client-burst", INT32, None, "changes nothing", is_hidden=True),
     Option("cert-dir", FILE, None, "changes nothing", is_hidden=True),
     Option("disable-http2", click.BOOL, None, "changes nothing", is_switch=True, is_hidden=True),
     Option("logtostderr", click.BOOL, None, "changes nothing", is_hidden=True),

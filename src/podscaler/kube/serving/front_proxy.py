@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
+from urllib.parse import unquote
 
 import msgspec
 from cryptography import x509
@@ -199,7 +200,7 @@ def _user_of_headers(trusted: TrustedAuthorities, headers: RequestHeaders) -> Re
     for key in dict.fromkeys(headers.keys()):
         for prefix in trusted.extra_prefixes:
             if key.lower().startswith(prefix.lower()):
-                extra[key[len(prefix) :].lower()] = tuple(headers.getall(key, []))
+                extra[unquote(key[len(prefix) :].lower())] = tuple(headers.getall(key, []))
     return ReviewedUser(name, _first(headers, trusted.uid_headers), tuple(groups), extra)
 
 

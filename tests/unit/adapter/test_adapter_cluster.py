@@ -1,0 +1,119 @@
+"""What the adapter reads from the API server: resources by any name, and objects by list or watch."""
+
+import asyncio
+
+import pytest
+
+from podscaler.adapter.cluster.object_names import ObjectNames
+from podscaler.adapter.cluster.rest_mapper import RESTMapper, ServedResource, mapping_of
+from podscaler.adapter.config.rules import GroupResource
+from podscaler.api.machinery import selectors
+from podscaler.base.errors import StatusError
+from podscaler.kube.client.client import Client
+from podscaler.kube.transport.transport import Request, Response
+from podscaler.testing.clock import VirtualClock
+from podscaler.testing.transport import Feed, ScriptedTransport, json_answer
+
+PODS = ServedResource(GroupResource("", "pods"), "v1", "Pod", "pod", is_namespaced=True)
+SERVED = mapping_of(
+    {
+        "pods": ("v1", "Pod", True),
+        "ingresses.networking.k8s.io": ("v1", "Ingress", True),
+        "deployments.apps": ("v1", "Deployment", True),
+        "deployments.example.dev": ("v1", "Deployment", True),
+        "pods.metrics.k8s.io": ("v1beta1", "PodMetrics", True),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "found"),
+    [
+        ("", "pods", "pods"),
+        ("", "pod", "pods"),
+        ("", "Pods", "pods"),
+        ("", "ingress", "ingresses.networking.k8s.io"),
+        ("networking", "ingress", "ingresses.networking.k8s.io"),
+        ("", "deployment", "deployments.apps"),
+        ("example.dev", "deployment", "deployments.example.dev"),
+        ("metrics.k8s.io", "pods", "pods.metrics.k8s.io"),
+        ("networking_k8s_io", "ingress", None),
+        ("", "job", None),
+    ],
+)
+def test_names_of_resources(group: str, name: str, found: str | None) -> None:
+    """Singular, plural, any case, a group's beginning; without a group the first one counts."""
+    resource = SERVED.find(GroupResource(group, name))
+    assert (None if resource is None else str(resource.resource)) == found
+
+
+async def test_discovery() -> None:
+    """The preferred version of each resource is used; a group that does not respond is left out."""
+    transport = ScriptedTransport()
+    versions = [{"groupVersion": f"apps/{each}", "version": each} for each in ("v1", "v1beta1")]
+    groups = [{"name": "apps", "versions": versions, "preferredVersion": versions[1]}, {"name": "away", "versions": []}]
+    transport.on("GET", "/apis", json_answer({"groups": groups}))
+    transport.on("GET", "/api/v1", json_answer({"message": "no"}, 503))
+    resources = [{"name": "deployments", "kind": "Deployment", "namespaced": True}, {"name": "deployments/scale"}]
+    for version in ("v1", "v1beta1"):
+        transport.on("GET", f"/apis/apps/{version}", json_answer({"resources": resources}))
+    mapper = RESTMapper(Client(transport, VirtualClock()))
+    await mapper.refresh()
+    expected = ServedResource(GroupResource("apps", "deployments"), "v1beta1", "Deployment", "deployment", True)
+    assert mapper.mapping.resources == (expected,)
+
+
+async def test_discovery_fails() -> None:
+    """Without the list of groups nothing changes."""
+    mapper = RESTMapper(Client(ScriptedTransport(), VirtualClock()))
+    with pytest.raises(StatusError):
+        await mapper.refresh()
+    assert mapper.mapping.resources == ()
+
+
+def pod(name: str, app: str, version: str = "1") -> dict[str, object]:
+    """A pod."""
+    metadata = {"name": name, "namespace": "default", "uid": name, "resourceVersion": version, "labels": {"app": app}}
+    return {"metadata": metadata, "spec": {"ignored": [1]}}
+
+
+async def test_lists_have_pages() -> None:
+    """A list is read to its end, and equal lists that overlap are one."""
+    transport = ScriptedTransport()
+
+    def page(request: Request) -> Response:
+        is_last = "continue=next" in request.query
+        metadata = {} if is_last else {"continue": "next"}
+        return json_answer({"metadata": metadata, "items": [pod("b" if is_last else "a", "web")]})
+
+    transport.on("GET", "/api/v1/namespaces/default/pods", page)
+    names = ObjectNames(Client(transport, VirtualClock()), VirtualClock(), watches=False)
+    selector = selectors.parse("app=web")
+    found = await asyncio.gather(*(names.select(PODS, "default", selector) for _ in range(3)))
+    assert found == [["a", "b"]] * 3
+    assert len(transport.requests) == 2
+
+
+async def test_a_watch_replaces_lists() -> None:
+    """Once the watch has its first list, requests are answered from it."""
+    transport, clock = ScriptedTransport(), VirtualClock()
+    items = {"metadata": {"resourceVersion": "5"}, "items": [pod("b", "web"), pod("a", "web"), pod("c", "db")]}
+    transport.on("GET", "/api/v1/pods", json_answer(items), Feed())
+    transport.on("GET", "/api/v1/namespaces/default/pods", json_answer({"items": [pod("listed", "web")]}))
+    names = ObjectNames(Client(transport, clock), clock)
+    selector = selectors.parse("app=web")
+    assert await names.select(PODS, "default", selector) == ["listed"]
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert await names.select(PODS, "default", selector) == ["a", "b"]
+    assert await names.select(PODS, "", selectors.EVERYTHING) == ["a", "b", "c"]
+    await names.stop()
+
+
+async def test_a_list_that_cannot_be_decoded() -> None:
+    """A server that is no API server is an error, not a crash."""
+    transport = ScriptedTransport()
+    transport.on("GET", "/api/v1/namespaces/default/pods", json_answer([1]))
+    names = ObjectNames(Client(transport, VirtualClock()), VirtualClock(), watches=False)
+    with pytest.raises(StatusError, match="cannot be decoded"):
+        await names.select(PODS, "default", selectors.EVERYTHING)
