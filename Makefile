@@ -10,7 +10,7 @@ LOCKED := --universal --python-version 3.11 --generate-hashes --no-header --no-a
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test test-all test-dates check audit bench fuzz e2e assets wheel manifests clean
+.PHONY: help setup lock demo test test-all test-dates check audit bench fuzz e2e assets kafka wheel manifests clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ check: $(READY) ## lint, types, layers, size budgets, class names
 	$(BIN)/lint-imports
 	$(BIN)/python tools/size_budgets.py src tests benchmarks tools
 	$(BIN)/python tools/class_names.py src CONTRIBUTING.md
+
+kafka: ## a Kafka broker for the tests, from Maven Central, into a cache (needs Maven)
+	mvn -q -B -f tests/contract/kafka_broker.xml dependency:copy-dependencies -DoutputDirectory=$(HOME)/.cache/podscaler/kafka
 
 audit: $(READY) ## known vulnerabilities of the locked dependencies (asks PyPI; fails where it has no answer)
 	set -e; for lock in requirements.lock deploy/requirements.lock deploy/build.lock; do \

@@ -19,7 +19,7 @@ from podscaler.core.model.metric_spec import (
     ResourceMetric,
     Utilization,
 )
-from podscaler.core.model.model import Fact, IncompleteObservation, Measurement
+from podscaler.core.model.model import Fact, IncompleteObservation, Measurement, Values
 from podscaler.core.model.trace import MetricFailure, MetricStep
 
 NO_STATUS = MetricStatus()
@@ -54,7 +54,9 @@ def of_metric(metric: Metric, measurement: Measurement | None, situation: Situat
     except MetricError as error:
         return _failed(metric, f"{metric.lead}{error}", metric.inner, error.calculation)
     target, subject = _target_number(metric), metric.subject
-    step = MetricStep(metric.type, metric.name, target, proposal.replicas, proposal.calculation, subject=subject)
+    query = measurement.query if isinstance(measurement, Values) else ""
+    calculation = proposal.calculation
+    step = MetricStep(metric.type, metric.name, target, proposal.replicas, calculation, subject=subject, query=query)
     return MetricResult(status_of(metric, proposal.current), step, proposal.current)
 
 

@@ -85,6 +85,6 @@ def _scaled(answer: Measurement | None, factor: Fraction) -> Measurement | None:
             }
             return msgspec.structs.replace(answer, samples=samples)
         case Values():
-            return Values(tuple([round(value * factor) for value in answer.values_milli]))
+            return Values(tuple([round(value * factor) for value in answer.values_milli]), answer.query)
         case Failure() | None:
             return None

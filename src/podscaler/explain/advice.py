@@ -25,6 +25,15 @@ _FAILED = tuple(
 
 _ADVICE: tuple[tuple[str, str], ...] = (
     (
+        "do not match the selector",
+        "add the labels of the metric's selector to the MetricSource, or remove the selector from the metric",
+    ),
+    (
+        "the MetricSource ",
+        "the metric is read directly, by a MetricSource of its name: correct its spec, or the system that it reads; "
+        "`kubectl describe metricsources.podscaler.dev` shows its condition",
+    ),
+    (
         "missing request for",
         "set resources.requests of that resource on this container in the target's pod template (a percentage needs "
         "it on every container, sidecars too), or measure one container with a ContainerResource metric, or use an "

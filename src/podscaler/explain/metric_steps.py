@@ -88,6 +88,8 @@ def _tolerance(trace: Trace, *, is_within: bool) -> str:
 
 
 def _total(trace: Trace, step: MetricStep, calculation: OfTotal | OfAverage) -> Iterable[Line]:
+    if step.query:
+        yield Line("query", f"{step.query}: {metric_words.amount(step, calculation.usage_milli)}")
     yield Line("value", metric_words.amount(step, calculation.usage_milli))
     target = metric_words.amount(step, step.target or 0)
     value = metric_words.amount(step, calculation.usage_milli)

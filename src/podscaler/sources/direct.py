@@ -13,6 +13,7 @@ caller, such as a server of external.metrics.k8s.io. Rules:
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from podscaler.api.kinds.autoscaling.metric_source import QUERY_LABEL
 from podscaler.api.machinery.selectors import Selector
 from podscaler.api.typed.metrics import ExternalMetricValue, ExternalMetricValueList
 from podscaler.base.clock import Clock, rfc3339
@@ -24,9 +25,6 @@ from podscaler.metrics.queries import ExternalMetricQuery, MetricQuery, MetricsS
 from podscaler.sources import values
 from podscaler.sources.metric_source import MetricSource
 from podscaler.sources.open_sources import ReadResult
-
-QUERY_LABEL = "podscaler.dev/query"
-"""The label of a value that says what was asked of which system; `podscaler explain` shows it."""
 
 
 class SourceFinder(Protocol):

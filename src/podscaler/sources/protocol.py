@@ -1,7 +1,7 @@
 """The protocol of a source: what a system implements from which external metrics are read.
 
-The systems in `podscaler.sources.systems` implement it, and so do sources of other distributions, which the entry point
-group `podscaler.metric_sources` names (`podscaler.sources.catalog`). `podscaler.sources.open_sources` opens, reads and
+The systems in `podscaler.sources.systems` implement it, and so do sources of other distributions, which entry points
+name (`podscaler.sources.catalog`). `podscaler.sources.open_sources` opens, reads and
 closes them. Rules for an implementation:
 
 1. The factory opens no connection: it is called in a thread. It raises InvalidSource for settings that can never work.
@@ -118,11 +118,11 @@ class ExternalSource(Protocol):
 SourceFactory = Callable[[SourceConfig], ExternalSource]
 
 
-class Settings(msgspec.Struct, frozen=True, rename="camel"):
+class SystemSettings(msgspec.Struct, frozen=True, rename="camel"):
     """The base of the typed settings of a system."""
 
 
-S = TypeVar("S", bound=Settings)
+S = TypeVar("S", bound=SystemSettings)
 
 
 def parse_settings(config: SourceConfig, settings: type[S]) -> S:

@@ -4,7 +4,7 @@ Systems use `number_of`, and `podscaler.sources.open_sources` uses `milli_of` fo
 0 to MAX_MILLI thousandths. A fraction of a thousandth is rounded up, as Kubernetes rounds quantities. Texts of
 responses are not repeated in errors: they may be secret.
 
-Source: docs/spec/quantity.md (rounding away from zero).
+Source: the documentation of Kubernetes' quantities: a number of more precision is rounded up.
 """
 
 from decimal import ROUND_CEILING, Decimal, InvalidOperation, localcontext
@@ -13,7 +13,8 @@ from podscaler.sources.protocol import InvalidValue, Number
 
 MAX_MILLI = 2**63 - 1
 """What an int64 of thousandths holds: the controller computes with those."""
-TEXT_MAX_CHARACTERS = 64
+TEXT_MAX_CHARACTERS = 400
+"""Prometheus writes the largest float with 309 digits."""
 _MAX = Decimal(MAX_MILLI) / 1000
 _KINDS = {
     type(None): "null",

@@ -6,6 +6,7 @@
 import asyncio
 from typing import Any
 
+from podscaler.api.kinds.autoscaling import metric_source_schema
 from podscaler.api.machinery.meta import ObjectMeta
 from podscaler.sources.metric_source import MetricSource
 from podscaler.sources.protocol import Number, SourceConfig, SourceFactory
@@ -31,6 +32,20 @@ class FakeSystem:
         self.closed = 0
         self.responds = asyncio.Event()
         self.responds.set()
+        self._begun = asyncio.Semaphore(0)
+
+    async def wait_for_read(self) -> None:
+        """Return once one more read has begun than at the last call."""
+        await self._begun.acquire()
+
+    async def read(self) -> Number:
+        """The number. Raises it where it is an exception."""
+        self.reads += 1
+        self._begun.release()
+        await self.responds.wait()
+        if isinstance(self.number, Exception):
+            raise self.number
+        return self.number
 
     def open(self, config: SourceConfig) -> "FakeSource":
         """A source of this system."""
@@ -53,11 +68,7 @@ class FakeSource:
 
     async def read(self) -> Number:
         """The number of the system. Raises its exception."""
-        self._system.reads += 1
-        await self._system.responds.wait()
-        if isinstance(self._system.number, Exception):
-            raise self._system.number
-        return self._system.number
+        return await self._system.read()
 
     async def close(self) -> None:
         """Count it."""
@@ -75,7 +86,8 @@ def metric_source(
 ) -> MetricSource:
     """A MetricSource; its spec has the section `custom` with the type `fake` unless `spec` has another one."""
     meta = ObjectMeta(name=name, namespace=namespace, uid=f"uid-{name}", labels=labels, generation=generation)
-    return MetricSource(meta, {"custom": {"type": "fake"}} | spec if "redis" not in spec else spec, status or {})
+    fake = {} if spec.keys() & set(metric_source_schema.TYPES) else {"custom": {"type": "fake"}}
+    return MetricSource(meta, fake | spec, status or {})
 
 
 def with_password(secret: str = "login", key: str = "password") -> list[dict[str, Any]]:  # noqa: S107  # names, no secret

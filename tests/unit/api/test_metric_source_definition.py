@@ -1,5 +1,6 @@
 """The definition of MetricSource: what is shipped, what it accepts, defaults and rejects."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,27 @@ def test_an_api_server_accepts_it() -> None:
 def test_valid_specs(spec: dict[str, Any]) -> None:
     """One section is enough; everything else has a default."""
     assert faults(spec) == []
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "metric-sources.md"
+
+
+def documented() -> list[dict[str, Any]]:
+    """The specs of MetricSources in the documentation."""
+    blocks = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    objects = [obj for block in blocks for obj in yaml.safe_load_all(block)]
+    return [obj["spec"] for obj in objects if obj.get("kind", "MetricSource") == "MetricSource"]
+
+
+@pytest.mark.parametrize("spec", documented(), ids=lambda spec: next(iter(spec)))
+def test_documented_specs(spec: dict[str, Any]) -> None:
+    """An API server accepts them, and the systems are those of the definition."""
+    assert faults(spec) == []
+
+
+def test_each_system_is_documented() -> None:
+    """With a manifest of its own."""
+    assert {next(iter(spec)) for spec in documented()} == set(metric_source_schema.TYPES)
 
 
 ONE_OF = f"spec: Invalid value: must have exactly one of {', '.join(metric_source_schema.TYPES)}"

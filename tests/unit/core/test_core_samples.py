@@ -97,6 +97,13 @@ def test_values_in_order() -> None:
     )
 
 
+def test_the_query_of_a_value_that_was_read_directly() -> None:
+    """The label of the first value has it."""
+    item = {"value": "2", "metricLabels": {"podscaler.dev/query": "redis list jobs at redis:6379/0"}}
+    answer = msgspec.convert({"items": [item, {"value": "3"}]}, metrics.ExternalMetricValueList)
+    assert samples.of_values(answer) == Values((2000, 3000), "redis list jobs at redis:6379/0")
+
+
 def test_unreadable_value() -> None:
     """A value that is no quantity is an error."""
     with pytest.raises(ValueError, match="quantities must match"):

@@ -4,7 +4,7 @@ import pytest
 
 from podscaler.core.decision import Decision
 from podscaler.core.model.history import History, Recommendation, ScaleEvent
-from podscaler.core.model.model import Sample
+from podscaler.core.model.model import Sample, Values
 from podscaler.explain import explained
 from podscaler.explain.data import Line, Section, TraceSource
 from podscaler.testing.decisions import (
@@ -32,6 +32,13 @@ def section(decision: Decision, number: int, source: TraceSource = TraceSource.R
     """The lines of one section."""
     steps = explained.of_decision(decision, source).steps
     return [(line.label, line.text) for line in steps[number].lines]
+
+
+def test_the_query_of_a_metric_that_is_read_directly() -> None:
+    """What was asked of which system, and the response."""
+    answer = Values((42_000,), "redis list jobs at 127.0.0.1:6379/0")
+    lines = section(decided(scaler(QUEUE), observed(answer, replicas=6)), 1)
+    assert lines[:2] == [("query", "redis list jobs at 127.0.0.1:6379/0: 42"), ("value", "42")]
 
 
 def test_pods_are_grouped_by_rule() -> None:

@@ -82,8 +82,7 @@ async def test_a_slow_system_is_a_failure_at_the_time_limit() -> None:
     world = World()
     world.system.responds.clear()
     reading = asyncio.ensure_future(world.read(timeoutSeconds=3))
-    while not world.system.reads:
-        await asyncio.sleep(0.001)
+    await world.system.wait_for_read()
     await world.clock.advance(3.0)
     result = await reading
     await world.settle()
@@ -186,8 +185,8 @@ async def test_reads_at_once_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> No
     world = World()
     world.system.responds.clear()
     reading = [asyncio.ensure_future(world.read(name=f"source-{number}")) for number in range(3)]
-    while world.system.reads < 2:
-        await asyncio.sleep(0.001)
+    await world.system.wait_for_read()
+    await world.system.wait_for_read()
     await world.settle()
     begun = world.system.reads
     world.system.responds.set()

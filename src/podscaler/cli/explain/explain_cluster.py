@@ -24,6 +24,7 @@ from podscaler.cli.explain import explain_autoscalers, explain_request
 from podscaler.cli.explain.explain_autoscalers import Autoscalers
 from podscaler.cli.explain.explain_care import Care
 from podscaler.cli.explain.explain_request import DecisionFacts, ExplainRequest, ExplainResult, SettingsOrigin
+from podscaler.cli.explain.explain_sources import ReportedSourceReader
 from podscaler.controller import assembly
 from podscaler.controller.history import history_maps
 from podscaler.controller.informers import handover, observed_objects
@@ -56,6 +57,9 @@ from podscaler.kube.transport import http_transport
 from podscaler.kube.transport.config import Config
 from podscaler.kube.transport.transport import TransportError
 from podscaler.metrics.queries import MetricsSource
+from podscaler.sources.direct import DirectSources
+from podscaler.sources.informer import FetchedSources
+from podscaler.sources.open_sources import OpenSources
 
 log = logging.getLogger(__name__)
 
@@ -143,8 +147,9 @@ async def answer(config: Config, request: ExplainRequest, controller: AssumedCon
         there = await explain_autoscalers.read(client, namespace, request.kind, rules)
         autoscaler = there.meant_by(request, namespace)
         effective = await SettingsFinder(client, controller).find(there.writes.get(autoscaler.metadata.uid))
-        cluster = Cluster.of(client, controller, clock)
-        return await AutoscalerExplainer(cluster, Neighbourhood(cluster, there), effective).answer(request, autoscaler)
+        async with _open_cluster(client, controller, clock) as cluster:
+            here = Neighbourhood(cluster, there)
+            return await AutoscalerExplainer(cluster, here, effective).answer(request, autoscaler)
 
 
 async def all_sentences(
@@ -155,11 +160,10 @@ async def all_sentences(
     Raises UsageError where the cluster cannot be reached or does not know the user, StatusError where autoscalers may
     not be listed. A failure about one autoscaler is its sentence.
     """
-    async with _connected(config, clock) as client:
+    async with _connected(config, clock) as client, _open_cluster(client, controller, clock) as cluster:
         rules = controller.settings.decision.emulation
         everywhere = await explain_autoscalers.read(client, request.namespace or "", request.kind, rules)
         finder, gate = SettingsFinder(client, controller), asyncio.Semaphore(SCALES_AT_ONCE)
-        cluster = Cluster.of(client, controller, clock)
 
         async def summary(here: Neighbourhood, autoscaler: Autoscaler) -> Summary:
             async with gate:
@@ -194,6 +198,16 @@ async def _connected(config: Config, clock: Clock) -> AsyncIterator[Client]:
         ) from None
     finally:
         await client.close()
+
+
+@asynccontextmanager
+async def _open_cluster(client: Client, controller: AssumedController, clock: Clock) -> AsyncIterator["Cluster"]:
+    """The cluster of a client; the connections of metric sources are closed at the end."""
+    open_sources = OpenSources(client, clock)
+    try:
+        yield Cluster.of(client, controller, clock, ReportedSourceReader(open_sources, clock))
+    finally:
+        await open_sources.close()
 
 
 class SettingsFinder:
@@ -260,11 +274,13 @@ class Cluster:
     metrics: MetricsSource
 
     @classmethod
-    def of(cls, client: Client, controller: AssumedController, clock: Clock) -> "Cluster":
-        """That of a client."""
+    def of(cls, client: Client, controller: AssumedController, clock: Clock, reader: ReportedSourceReader) -> "Cluster":
+        """That of a client; `reader` reads MetricSources."""
         discovery, settings = Discovery(client, clock), controller.settings
         scales = ScaleClient(client, discovery, clock=clock, rng=random.Random())
-        metrics = assembly.shared_metrics(assembly.api_metrics(client, discovery, settings), settings, clock)
+        direct = DirectSources(FetchedSources(client), reader, clock, fresh_s=settings.tick_s)
+        apis = assembly.api_metrics(client, discovery, settings)
+        metrics = assembly.shared_metrics(apis, settings, clock, direct=direct)
         return cls(client, controller, clock, scales, metrics)
 
 

@@ -220,11 +220,7 @@ class ControlPlane:
         objects = Objects(store, [resource for resource in self._resources if resource.stored])
         registry = Registry(objects, "kube-apiserver")
         kinds = KnownKinds(objects)
-        await make_system_namespaces(registry)
-        await bootstrap.ensure_policy(registry)
-        await pod_classes.make_system_classes(registry)
-        if self._settings.autoscaler is not None:
-            await bootstrap.ensure_definition(registry)
+        await self._make_system_objects(registry)
         cluster_ips = ClusterIPs(registry, self._clock, block)
         cluster_ips.prime()
         objects.set_allocator("services", cluster_ips.allocate)
@@ -273,6 +269,14 @@ class ControlPlane:
         self._begin("aggregation", aggregation.run)
         if self._settings.autoscaler is not None:
             self._begin("autoscaler", await self._autoscaler(self._settings.autoscaler, kept))
+
+    async def _make_system_objects(self, registry: Registry) -> None:
+        """Create what a cluster has before its first client."""
+        await make_system_namespaces(registry)
+        await bootstrap.ensure_policy(registry)
+        await pod_classes.make_system_classes(registry)
+        if self._settings.autoscaler is not None:
+            await bootstrap.ensure_definition(registry)
 
     async def _open_audit(self) -> AuditLog | None:
         """The audit log, None without one; it is written until the server has stopped."""

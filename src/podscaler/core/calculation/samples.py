@@ -5,6 +5,7 @@ Called by the metrics client and the replay for each metric: one PodMetricsList 
 Source: docs/spec/decision.md 7.1 (Resource metrics) to 7.4 (External metrics).
 """
 
+from podscaler.api.kinds.autoscaling.metric_source import QUERY_LABEL
 from podscaler.api.machinery import duration, instants, numbers
 from podscaler.api.typed import metrics
 from podscaler.core.model import emulation
@@ -71,4 +72,11 @@ def of_values(
     response: metrics.MetricValueList | metrics.ExternalMetricValueList, rules: Emulation = emulation.V1_37
 ) -> Values:
     """The values of a metric of an object, or of an external one, in order. Raises ValueError as `of_resource`."""
-    return Values(tuple(rules.milli(item.value) for item in response.items or ()))
+    items = response.items or ()
+    return Values(tuple(rules.milli(item.value) for item in items), _query(items[0]) if items else "")
+
+
+def _query(item: metrics.MetricValue | metrics.ExternalMetricValue) -> str:
+    """What was asked for a value, by its label; empty where it has none."""
+    labels = item.metric_labels if isinstance(item, metrics.ExternalMetricValue) else None
+    return (labels or {}).get(QUERY_LABEL, "")

@@ -105,9 +105,15 @@ class PodSamples(Fact, frozen=True, gc=False):
 
 
 class Values(Fact, frozen=True, gc=False):
-    """The measurement of an object's or an external metric: its values in thousandths, in order."""
+    """The measurement of an object's or an external metric.
+
+    Attributes:
+        values_milli: its values in thousandths, in order.
+        query: what was asked of which system for the first value; empty where the response does not say it.
+    """
 
     values_milli: tuple[int, ...]
+    query: str = ""
 
 
 Measurement = PodSamples | Values | Failure

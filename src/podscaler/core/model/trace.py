@@ -201,6 +201,7 @@ class MetricStep(Step, frozen=True, gc=False):
         target: percent or thousandths, as its calculation says; None where none is set.
         subject: the container, or the object (`Kind/name`), that is measured; empty for other types.
         kept: the origin of a proposal that is kept; None: the proposal, if there is one, is of this sync.
+        query: what was asked of which system, for a metric that is read directly; else empty.
     """
 
     type: str
@@ -211,6 +212,7 @@ class MetricStep(Step, frozen=True, gc=False):
     failure: MetricFailure | None = None
     subject: str = ""
     kept: KeptProposal | None = None
+    query: str = ""
 
 
 class Selection(Step, frozen=True, gc=False):

@@ -12,10 +12,10 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim, CronSimError
 
 from podscaler.base.clock import NANOSECONDS
-from podscaler.sources.protocol import InvalidSource, Number, Settings, SourceConfig, parse_settings
+from podscaler.sources.protocol import InvalidSource, Number, SourceConfig, SystemSettings, parse_settings
 
 
-class CronSettings(Settings, frozen=True):
+class CronSettings(SystemSettings, frozen=True):
     """`spec.cron`."""
 
     start: str

@@ -13,13 +13,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from podscaler.base.clock import NANOSECONDS
-from podscaler.sources.protocol import InvalidSource, InvalidValue, Number, Settings, SourceConfig, parse_settings
+from podscaler.sources.protocol import InvalidSource, InvalidValue, Number, SourceConfig, SystemSettings, parse_settings
 from podscaler.sources.systems import json_path
 
 SIZE_MAX_BYTES = 1024 * 1024
 
 
-class FileSettings(Settings, frozen=True):
+class FileSettings(SystemSettings, frozen=True):
     """`spec.file`.
 
     Attributes:

@@ -8,12 +8,12 @@ import asyncio
 
 import msgspec
 
-from podscaler.sources.protocol import Number, Settings, SourceConfig, parse_settings
+from podscaler.sources.protocol import Number, SourceConfig, SystemSettings, parse_settings
 from podscaler.sources.systems import json_path
 from podscaler.sources.systems.web import WebClient
 
 
-class HttpSettings(Settings, frozen=True):
+class HttpSettings(SystemSettings, frozen=True):
     """`spec.http`.
 
     Attributes:

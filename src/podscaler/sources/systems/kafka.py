@@ -11,11 +11,11 @@ from typing import Any, Literal
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
-from podscaler.sources.protocol import InvalidValue, Number, Settings, SourceConfig, parse_settings
+from podscaler.sources.protocol import InvalidValue, Number, SourceConfig, SystemSettings, parse_settings
 from podscaler.sources.systems import network
 
 
-class KafkaSettings(Settings, frozen=True):
+class KafkaSettings(SystemSettings, frozen=True):
     """`spec.kafka`."""
 
     bootstrap_servers: list[str]

@@ -3,14 +3,14 @@
 Source: the documentation of NATS (JetStream API, $JS.API.STREAM.INFO and $JS.API.CONSUMER.INFO).
 """
 
-import nats
 from nats.aio.client import Client
+from nats.errors import NoServersError
 
-from podscaler.sources.protocol import Number, Settings, SourceConfig, parse_settings
+from podscaler.sources.protocol import Number, SourceConfig, SystemSettings, parse_settings
 from podscaler.sources.systems import network
 
 
-class NatsSettings(Settings, frozen=True):
+class NatsSettings(SystemSettings, frozen=True):
     """`spec.nats`.
 
     Attributes:
@@ -45,9 +45,10 @@ class NatsSource:
 
     async def read(self) -> Number:
         """The number of messages."""
-        if self._client is None or not self._client.is_connected:
-            self._client = await self._connect()
-        manager = self._client.jsm(timeout=self._timeout_s)
+        client = self._client
+        if client is None or not client.is_connected:
+            client = await self._connect()
+        manager = client.jsm(timeout=self._timeout_s)
         if not self._settings.consumer:
             return (await manager.stream_info(self._settings.stream)).state.messages
         found = await manager.consumer_info(self._settings.stream, self._settings.consumer, timeout=self._timeout_s)
@@ -60,18 +61,28 @@ class NatsSource:
             await self._client.close()
 
     async def _connect(self) -> Client:
-        return await nats.connect(
-            f"{'nats' if self._context is None else 'tls'}://{network.joined(self._host, self._port)}",
-            user=self._username,
-            password=self._password,
-            token=self._token,
-            tls=self._context,
-            connect_timeout=max(1, int(self._timeout_s)),
-            allow_reconnect=False,
-            error_cb=_ignore,
-            name="podscaler",
-        )
+        """A connected client, after one attempt; `close` closes it also where this raises."""
+        await self.close()
+        self._client = client = Client()
+        errors: list[Exception] = []
 
+        async def keep(error: Exception) -> None:
+            errors.append(error)
 
-async def _ignore(error: Exception) -> None:
-    """Log nothing: an error ends the read, whose result has it, and its text may have credentials."""
+        try:
+            await client.connect(
+                f"{'nats' if self._context is None else 'tls'}://{network.joined(self._host, self._port)}",
+                user=self._username,
+                password=self._password,
+                token=self._token,
+                tls=self._context,
+                connect_timeout=max(1, int(self._timeout_s)),
+                allow_reconnect=False,
+                max_reconnect_attempts=1,
+                reconnect_time_wait=0,
+                error_cb=keep,
+                name="podscaler",
+            )
+        except NoServersError:
+            raise errors[0] if errors else NoServersError from None
+        return client

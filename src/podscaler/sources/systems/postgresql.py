@@ -16,11 +16,11 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from podscaler.sources import values
-from podscaler.sources.protocol import InvalidValue, Number, Settings, SourceConfig, TLSSettings, parse_settings
+from podscaler.sources.protocol import InvalidValue, Number, SourceConfig, SystemSettings, TLSSettings, parse_settings
 from podscaler.sources.systems import network
 
 
-class PostgresqlSettings(Settings, frozen=True):
+class PostgresqlSettings(SystemSettings, frozen=True):
     """`spec.postgresql`."""
 
     host: str
@@ -81,6 +81,7 @@ class PostgresqlSource:
             connect_timeout=max(2, int(self._timeout_s)),
             options=f"-c default_transaction_read_only=on -c statement_timeout={int(self._timeout_s * 1000)}",
             application_name="podscaler",
+            client_encoding="utf8",
             passfile=os.devnull,
             **parameters,
         )

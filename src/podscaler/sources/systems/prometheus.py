@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 
 from podscaler.sources import values
-from podscaler.sources.protocol import InvalidValue, Number, Settings, SourceConfig, SourceError, parse_settings
+from podscaler.sources.protocol import InvalidValue, Number, SourceConfig, SourceError, SystemSettings, parse_settings
 from podscaler.sources.systems.web import WebClient
 
 
-class PrometheusSettings(Settings, frozen=True):
+class PrometheusSettings(SystemSettings, frozen=True):
     """`spec.prometheus`.
 
     Attributes:

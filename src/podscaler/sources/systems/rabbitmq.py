@@ -9,14 +9,14 @@ Source: the AMQP 0-9-1 specification (queue.declare, passive).
 from aio_pika import connect
 from aio_pika.abc import AbstractConnection
 
-from podscaler.sources.protocol import Number, Settings, SourceConfig, parse_settings
+from podscaler.sources.protocol import Number, SourceConfig, SystemSettings, parse_settings
 from podscaler.sources.systems import network
 
 PORT = 5672
 TLS_PORT = 5671
 
 
-class RabbitmqSettings(Settings, frozen=True):
+class RabbitmqSettings(SystemSettings, frozen=True):
     """`spec.rabbitmq`.
 
     Attributes:

@@ -16,15 +16,15 @@ from podscaler.sources.protocol import (
     InvalidSource,
     InvalidValue,
     Number,
-    Settings,
     SourceConfig,
+    SystemSettings,
     TLSSettings,
     parse_settings,
 )
 from podscaler.sources.systems import network
 
 
-class RedisStream(Settings, frozen=True):
+class RedisStream(SystemSettings, frozen=True):
     """`spec.redis.stream`."""
 
     key: str
@@ -32,7 +32,7 @@ class RedisStream(Settings, frozen=True):
     count: Literal["Length", "Lag", "Pending"] = "Length"
 
 
-class RedisSettings(Settings, frozen=True):
+class RedisSettings(SystemSettings, frozen=True):
     """`spec.redis`; exactly one of `list` and `stream` is set."""
 
     address: str

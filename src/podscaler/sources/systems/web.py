@@ -11,6 +11,7 @@ Rules:
 Source: RFC 3927 (IPv4 link-local addresses), RFC 4291 2.5.6, RFC 6052 2.1 (64:ff9b::/96), RFC 9110.
 """
 
+import base64
 import ipaddress
 import re
 import socket
@@ -165,8 +166,8 @@ def _authorization(credentials: Mapping[str, str]) -> dict[str, str]:
             raise InvalidSource("the token has a character that no header may have, such as a line break at its end")
         return {"Authorization": f"Bearer {token}"}
     if "username" in credentials or "password" in credentials:
-        login = aiohttp.BasicAuth(credentials.get("username", ""), credentials.get("password", ""), "utf-8")
-        return {"Authorization": login.encode()}
+        login = f"{credentials.get('username', '')}:{credentials.get('password', '')}"
+        return {"Authorization": f"Basic {base64.b64encode(login.encode()).decode()}"}
     return {}
 
 

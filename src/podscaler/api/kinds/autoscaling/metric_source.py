@@ -13,6 +13,8 @@ KIND = "MetricSource"
 PLURAL = "metricsources"
 SECRET_LABEL = "podscaler.dev/metric-source"  # noqa: S105  # the key of a label, not a secret
 """The label, with the value "true", that allows MetricSources of the namespace to use a Secret."""
+QUERY_LABEL = "podscaler.dev/query"
+"""The label of a value of an external metric that says what was asked of which system; `podscaler explain` shows it."""
 
 _READY = '.status.conditions[?(@.type=="Ready")]'
 _COLUMNS = (

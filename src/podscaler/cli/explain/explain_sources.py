@@ -1,0 +1,53 @@
+"""Reads MetricSources for `podscaler explain`, from where the command runs or from what the controller found.
+
+The command may run where the system is not reachable, or for a user who may not read the Secret. Then the value that
+the controller wrote into the status is used, as long as it is not older than STATUS_MAX_AGE_S.
+"""
+
+from datetime import datetime
+
+from podscaler.api.machinery import quantity
+from podscaler.base.clock import NANOSECONDS, Clock
+from podscaler.sources.metric_source import MetricSource
+from podscaler.sources.open_sources import OpenSources, ReadResult
+from podscaler.sources.protocol import InvalidValue
+
+STATUS_MAX_AGE_S = 120
+"""The controller renews a status once a minute."""
+
+
+class ReportedSourceReader:
+    """See the module; a `podscaler.sources.direct.SourceReader`.
+
+    Args:
+        open_sources: reads sources; the caller closes it.
+        clock: for the age of a status.
+    """
+
+    def __init__(self, open_sources: OpenSources, clock: Clock) -> None:
+        self._open_sources = open_sources
+        self._clock = clock
+
+    async def read(self, source: MetricSource) -> ReadResult:
+        """The number that the source has now, or what the controller read last, or why there is none."""
+        result = await self._open_sources.read(source)
+        if result.error is None or isinstance(result.error, InvalidValue):
+            return result
+        return self._reported(source) or result
+
+    def _reported(self, source: MetricSource) -> ReadResult | None:
+        """The result in the status; None where it has none that is recent, or the last read failed."""
+        status = source.status
+        is_ready = any(
+            each.get("type") == "Ready" and each.get("status") == "True" for each in status.get("conditions") or ()
+        )
+        try:
+            read_at_ns = int(datetime.fromisoformat(status["lastReadTime"]).timestamp()) * NANOSECONDS
+            value_milli = quantity.milli(status["value"])
+        except (KeyError, TypeError, ValueError):
+            return None
+        age_s = (self._clock.now_ns() - read_at_ns) // NANOSECONDS
+        if not is_ready or age_s > STATUS_MAX_AGE_S:
+            return None
+        query = f"{status.get('query', '')} (by the controller, {age_s} s ago)"
+        return ReadResult(query, value_milli, None, read_at_ns)

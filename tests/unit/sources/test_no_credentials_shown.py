@@ -1,0 +1,89 @@
+"""No source shows a credential: not in its query, a failure, a status, a log line or the text of an object."""
+
+import asyncio
+import base64
+from typing import Any
+
+import pytest
+
+from podscaler.kube.client.client import Client
+from podscaler.sources import catalog, status
+from podscaler.sources.open_sources import OpenSources, ReadResult
+from podscaler.testing import VirtualClock
+from podscaler.testing.sources import metric_source
+from podscaler.testing.transport import ScriptedTransport, json_answer
+
+SENTINEL = "sen/tin el@1%"
+FORMS = (SENTINEL, "sen%2Ftin", "sen/tin", "tin%20el", base64.b64encode(SENTINEL.encode()).decode())
+SYSTEMS: dict[str, dict[str, Any]] = {
+    "prometheus": {"url": "http://{}", "query": "up"},
+    "redis": {"address": "{}", "list": "jobs"},
+    "postgresql": {"host": "{host}", "port": 0, "database": "shop", "query": "SELECT 1"},
+    "rabbitmq": {"host": "{host}", "port": 0, "queue": "mails"},
+    "nats": {"address": "{}", "stream": "ORDERS"},
+    "kafka": {"bootstrapServers": ["{}"], "consumerGroup": "workers", "topic": "orders"},
+    "http": {"url": "http://{}"},
+}
+
+
+class Rude(asyncio.Protocol):
+    """A server that responds to anything with a line, and hangs up."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Say no."""
+        assert isinstance(transport, asyncio.Transport)
+        transport.write(b"-ERR no such thing\r\n")
+        transport.close()
+
+
+def filled(settings: dict[str, Any], host: str, port: int) -> dict[str, Any]:
+    """The settings with that address."""
+    places = {"{}": f"{host}:{port}", "{host}": host, "http://{}": f"http://{host}:{port}"}
+    found = {name: places.get(value, value) if isinstance(value, str) else value for name, value in settings.items()}
+    if "port" in found:
+        found["port"] = port
+    if "bootstrapServers" in found:
+        found["bootstrapServers"] = [f"{host}:{port}"]
+    return found
+
+
+async def read(name: str, host: str, port: int, credential: str) -> ReadResult:
+    """A read of that system with the sentinel as a credential."""
+    transport = ScriptedTransport()
+    secret = {
+        "metadata": {"labels": {"podscaler.dev/metric-source": "true"}},
+        "data": {"key": base64.b64encode(SENTINEL.encode()).decode()},
+    }
+    transport.on("GET", "/api/v1/namespaces/shop/secrets/login", json_answer(secret))
+    clock = VirtualClock()
+    sources = OpenSources(Client(transport, clock), clock)
+    reference = {"name": credential, "secretKeyRef": {"name": "login", "key": "key"}}
+    source = metric_source(credentials=[reference], **{name: filled(SYSTEMS[name], host, port)})
+    result = await sources.read(source)
+    await sources.close()
+    return result
+
+
+@pytest.mark.parametrize("credential", ["password", "token"])
+@pytest.mark.parametrize("is_up", [True, False], ids=["rude", "down"])
+@pytest.mark.parametrize("name", SYSTEMS)
+async def test_no_credential_is_shown(
+    name: str, credential: str, *, is_up: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever the client library says about a server that fails."""
+    caplog.set_level(0)
+    server = await asyncio.get_running_loop().create_server(Rude, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()
+    if not is_up:
+        server.close()
+    result = await read(name, host, port, credential)
+    server.close()
+    written = status.status_of(metric_source(), result, before={})
+    shown = f"{result!r} {result.error} {written} {caplog.text}"
+    assert result.error is not None
+    assert [form for form in FORMS if form in shown] == []
+
+
+def test_all_systems_with_credentials_are_covered() -> None:
+    """A new system gets a line in the table."""
+    assert {*SYSTEMS, "file", "cron"} == set(catalog.BUILT_IN)
