@@ -2,23 +2,21 @@
 
 import os
 import re
-import subprocess
-from pathlib import Path
 
+import page_scripts
 import pytest
 from up_process import Up, eventually
 
 import prerequisites
-from patience import COMMAND_WITHIN_S
 
 pytestmark = [pytest.mark.e2e]
 
-ROOT = Path(__file__).parents[2]
+ROOT = page_scripts.ROOT
 
 
 def blocks(language: str) -> list[str]:
     """The README's code blocks of one language."""
-    return re.findall(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    return page_scripts.blocks((ROOT / "README.md").read_text(), language)
 
 
 @pytest.fixture(params=["up", "ordinary_up"])
@@ -41,19 +39,9 @@ def test_the_walkthrough_of_the_readme_runs(anyones_up: Up, kubectl_present: Non
     pause = "sleep 25\n"  # on a busy machine the load goes on until it has been answered
     assert pause in walkthrough
     walkthrough = walkthrough.replace(pause, "until kubectl get events | grep -q 'above target'; do sleep 1; done\n")
-    env = {"KUBECONFIG": str(up.kubeconfig), "HOME": str(up.data_dir.parent), "PATH": os.environ["PATH"]}
-    done = subprocess.run(
-        ["sh", "-e", "-c", walkthrough],
-        cwd=ROOT,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=COMMAND_WITHIN_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "\nOK!\n" in done.stdout
-    assert "cpu resource utilization (percentage of request) above target" in done.stdout
+    output = page_scripts.run(up, walkthrough)
+    assert "\nOK!\n" in output
+    assert "cpu resource utilization (percentage of request) above target" in output
 
 
 def test_the_targets_of_the_readme_exist() -> None:

@@ -3,8 +3,8 @@
 The controller puts a DirectMetricsSource before the external metrics API; `DirectSources.find_values` serves any other
 caller, such as a server of external.metrics.k8s.io. Rules:
 
-1. An external metric is read from the MetricSource of its name in the autoscaler's namespace; where there is none, the
-   external metrics API is requested.
+1. An external metric is read from the MetricSource of its name in the autoscaler's namespace, with hyphens for
+   underscores, which names of objects cannot have; where there is none, the external metrics API is requested.
 2. The labels of the MetricSource must match the selector of the metric, as those of a series of the API do.
 3. Queries of one source within `fresh_s`, or while a read runs, share one read; so do failures.
 4. A source that cannot be read is a StatusError with code 0: a failure of the metric.
@@ -76,7 +76,7 @@ class DirectSources:
 
         Raises StatusError where the labels do not match, or the source cannot be read.
         """
-        source = await self._finder.find((namespace, name))
+        source = await self._finder.find((namespace, name.replace("_", "-")))
         if source is None:
             return None
         if not selector.matches(source.metadata.labels or {}):

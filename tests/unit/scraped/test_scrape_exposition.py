@@ -57,6 +57,12 @@ def test_openmetrics() -> None:
     assert read(body, OPENMETRICS) == [("http_requests", {}, 12.0, True), ("depth", {}, 4.0, False)]
 
 
+def test_quoted_names() -> None:
+    """Names with dots and hyphens are served as they are; those that no path can have are left out."""
+    body = '{"packets-per-second"} 5\n{"http.requests_total", code="200"} 3\n{"a/b"} 1\n{"a b"} 2\n'
+    assert read(body) == [("packets-per-second", {}, 5.0, False), ("http.requests", {"code": "200"}, 3.0, True)]
+
+
 @pytest.mark.parametrize("value", ["NaN", "+Inf", "-Inf", "1e300", "9.3e15"])
 def test_what_is_no_number_of_the_api_is_left_out(value: str) -> None:
     """Others of the same body stay."""

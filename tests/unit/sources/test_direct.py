@@ -57,6 +57,12 @@ class World:
         return await self._metrics.query(ExternalMetricQuery(namespace, metric, selectors.parse(selector)))
 
 
+async def test_underscores_are_hyphens() -> None:
+    """Names of metrics have underscores, which names of objects cannot have."""
+    found = await World(metric_source("jobs-ready")).ask("jobs_ready")
+    assert [each.metric_name for each in found.items] == ["jobs_ready"]
+
+
 async def test_a_metric_source_is_read() -> None:
     """The list has one value, with the labels of the source and what was asked."""
     world = World(metric_source(labels={"queue": "jobs"}))

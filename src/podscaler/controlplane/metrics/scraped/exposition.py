@@ -28,7 +28,8 @@ OPENMETRICS: Final = "application/openmetrics-text"
 _TOTAL: Final = "_total"
 _CUMULATIVE: Final = {"histogram": ("_count", "_sum"), "summary": ("_count", "_sum")}
 _LEFT_OUT: Final = frozenset({"info", "stateset", "gaugehistogram"})
-_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:.-]*")
+"""Names that are served: those without quotes, and quoted ones with dots and hyphens, as OpenTelemetry has them."""
 
 Labels = tuple[tuple[str, str], ...]
 """Names and values, by name."""

@@ -15,7 +15,11 @@ from yarl import URL
 from podscaler.base.version import __version__
 
 BODY_MAX_BYTES: Final = 8 * 1024 * 1024
-ACCEPT: Final = "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
+ACCEPT: Final = (
+    "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,"
+    "text/plain;version=1.0.0;escaping=allow-utf-8;q=0.5,text/plain;version=0.0.4;q=0.4,*/*;q=0.1"
+)
+"""With `escaping`, names may have dots and hyphens."""
 _OK: Final = 200
 
 
