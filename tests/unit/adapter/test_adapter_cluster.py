@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from podscaler.adapter.cluster.object_names import ObjectNames
-from podscaler.adapter.cluster.rest_mapper import RESTMapper, ServedResource, mapping_of
+from podscaler.adapter.cluster.rest_mapper import RESTMapper, MappedResource, mapping_of
 from podscaler.adapter.config.rules import GroupResource
 from podscaler.api.machinery import selectors
 from podscaler.base.errors import StatusError
@@ -14,7 +14,7 @@ from podscaler.kube.transport.transport import Request, Response
 from podscaler.testing.clock import VirtualClock
 from podscaler.testing.transport import Feed, ScriptedTransport, json_answer
 
-PODS = ServedResource(GroupResource("", "pods"), "v1", "Pod", "pod", is_namespaced=True)
+PODS = MappedResource(GroupResource("", "pods"), "v1", "Pod", "pod", is_namespaced=True)
 SERVED = mapping_of(
     {
         "pods": ("v1", "Pod", True),
@@ -59,7 +59,7 @@ async def test_discovery() -> None:
         transport.on("GET", f"/apis/apps/{version}", json_answer({"resources": resources}))
     mapper = RESTMapper(Client(transport, VirtualClock()))
     await mapper.refresh()
-    expected = ServedResource(GroupResource("apps", "deployments"), "v1beta1", "Deployment", "deployment", True)
+    expected = MappedResource(GroupResource("apps", "deployments"), "v1beta1", "Deployment", "deployment", True)
     assert mapper.mapping.resources == (expected,)
 
 

@@ -11,7 +11,7 @@ from podscaler.adapter.config import loading
 from podscaler.adapter.naming import rule_naming
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "adapter.md").read_text()
+PAGE = "".join((ROOT / "docs" / name).read_text() for name in ("adapter.md", "resource-metrics.md"))
 SAMPLES = sorted((ROOT / "tests" / "conformance" / "adapter" / "samples").glob("*.yaml"))
 SERVED = mapping_of(
     {
