@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from podscaler.adapter.cluster.object_names import ObjectNames
-from podscaler.adapter.cluster.rest_mapper import RESTMapper, MappedResource, mapping_of
+from podscaler.adapter.cluster.rest_mapper import MappedResource, RESTMapper, mapping_of
 from podscaler.adapter.config.rules import GroupResource
 from podscaler.api.machinery import selectors
 from podscaler.base.errors import StatusError
