@@ -17,7 +17,7 @@ PACKAGES = (
     *("aggregator", "apiserver", "auth", "controllers/endpoints"),
     *("credentials", "kubelet", "metrics/scraped", "network"),
 )
-CLIENTS = ("controller", "kube", "metrics")
+CLIENTS = ("controller", "kube", "metrics", "sources")
 
 _OURS = "made of nothing that a client wrote"
 _UID = "uids are made by the server (writing), names of containers and volumes are DNS labels (pod_validation)"
@@ -103,6 +103,13 @@ CHECKED_CLIENTS = {
     "metrics/api.py:APIMetricsSource._object_metric": "object_name and subresource; the resource is of discovery",
     "metrics/api.py:APIMetricsSource._pods_metric": "subresource; the namespace is an object's",
     "metrics/api.py:APIMetricsSource._resource_metrics": "the namespace of an object",
+    "sources/informer.py:FetchedSources.find": "object_name; the namespace of an autoscaler",
+    "sources/status.py:SourceStatusWriter._write": "namespace and name of an object",
+    "sources/systems/file.py:_resolved": "resolved, and refused where it is not below the folder",
+    "sources/systems/nats.py:NatsSource._connect": "split_address: a host and a number, which the client parses again",
+    "sources/systems/postgresql.py:PostgresqlSource._tls_parameters": "constants, and a file that tempfile names",
+    "sources/systems/web.py:WebClient._opened": "_checked_headers; the credentials by _authorization",
+    "sources/systems/web.py:_checked_url": "parsed by yarl; scheme, host and user information are checked",
 }
 """The same for what asks API servers and metrics APIs, below podscaler; `urls.path` escapes, but keeps slashes."""
 
