@@ -138,6 +138,8 @@ def test_queries(settings: dict[str, Any], query: str) -> None:
         {"address": "redis:6379"},
         {"address": "redis", "list": "a"},
         {"address": "redis:70000", "list": "a"},
+        {"address": "user@redis:6379", "list": "a"},
+        {"address": "redis/path:6379", "list": "a"},
         {"address": "redis:6379", "list": "a", "stream": {"key": "b"}},
         {"address": "redis:6379", "stream": {"key": "b", "count": "Age"}},
     ],

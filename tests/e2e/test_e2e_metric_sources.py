@@ -19,7 +19,7 @@ from own_ports import own_place
 from patience import COMMAND_WITHIN_S, WITHIN_S
 
 PROGRAM = shutil.which("redis-server")
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, prerequisites.REDIS.mark(is_there=PROGRAM is not None)]
+pytestmark = [pytest.mark.e2e, prerequisites.REDIS.mark(is_there=PROGRAM is not None)]
 
 FLAGS = ("--horizontal-pod-autoscaler-sync-period=1s", "--horizontal-pod-autoscaler-downscale-stabilization=0s")
 SOURCES = "/apis/podscaler.dev/v1alpha1/namespaces/default/metricsources"
@@ -120,6 +120,7 @@ def test_a_worker_follows_its_queue(quick_up: Up, redis: Redis) -> None:
     assert conditions(up.get(f"{SOURCES}/jobs")) == {"Ready": ("True", "ReadSucceeded")}
 
 
+@pytest.mark.slow
 def test_a_failure_keeps_the_replicas_and_says_why(quick_up: Up, redis: Redis) -> None:
     """A Secret without the label is not used; with it the next sync works. No text has the password."""
     up = quick_up

@@ -80,13 +80,6 @@ CHECKED_CLIENTS = {
     "adapter/cluster/rest_mapper.py:MappedResource.path": "resources that the API server serves; segments are escaped",
     "adapter/cluster/rest_mapper.py:RESTMapper._resources": "groups and versions that the API server serves",
     "adapter/prometheus/connection.py:_parse_url": "a flag, read back by urlsplit; address_fault",
-    "sources/informer.py:FetchedSources.find": "a namespace of a kubeconfig or an object; segments are escaped",
-    "sources/status.py:SourceStatusWriter._write": "name and namespace of an object that the API server has",
-    "sources/systems/file.py:_resolved": "refuses what is not below the folder, links resolved",
-    "sources/systems/nats.py:NatsSource._connect": "a scheme; host and port are checked by network",
-    "sources/systems/postgresql.py:PostgresqlSource._tls_parameters": "a temporary file of our own",
-    "sources/systems/web.py:WebClient._opened": "aiohttp refuses values with line breaks",
-    "sources/systems/web.py:_checked_url": "parsed by yarl; refused addresses are checked again after resolution",
     "controller/options/autoscaler_kinds.py:AutoscalerKind.path": _OBJECT,
     "controller/reconcile/events.py:AutoscalerEventRecorder._write": "an object's namespace; more after its name",
     "controller/informers/target_informer.py:TargetInformer._follow": "groups, versions and plurals are of discovery",
@@ -118,6 +111,13 @@ CHECKED_CLIENTS = {
     "metrics/heapster.py:HeapsterMetricsSource._get": "flags that are checked as names and a URL; paths of the callers",
     "metrics/heapster.py:HeapsterMetricsSource._results": "object_name and subresource",
     "metrics/heapster.py:collapsed_milli": "a division of numbers",
+    "sources/informer.py:FetchedSources.find": "object_name; the namespace of an autoscaler",
+    "sources/status.py:SourceStatusWriter._write": "namespace and name of an object",
+    "sources/systems/file.py:_resolved": "resolved, and refused where it is not below the folder",
+    "sources/systems/nats.py:NatsSource._connect": "split_address: a host and a number, which the client parses again",
+    "sources/systems/postgresql.py:PostgresqlSource._tls_parameters": "constants, and a file that tempfile names",
+    "sources/systems/web.py:WebClient._opened": "_checked_headers; the credentials by _authorization",
+    "sources/systems/web.py:_checked_url": "parsed by yarl; scheme, host and user information are checked",
 }
 """The same for what asks API servers and metrics APIs, below podscaler; `urls.path` escapes, but keeps slashes."""
 

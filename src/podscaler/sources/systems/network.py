@@ -4,9 +4,12 @@ The modules of systems call `context_of` in their factory, which runs in a threa
 milliseconds.
 """
 
+import re
 import ssl
 
 from podscaler.sources.protocol import InvalidSource, TLSSettings
+
+_HOST = re.compile(r"[A-Za-z0-9._:%-]+").fullmatch
 
 
 def context_of(tls: TLSSettings) -> ssl.SSLContext:
@@ -28,7 +31,7 @@ def split_address(address: str) -> tuple[str, int]:
     """Host and port of `host:port`; an IPv6 address loses its brackets. Raises InvalidSource."""
     host, colon, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
+    if not colon or not _HOST(host) or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
         raise InvalidSource(f"the address {address} is not host:port")
     return host, int(port)
 
