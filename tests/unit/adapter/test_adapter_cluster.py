@@ -63,6 +63,18 @@ async def test_discovery() -> None:
     assert mapper.mapping.resources == (expected,)
 
 
+async def test_a_group_stays_known() -> None:
+    """Where a group does not respond any more, its resources stay known."""
+    transport = ScriptedTransport()
+    transport.on("GET", "/apis", json_answer({"groups": []}))
+    listed = json_answer({"resources": [{"name": "pods", "kind": "Pod", "namespaced": True}]})
+    transport.on("GET", "/api/v1", listed, json_answer({}, 503))
+    mapper = RESTMapper(Client(transport, VirtualClock()))
+    for _ in range(2):
+        await mapper.refresh()
+        assert [str(each.resource) for each in mapper.mapping.resources] == ["pods"]
+
+
 async def test_discovery_fails() -> None:
     """Without the list of groups nothing changes."""
     mapper = RESTMapper(Client(ScriptedTransport(), VirtualClock()))

@@ -1,7 +1,7 @@
 """Maps names of resources, singular or plural, to the resources that the API server serves.
 
 `adapter.naming` normalizes the resources of rules and labels with it, `adapter.providers` those of requests. It reads
-all discovery documents; groups whose server does not respond are left out.
+all discovery documents; where the server of a group does not respond, what it served last stays known.
 
 Source: client-go's discovery REST mapper: where a resource is in several groups, that of the first group in the order
 of discovery applies (the core group first); a group that is not served matches groups that begin with it.
@@ -110,6 +110,7 @@ class RESTMapper:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._gate = asyncio.Semaphore(AT_ONCE)
+        self._known: dict[tuple[str, str], Sequence[_Resource]] = {}
         self.mapping = ServedResources()
 
     async def refresh(self) -> None:
@@ -129,10 +130,10 @@ class RESTMapper:
             async with self._gate:
                 path = urls.group_version(group, version)
                 body = await self._client.get(path, subject=path, timeout_s=TIMEOUT_S)
-            return msgspec.json.decode(body, type=_ResourceList).resources
+            self._known[group, version] = msgspec.json.decode(body, type=_ResourceList).resources
         except (StatusError, msgspec.DecodeError) as error:
-            log.warning("the resources of %s are not known: %s", "/".join(filter(None, (group, version))), error)
-            return []
+            log.warning("the resources of %s cannot be read: %s", "/".join(filter(None, (group, version))), error)
+        return self._known.get((group, version), ())
 
 
 def _in_order(group: _Group) -> list[str]:
