@@ -64,6 +64,12 @@ def replicas(up: Up) -> int:
     return found
 
 
+def custom_metrics(up: Up) -> list[Object]:
+    """The metrics of pods in the autoscaler's status; empty while a new pod has none."""
+    metrics = up.get(AUTOSCALER)["status"].get("currentMetrics") or []
+    return [metric for metric in metrics if metric["type"] == "Pods"]
+
+
 def last_scale_ns(up: Up) -> int:
     """When the autoscaler has scaled last."""
     return instants.parse(up.get(AUTOSCALER)["status"]["lastScaleTime"])
@@ -94,8 +100,8 @@ def test_the_alpha_annotation_scales_by_a_custom_metric(old_up: Up) -> None:
     create_controller(up, "sleep 3600")
     create_autoscaler(up, most=3, annotations={TARGETS: json.dumps({"items": [{"name": "qps", "value": "10"}]})})
     eventually(lambda: replicas(up), until=lambda found: found == 3)
-    pods = [metric for metric in up.get(AUTOSCALER)["status"]["currentMetrics"] if metric["type"] == "Pods"]
-    assert pods == [{"type": "Pods", "pods": {"metric": {"name": "qps"}, "current": {"averageValue": "30"}}}]
+    (metric,) = eventually(lambda: custom_metrics(up))
+    assert metric == {"type": "Pods", "pods": {"metric": {"name": "qps"}, "current": {"averageValue": "30"}}}
 
 
 @prerequisites.KUBECTL.mark(is_there=KUBECTL is not None)
@@ -109,9 +115,15 @@ def test_kubectl_autoscale(old_up: Up) -> None:
     url = f"http://{slice_['endpoints'][0]['addresses'][0]}:{slice_['ports'][0]['port']}"
     name = up.get(f"{CORE}/pods")["items"][0]["metadata"]["name"]
     path = f"/api/v1/model/namespaces/default/pod-list/{name}/metrics/cpu/usage_rate"
-    with urllib.request.urlopen(url + path, timeout=WITHIN_S) as response:
-        (result,) = json.load(response)["items"]
-    assert result["metrics"][0]["value"] > 20
+    points = eventually(lambda: read(url + path)["items"][0]["metrics"])
+    assert points[0]["value"] > 20
+
+
+def read(url: str) -> Object:
+    """The body of a GET from Heapster."""
+    with urllib.request.urlopen(url, timeout=WITHIN_S) as response:
+        found: Object = json.load(response)
+    return found
 
 
 def cpu_target() -> tuple[str, ...]:

@@ -43,8 +43,9 @@ def measured_up(tmp_path: Path) -> Iterator[Up]:
     assert instance.stop() == 0, instance.log.read_text()
 
 
-def endpoint_of(node: Object) -> str:
-    """Address and port of a node's endpoints."""
+def endpoint_of(up: Up) -> str:
+    """Address and port of the node's endpoints."""
+    node = eventually(up.node, until=lambda found: "addresses" in found["status"])
     (address,) = [each["address"] for each in node["status"]["addresses"] if each["type"] == "InternalIP"]
     return f"{address}:{node['status']['daemonEndpoints']['kubeletEndpoint']['Port']}"
 
@@ -67,7 +68,7 @@ def prometheus(measured_up: Up, tmp_path: Path) -> Iterator[str]:
         "metrics_path": "/metrics/resource",
         "authorization": {"credentials_file": str(tmp_path / "token")},
         "tls_config": {"ca_file": str(tmp_path / "ca.crt")},
-        "static_configs": [{"targets": [endpoint_of(measured_up.node())]}],
+        "static_configs": [{"targets": [endpoint_of(measured_up)]}],
     }
     path = tmp_path / "prometheus.yml"
     path.write_text(json.dumps({"global": {"scrape_interval": "1s"}, "scrape_configs": [job]}))
@@ -97,7 +98,9 @@ def query(address: str, promql: str) -> dict[str, float]:
 def test_a_real_prometheus_scrapes_the_node(prometheus: str) -> None:
     """CPU counters become rates: that of the busy pod is above that of the idle one; memory and errors are there."""
     rate = "rate(container_cpu_usage_seconds_total[20s])"
-    rates = eventually(lambda: query(prometheus, rate), until=lambda found: found.get("busy", 0) > 0.05)
+    rates = eventually(
+        lambda: query(prometheus, rate), until=lambda found: "idle" in found and found.get("busy", 0) > 0.05
+    )
     assert rates["idle"] < rates["busy"]
     memory = query(prometheus, 'pod_memory_working_set_bytes{namespace="default"}')
     assert sorted(memory) == ["busy", "idle"]
