@@ -111,3 +111,21 @@ def test_usage_from_the_kubelets() -> None:
     usual = rendered()
     assert "--resource" not in container([named(usual, "Deployment")])["args"]
     assert all("nodes/metrics" not in rule["resources"] for rule in named(usual, "ClusterRole")["rules"])
+
+
+def _granted(objects: list[Object]) -> dict[str, list[str]]:
+    """The verbs of the adapter's ClusterRole by resource."""
+    rules = named(objects, "ClusterRole")["rules"]
+    return {resource: rule["verbs"] for rule in rules for resource in rule["resources"]}
+
+
+def test_metric_sources_need_a_flag_and_permissions() -> None:
+    """Secrets are a permission of their own; without the value there is none of it."""
+    granted = _granted(rendered(metricSources={"enabled": True, "secrets": True}))
+    assert (granted["metricsources"], granted["metricsources/status"], granted["secrets"]) == (
+        ["list", "watch"],
+        ["patch"],
+        ["get"],
+    )
+    assert "secrets" not in _granted(rendered(metricSources={"enabled": True}))
+    assert not {"metricsources", "metricsources/status", "secrets"} & _granted(rendered()).keys()

@@ -52,6 +52,10 @@ class ClusterSources:
         )
         self._informer.subscribe(self)
 
+    def names(self) -> set[str]:
+        """The names of all MetricSources, in any namespace."""
+        return self._informer.names()
+
     async def run(self) -> None:
         """Watch MetricSources and write their statuses until cancelled; then close all sources."""
         try:

@@ -107,6 +107,7 @@ class DirectSources:
         result = await self._reader.read(source)
         if self._fresh_s > 0:
             self._drop_stale()
+            self._kept.pop(key_of(source), None)  # so that the oldest read is the first entry
             self._kept[key_of(source)] = (self._clock.monotonic_s(), source, result)
         if self._on_read is not None:
             self._on_read(source, result)
@@ -114,7 +115,7 @@ class DirectSources:
 
     def _drop_stale(self) -> None:
         oldest_s = self._clock.monotonic_s() - self._fresh_s
-        for key in [key for key, kept in self._kept.items() if kept[0] <= oldest_s]:
+        while self._kept and self._kept[key := next(iter(self._kept))][0] <= oldest_s:
             del self._kept[key]
 
 

@@ -44,6 +44,10 @@ class MetricSourceInformer:
         """Call `handler` for every change."""
         self._cache.subscribe(handler)
 
+    def names(self) -> set[str]:
+        """The names of all MetricSources, in any namespace; empty before the first list."""
+        return {each.metadata.name for each in self._cache}
+
     async def find(self, key: Key) -> MetricSource | None:
         """The MetricSource of that namespace and name; None where there is none, or they may not be listed.
 

@@ -5,6 +5,7 @@ Runs until SIGINT or SIGTERM. It serves at once; until Prometheus and the API se
 
 import asyncio
 import logging
+import random
 import signal
 from contextlib import AsyncExitStack
 from typing import Any
@@ -17,6 +18,7 @@ from podscaler.adapter.config import loading
 from podscaler.adapter.config.rules import AdapterConfig
 from podscaler.adapter.prometheus import connection
 from podscaler.adapter.prometheus.client import PrometheusClient
+from podscaler.adapter.providers.metric_sources import MetricSourceMetrics
 from podscaler.adapter.resource.kubelet_metrics import KubeletMetrics
 from podscaler.adapter.server.access import ExtensionAccess
 from podscaler.base.clock import SystemClock
@@ -32,6 +34,7 @@ from podscaler.kube.serving.front_proxy import FrontProxyAuthentication
 from podscaler.kube.serving.serving_certificate import ServingCertificate, self_signed_context
 from podscaler.kube.transport import http_transport
 from podscaler.kube.transport.config import Config
+from podscaler.sources.cluster_sources import ClusterSources
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +82,9 @@ async def run(config: AdapterConfig, options: AdapterOptions) -> None:
             lambda: _unready(front_proxy, kubelets),
         )
         storage = kubelets.storage if kubelets is not None else None
-        adapter = assembly.new_adapter(config, options.settings, servers, clock, kubelets=storage)
+        sources = _metric_sources(options, lister, clock)
+        external = [MetricSourceMetrics(sources.direct, sources.names)] if sources is not None else []
+        adapter = assembly.new_adapter(config, options.settings, servers, clock, external=external, kubelets=storage)
         bound = await adapter.server.start(options.host, options.port, context)
         stack.push_async_callback(adapter.server.stop)
         log.info("serving the metrics APIs on %s", bound)
@@ -88,7 +93,17 @@ async def run(config: AdapterConfig, options: AdapterOptions) -> None:
             others.append(("the serving certificate", lambda: certificate.follow(clock)))
         if kubelets is not None:
             others.append(("the scraping of kubelets", kubelets.run))
+        if sources is not None:
+            others.append(("the metric sources", sources.run))
         await _until_signal(asyncio.ensure_future(adapter.run(*others)))
+
+
+def _metric_sources(options: AdapterOptions, client: Client, clock: SystemClock) -> ClusterSources | None:
+    """The MetricSources of the cluster; None where they are not served."""
+    if not options.serves_metric_sources:
+        return None
+    folder, fresh_s = options.metric_source_folder, options.settings.tick_s
+    return ClusterSources(client, clock, random.Random(), folder=folder, fresh_s=fresh_s, may_write=lambda: True)
 
 
 def _unready(front_proxy: FrontProxyAuthentication, kubelets: KubeletMetrics | None) -> list[str]:

@@ -54,6 +54,8 @@ options = flag_group(
     Option("authentication-kubeconfig", FILE, None, "for reviews of tokens; default: --kubeconfig"),
     Option("authorization-kubeconfig", FILE, None, "for reviews of access; default: --kubeconfig"),
     *KUBELET_OPTIONS,
+    Option("metric-sources", click.BOOL, None, "serve the MetricSources of the cluster as well", is_switch=True),
+    Option("metric-source-folder", FILE, None, "the folder below which MetricSources may read files; default: none"),
     Option("client-qps", FLOAT64, None, "changes nothing", is_hidden=True),
     Option("client-burst", INT32, None, "changes nothing", is_hidden=True),
     Option("cert-dir", FILE, None, "changes nothing", is_hidden=True),
@@ -78,6 +80,8 @@ class AdapterOptions:
         files: the serving certificate and its key; None: one is made in memory.
         lister, authentication, authorization: the connections to the API server.
         kubelets: how kubelets are scraped; None: they are not.
+        serves_metric_sources: whether MetricSources are served as external metrics.
+        metric_source_folder: the folder below which they may read files; None: they may read none.
     """
 
     config: Path | None
@@ -92,12 +96,14 @@ class AdapterOptions:
     authentication: Config
     authorization: Config
     kubelets: ScrapeSettings | None = None
+    serves_metric_sources: bool = False
+    metric_source_folder: Path | None = None
 
 
 def parse(values: Mapping[str, Any], clock: Clock | None = None) -> AdapterOptions:
     """The options for values by click's names; reads kubeconfigs. Raises UsageError."""
-    if values["config"] is None and not values["resource"]:
-        raise UsageError("--config is needed, the file with the rules, or --resource")
+    if values["config"] is None and not values["resource"] and not values["metric_sources"]:
+        raise UsageError("--config is needed, the file with the rules, or --resource, or --metric-sources")
     certificate, key = values["tls_cert_file"], values["tls_private_key_file"]
     if (certificate is None) != (key is None):
         raise UsageError("--tls-cert-file and --tls-private-key-file go together")
@@ -118,6 +124,8 @@ def parse(values: Mapping[str, Any], clock: Clock | None = None) -> AdapterOptio
         authentication=_cluster("authentication_kubeconfig", values, clock),
         authorization=_cluster("authorization_kubeconfig", values, clock),
         kubelets=parse_kubelets(values, lister),
+        serves_metric_sources=bool(values["metric_sources"]),
+        metric_source_folder=values["metric_source_folder"],
     )
 
 
