@@ -13,7 +13,7 @@ import prerequisites
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.usefixtures("kubectl_present")]
 
 PAGE = (page_scripts.ROOT / "docs" / "walkthrough.md").read_text(encoding="utf-8")
-TIMEOUT_S = 500.0
+TIMEOUT_S = 250.0
 """For all commands of a section, which wait for each other."""
 
 redis = prerequisites.REDIS.mark(is_there=shutil.which("redis-server") is not None)
