@@ -76,7 +76,7 @@ def test_flags_of_prometheus_adapter(files: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "error"),
     [
-        ([], "--config is needed: the file with the rules"),
+        ([], "--config is needed, the file with the rules, or --resource, or --metric-sources"),
         (["--metrics-relist-interval=0s"], "--metrics-relist-interval must be greater than 0"),
         (["--metrics-max-age=1m"], "--metrics-max-age must not be less than --metrics-relist-interval"),
         (["--query-tick=-1s"], "--query-tick must not be negative"),
