@@ -7,6 +7,7 @@ import pytest
 from election_world import ElectionWorld
 from podscaler.base.errors import StatusError
 from podscaler.controller.leaderelection.election import Timing
+from podscaler.kube.transport.transport import Request, Response
 
 LEASE = "podscaler-controller"
 
@@ -76,6 +77,25 @@ async def test_a_release_says_nobody(world: ElectionWorld) -> None:
     await world.advance(1)
     spec = world.server.leases[LEASE]["spec"]
     assert (spec["holderIdentity"], spec["leaseDurationSeconds"]) == ("", 1)
+
+
+async def test_a_release_after_a_late_renewal(world: ElectionWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A renewal that was cancelled reaches the server between the release's read and its write: it is tried again."""
+    process = world.start("a")
+    await world.advance(5)
+    answer = world.server.answer
+
+    def answer_and_renew(request: Request) -> Response:
+        response = answer(request)
+        if request.method == "GET":
+            monkeypatch.setattr(world.server, "answer", answer)
+            world.server.edit(LEASE, renewTime="2026-01-01T00:00:05.500000Z")
+        return response
+
+    monkeypatch.setattr(world.server, "answer", answer_and_renew)
+    process.share.stop()
+    await world.advance(1)
+    assert world.server.leases[LEASE]["spec"]["holderIdentity"] == ""
 
 
 async def test_a_death_is_noticed_by_expiry(world: ElectionWorld) -> None:

@@ -189,6 +189,15 @@ class Elector:
         self._set(record)
 
     async def _release(self) -> bool:
+        """Write a record without a holder; returns True. A conflict with a renewal that arrives late is tried once more."""
+        try:
+            return await self._write_released()
+        except StatusError as error:
+            if error.code != 409:
+                raise
+        return await self._write_released()
+
+    async def _write_released(self) -> bool:
         known = await self.lock.get()
         if known is None or known.holder != self.identity:
             return True
