@@ -189,7 +189,7 @@ class Elector:
         self._set(record)
 
     async def _release(self) -> bool:
-        """Write a record without a holder; returns True. A conflict with a renewal that arrives late is tried once more."""
+        """Write a record without a holder; returns True. A conflict with a late renewal is tried once more."""
         try:
             return await self._write_released()
         except StatusError as error:
