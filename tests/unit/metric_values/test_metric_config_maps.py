@@ -15,7 +15,7 @@ from podscaler.controlplane.metrics.custom.config_maps import ConfigMaps
 from podscaler.controlplane.metrics.custom.index import MetricIndex
 from podscaler.controlplane.metrics.custom.kinds import DescribableKinds
 from podscaler.controlplane.registry.providers import MetricResource
-from podscaler.controlplane.registry.registry import ObjectEvent
+from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 from podscaler.testing import VirtualClock
 
 PATTERN = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -159,6 +159,8 @@ async def test_faults_of_the_config_map(world: MetricWorld, wanted: dict[str, An
 
 class Watches:
     """A registry whose watches the test ends; `there` are the ConfigMaps that exist."""
+
+    watch_again = Registry.watch_again
 
     def __init__(self) -> None:
         self.streams: list[asyncio.Queue[ObjectEvent | Exception]] = []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from podscaler.controlplane.metrics.resource.pods import RunningPods
-from podscaler.controlplane.registry.registry import ObjectEvent
+from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 from podscaler.testing import VirtualClock
 
 
@@ -20,6 +20,8 @@ def pod(name: str, *, namespace: str = "default", phase: str = "Running") -> dic
 
 class OneWatch:
     """A registry with one watch, whose changes come from the test."""
+
+    watch_again = Registry.watch_again
 
     def __init__(self) -> None:
         self.changes: asyncio.Queue[ObjectEvent] = asyncio.Queue()

@@ -12,13 +12,14 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
 
 from podscaler.api.resource.resources import Resource
+from podscaler.base.errors import StatusError
 from podscaler.controlplane.registry import acting_user, users
 from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.storage.entries import Entry
@@ -42,6 +43,8 @@ WRITES_PER_ITERATION = 32
 """How many writes of controllers and node start in an iteration of the event loop, so that requests proceed."""
 EVENTS_PER_ITERATION = 50
 """How many events a watch returns in one iteration: a commit of 500 deletions goes to a dozen controllers."""
+EXPIRED = 410
+"""The code of the error that ends a watch whose consumer fell behind the change log."""
 MAX_RECENT_VIEWS = 1024
 _CACHED_KINDS = frozenset({"pods", "endpointslices.discovery.k8s.io"})
 """Kinds that controllers list again and again: decoded once for each version."""
@@ -249,10 +252,30 @@ class Registry:
         """Events of all namespaces from the moment of this call on; with `initial`, first an ADDED for each object.
 
         No event is lost or duplicated. For a consumer that falls behind the change log the iterator raises StatusError
-        410; the caller then watches again.
+        410; the caller then watches again (`watch_again`).
         """
         options = LATEST if initial else ListOptions(resource_version=str(self._objects.revision))
         return _events(self._objects.watch(resource, options=options), self._views)
+
+    async def watch_again(
+        self, resource: str, begun: Callable[[], Iterable[ObjectEvent]] = tuple
+    ) -> AsyncIterator[ObjectEvent]:
+        """Events as of `watch`, with a new watch whenever one has expired; the iterator does not end by itself.
+
+        Args:
+            begun: called when each watch exists, and before its first event. Objects that were deleted between two
+                watches have no event: here the consumer forgets them, or returns DELETED events, which come first.
+        """
+        while True:
+            events = self.watch(resource)
+            for event in begun():
+                yield event
+            try:
+                async for event in events:
+                    yield event
+            except StatusError as error:
+                if error.code != EXPIRED:
+                    raise
 
 
 async def _events(subscription: Subscription, views: Views) -> AsyncIterator[ObjectEvent]:

@@ -19,7 +19,6 @@ from yarl import URL
 
 from podscaler.api.machinery.quantity import Quantity
 from podscaler.base.clock import NANOSECONDS, Clock
-from podscaler.base.errors import StatusError
 from podscaler.controlplane.metrics.custom.index import MetricIndex
 from podscaler.controlplane.metrics.custom.kinds import DescribableKinds
 from podscaler.controlplane.metrics.custom.schedule import Constant
@@ -40,7 +39,6 @@ INLINE_CHARACTERS: Final = 32 * 1024
 """A body that is longer is parsed in a thread: parsing this much takes about 5 ms."""
 
 _LABELS_OF_OBJECTS: Final = ("service", "deployment", "ingress")
-_EXPIRED: Final = 410
 _log = logging.getLogger(__name__)
 
 Locate = Callable[[Object, int], tuple[str, int] | None]
@@ -127,15 +125,13 @@ class Scraper:
             await self._clock.sleep(self._interval_s - (self._clock.monotonic_s() - started_s))
 
     async def _follow(self) -> None:
-        while True:
-            for key in [each for each in self._pods if self._registry.find("pods", *each) is None]:
-                self._forget(key)  # deleted after the last watch had expired
-            try:
-                async for change in self._registry.watch("pods"):
-                    self._apply(change)
-            except StatusError as error:
-                if error.code != _EXPIRED:
-                    raise
+        async for change in self._registry.watch_again("pods", self._deleted_meanwhile):
+            self._apply(change)
+
+    def _deleted_meanwhile(self) -> list[ObjectEvent]:
+        """DELETED for the scraped pods that were deleted while there was no watch."""
+        gone = [each.pod for key, each in self._pods.items() if self._registry.find("pods", *key) is None]
+        return [ObjectEvent("DELETED", pod) for pod in gone]
 
     def _apply(self, change: ObjectEvent) -> None:
         pod, key = change.object, _key(change.object)
