@@ -15,9 +15,7 @@ from yarl import URL
 from podscaler.api.kinds import catalog
 from podscaler.controlplane.metrics.custom.apis import MetricValues
 from podscaler.controlplane.metrics.custom.kinds import DescribableKinds
-from podscaler.controlplane.metrics.custom.lookup import ScrapedMetrics
 from podscaler.controlplane.metrics.resource.pods import RunningPods
-from podscaler.controlplane.metrics.scraped.association import PodAssociation
 from podscaler.controlplane.metrics.scraped.scrape_client import ScrapeError
 from podscaler.controlplane.metrics.scraped.scraper import Scraper
 from podscaler.controlplane.registry.providers import MetricsRequest
@@ -101,8 +99,7 @@ async def scrape_world(folder: Path) -> AsyncIterator[ScrapeWorld]:
 
         kinds = DescribableKinds(catalog.RESOURCES)
         scraper = Scraper(registry, kinds, locate, fetch, clock=clock, interval_s=INTERVAL_S)
-        scraped = ScrapedMetrics(scraper.index, PodAssociation(registry, pods.running_in))
-        apis = MetricValues(registry, catalog.RESOURCES, pods.running_in, clock, scraped=scraped)
+        apis = MetricValues(registry, catalog.RESOURCES, pods.running_in, clock, scraped=scraper.index)
         world = ScrapeWorld(registry, clock, apis)
         tasks = [asyncio.create_task(each) for each in (pods.run(), scraper.run(), apis.run())]
         await clock.advance(0)

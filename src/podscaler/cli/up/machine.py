@@ -20,13 +20,11 @@ from podscaler.controlplane.kubelet.server.node_access import NodeAccess
 from podscaler.controlplane.kubelet.server.node_server import NodePage, NodeServer
 from podscaler.controlplane.metrics.custom.apis import MetricValues
 from podscaler.controlplane.metrics.custom.kinds import DescribableKinds
-from podscaler.controlplane.metrics.custom.lookup import ScrapedMetrics
 from podscaler.controlplane.metrics.heapster import service as heapster_service
 from podscaler.controlplane.metrics.heapster.endpoint import HeapsterEndpoint
 from podscaler.controlplane.metrics.heapster.model import HeapsterModel
 from podscaler.controlplane.metrics.resource.sampler import Sampler
 from podscaler.controlplane.metrics.resource.totals import UsageSnapshot
-from podscaler.controlplane.metrics.scraped.association import PodAssociation
 from podscaler.controlplane.metrics.scraped.scrape_client import ScrapeClient
 from podscaler.controlplane.metrics.scraped.scraper import Scraper
 from podscaler.controlplane.network.addresses import AddressBlock
@@ -111,8 +109,7 @@ class Machine:
             interval_s=metric_resolution_s,
         )
         running_pods = self._sampler.running_pods
-        scraped = ScrapedMetrics(self._scraper.index, PodAssociation(registry, running_pods))
-        self._metrics = MetricValues(registry, resources, running_pods, clock, scraped=scraped)
+        self._metrics = MetricValues(registry, resources, running_pods, clock, scraped=self._scraper.index)
 
     @property
     def neighbours(self) -> ServerParts:

@@ -1,5 +1,6 @@
-"""Custom and external metrics with values from ConfigMaps (docs/metrics.md).
+"""Serves custom and external metrics from ConfigMaps, and from the pods that `metrics.scraped` scrapes (docs/metrics.md).
 
-Reading order: `apis` is the entry point; `config_maps` and `parsing` read ConfigMaps; `lookup` answers queries.
+Reading order: `apis` is the entry point; `config_maps` and `parsing` read ConfigMaps; `lookup` computes the values of
+queries, with `association` for the pods of Services, Deployments, Ingresses and namespaces.
 May import: `controlplane.metrics.resource` and below.
 """

@@ -14,10 +14,11 @@ from podscaler.api.machinery.selectors import Selector, SelectorError
 from podscaler.api.resource.resources import Resource
 from podscaler.base.clock import Clock
 from podscaler.controlplane.metrics.custom import metric_lists, metrics_errors
+from podscaler.controlplane.metrics.custom.association import RunningPods
 from podscaler.controlplane.metrics.custom.config_maps import ConfigMaps
 from podscaler.controlplane.metrics.custom.index import Listed, MetricIndex
 from podscaler.controlplane.metrics.custom.kinds import NAMESPACES, DescribableKinds
-from podscaler.controlplane.metrics.custom.lookup import Lookup, RunningPods, ScrapedMetrics, Value
+from podscaler.controlplane.metrics.custom.lookup import Lookup, Value
 from podscaler.controlplane.metrics.custom.metric_lists import CUSTOM, EXTERNAL
 from podscaler.controlplane.metrics.custom.series import PODS
 from podscaler.controlplane.registry.providers import MetricResource, MetricsRequest
@@ -36,7 +37,7 @@ class MetricValues:
         resources: all served kinds.
         running_pods: returns the running pods of a namespace.
         clock: for values and events.
-        scraped: what pods expose; None: nothing.
+        scraped: the metrics that pods expose; None: there are none.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class MetricValues:
         running_pods: RunningPods,
         clock: Clock,
         *,
-        scraped: ScrapedMetrics | None = None,
+        scraped: MetricIndex | None = None,
     ) -> None:
         self._resources = resources
         self._index = MetricIndex()
@@ -63,7 +64,7 @@ class MetricValues:
     @property
     def generation(self) -> int:
         """See MetricApis."""
-        return self._index.generation + (self._scraped.index.generation if self._scraped is not None else 0)
+        return self._index.generation + (self._scraped.generation if self._scraped is not None else 0)
 
     @property
     def versions(self) -> Mapping[str, Sequence[str]]:
@@ -86,10 +87,10 @@ class MetricValues:
     def _scraped_metrics(self) -> Iterable[Listed]:
         """The metrics that are scraped, for pods and for the objects that they stand behind."""
         if self._scraped is not None:
-            for subject, metric in self._scraped.index.listed:
+            for subject, metric in self._scraped.listed:
                 yield subject, metric
                 if subject == PODS:
-                    yield from ((kind, metric) for kind in self._scraped.association.kinds)
+                    yield from ((kind, metric) for kind in self._lookup.summed_kinds)
 
     def answer(self, query: MetricsRequest) -> Object:
         """See MetricApis."""

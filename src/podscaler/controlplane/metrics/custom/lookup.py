@@ -7,50 +7,18 @@ Source: the custom metrics API server library (documentation and observed respon
 without a value are 404; a selector that selects nothing gives an empty list.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from podscaler.api.machinery.quantity import ZERO, Quantity
 from podscaler.api.machinery.selectors import Selector
 from podscaler.base.clock import Clock
 from podscaler.controlplane.metrics.custom import metrics_errors, schedule
+from podscaler.controlplane.metrics.custom.association import PodAssociation, RunningPods
 from podscaler.controlplane.metrics.custom.index import MetricIndex
-from podscaler.controlplane.metrics.custom.kinds import DescribableKinds
+from podscaler.controlplane.metrics.custom.kinds import NAMESPACES, DescribableKinds
 from podscaler.controlplane.metrics.custom.series import OUTSIDE, PODS, NamedObject, Series
-from podscaler.controlplane.metrics.resource.pods import PodFact
 from podscaler.controlplane.registry.registry import Registry
-
-RunningPods = Callable[[str], Mapping[str, PodFact]]
-"""Returns the running pods of a namespace by name."""
-
-NAMESPACES = "namespaces"
-
-
-class ObjectPods(Protocol):
-    """Finds the pods that stand behind an object."""
-
-    @property
-    def kinds(self) -> Iterable[str]:
-        """The `Resource.key` of each supported kind."""
-        ...
-
-    def pods_behind(self, namespace: str, kind: str, name: str = "") -> Mapping[str, frozenset[str]]:
-        """The running pods behind objects of a kind, by the objects' names; `name` empty: all of the namespace."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class ScrapedMetrics:
-    """The metrics that pods expose, which are used where no ConfigMap states a metric.
-
-    Attributes:
-        index: series of pods, and of objects that labels name.
-        association: the pods over which the metrics of other objects are summed.
-    """
-
-    index: MetricIndex
-    association: ObjectPods
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +93,8 @@ class Lookup:
         running_pods: returns the running pods of a namespace.
         clock: for values that depend on time.
         kinds: the kinds of described objects.
-        scraped: what pods expose; None: nothing.
+        scraped: the metrics that pods expose, which count where no ConfigMap states a metric: series of pods, and of
+            objects that labels name. None: there are none.
     """
 
     def __init__(
@@ -136,14 +105,20 @@ class Lookup:
         clock: Clock,
         *,
         kinds: DescribableKinds,
-        scraped: ScrapedMetrics | None = None,
+        scraped: MetricIndex | None = None,
     ) -> None:
         self._index = index
         self._kinds = kinds
         self._scraped = scraped
+        self._association = PodAssociation(registry, running_pods)
         self._registry = registry
         self._running_pods = running_pods
         self._clock = clock
+
+    @property
+    def summed_kinds(self) -> Iterable[str]:
+        """The `Resource.key` of the kinds whose metrics are summed over pods."""
+        return self._association.kinds
 
     def external(self, namespace: str, metric: str, selector: Selector) -> Sequence[Value]:
         """The values of an external metric whose labels `selector` matches. Raises StatusError 404."""
@@ -196,20 +171,20 @@ class Lookup:
         """
         found = self._index.find(namespace, subject, metric)
         if not found and self._scraped is not None and subject != OUTSIDE:
-            found = self._scraped.index.find(namespace, subject, metric)
+            found = self._scraped.find(namespace, subject, metric)
             found = found or list(self._of_pods_behind(self._scraped, namespace, subject, metric=metric, name=name))
         if not found:
             raise metrics_errors.no_metric(metric, subject or NAMESPACES)
         return found
 
     def _of_pods_behind(
-        self, scraped: ScrapedMetrics, namespace: str, subject: str, *, metric: str, name: str
+        self, scraped: MetricIndex, namespace: str, subject: str, *, metric: str, name: str
     ) -> Iterable[Series]:
         """The series of pods, as series of the objects that the pods stand behind."""
-        of_pods = scraped.index.find(namespace, PODS, metric)
+        of_pods = scraped.find(namespace, PODS, metric)
         if not of_pods:
             return
-        for each, pods in scraped.association.pods_behind(namespace, subject, name).items():
+        for each, pods in self._association.pods_behind(namespace, subject, name).items():
             described = self._kinds.of_key(subject, each)
             for series in of_pods:
                 if isinstance(series.subject, NamedObject) and series.subject.name in pods:
@@ -234,7 +209,7 @@ class Lookup:
 
     def _ready(self, namespace: str, selector: Selector) -> frozenset[str]:
         pods = self._running_pods(namespace)
-        return frozenset(name for name, pod in pods.items() if pod.ready and selector.matches(_labels(pod)))
+        return frozenset(name for name, pod in pods.items() if pod.ready and selector.matches(pod.labels))
 
     def _labels_of(self, namespace: str, subject: str, name: str) -> Mapping[str, str] | None:
         """The labels of a described object; None for a pod that is not running.
@@ -244,16 +219,11 @@ class Lookup:
         if subject != PODS:
             return {}
         pod = self._running_pods(namespace).get(name)
-        return None if pod is None else _labels(pod)
+        return None if pod is None else pod.labels
 
     def _described(self, namespace: str, subject: str, names: Iterable[str]) -> Mapping[str, Mapping[str, str]]:
         """The labels of existing objects by name: of all running pods, or of the named objects of another kind."""
         if subject == PODS:
-            return {name: _labels(pod) for name, pod in self._running_pods(namespace).items()}
+            return {name: pod.labels for name, pod in self._running_pods(namespace).items()}
         found = {name: self._registry.find(subject, namespace, name) for name in names}
         return {name: obj["metadata"].get("labels") or {} for name, obj in found.items() if obj is not None}
-
-
-def _labels(pod: PodFact) -> Mapping[str, str]:
-    found: Mapping[str, str] = pod.metadata.get("labels") or {}
-    return found

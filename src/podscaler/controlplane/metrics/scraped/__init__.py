@@ -1,7 +1,6 @@
-"""Custom metrics that pods expose to Prometheus: scraped, turned into rates, and served for pods and objects.
+"""Scrapes the metrics that pods expose for Prometheus, and makes series of them (`metrics.custom` serves these).
 
-Reading order: `scraper` is the entry point; `targets` says which pods are scraped, `exposition` reads what they answer,
-`counters` makes rates, `association` finds the pods behind Services, Deployments, Ingresses and namespaces;
-`service_discovery` tells Prometheus what is scraped.
+Reading order: `scraper` is the entry point; `targets` selects the pods, `exposition` parses their responses, `counters`
+computes rates; `service_discovery` lists the targets for a Prometheus.
 May import: `controlplane.metrics.custom` and below.
 """

@@ -1,4 +1,4 @@
-"""Which pods stand behind an object: what the metrics of a Service, Deployment, Ingress or namespace are summed over.
+"""Finds the pods of an object, over which metrics of a Service, Deployment, Ingress or namespace are summed.
 
 | object | its pods: those that run and |
 |---|---|
@@ -7,19 +7,18 @@
 | Deployment | one of its ReplicaSets controls |
 | Ingress | a Service that its backends name picks |
 
-Implements a protocol of `podscaler.controlplane.metrics.custom.lookup`. Objects are read when a query comes, so that
-nothing has to be kept up to date.
+Called by `lookup` for metrics that pods expose. Objects are read when a query comes, so
+that nothing has to be kept up to date.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from podscaler.api.machinery import selectors
-from podscaler.controlplane.metrics.custom.lookup import RunningPods
+from podscaler.controlplane.metrics.custom.kinds import NAMESPACES
 from podscaler.controlplane.metrics.resource.pods import PodFact
 from podscaler.controlplane.registry.registry import Object, Registry
 
-NAMESPACES: Final = "namespaces"
 SERVICES: Final = "services"
 DEPLOYMENTS: Final = "deployments.apps"
 INGRESSES: Final = "ingresses.networking.k8s.io"
@@ -27,9 +26,12 @@ REPLICA_SETS: Final = "replicasets.apps"
 
 PodNames = frozenset[str]
 
+RunningPods = Callable[[str], Mapping[str, PodFact]]
+"""Returns the running pods of a namespace by name."""
+
 
 class PodAssociation:
-    """See the module.
+    """The pods of objects, as the table of the module says.
 
     Args:
         registry: where objects are read.
@@ -78,7 +80,7 @@ class PodAssociation:
             return frozenset()
         pods = self._running_pods(service["metadata"]["namespace"])
         selector = selectors.from_labels(wanted)
-        return frozenset(name for name, pod in pods.items() if selector.matches(_labels(pod)))
+        return frozenset(name for name, pod in pods.items() if selector.matches(pod.labels))
 
     def _of_deployment(self, deployment: Object) -> PodNames:
         owned = self._registry.owned_by(REPLICA_SETS, deployment["metadata"]["uid"])
@@ -99,8 +101,3 @@ def _backends(spec: Mapping[str, Any]) -> Iterable[str]:
     for backend in (spec.get("defaultBackend") or {}, *(path["backend"] for path in paths)):
         if name := (backend.get("service") or {}).get("name"):
             yield name
-
-
-def _labels(pod: PodFact) -> Mapping[str, str]:
-    found: Mapping[str, str] = pod.metadata.get("labels") or {}
-    return found
