@@ -15,7 +15,7 @@ from podscaler.controlplane.metrics.custom.config_maps import ConfigMaps
 from podscaler.controlplane.metrics.custom.index import MetricIndex
 from podscaler.controlplane.metrics.custom.kinds import DescribableKinds
 from podscaler.controlplane.registry.providers import MetricResource
-from podscaler.controlplane.registry.registry import ObjectEvent
+from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 from podscaler.testing import VirtualClock
 
 PATTERN = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -157,7 +157,7 @@ async def test_faults_of_the_config_map(world: MetricWorld, wanted: dict[str, An
     assert depth(world) == []
 
 
-class Watches:
+class Watches(Registry):
     """A registry whose watches the test ends; `there` are the ConfigMaps that exist."""
 
     def __init__(self) -> None:
@@ -194,7 +194,7 @@ class Watches:
 async def test_a_watch_that_broke_loses_nothing() -> None:
     """When a watch has to begin anew, values stay meanwhile, and what was deleted meanwhile goes."""
     watches, clock, index = Watches(), VirtualClock(), MetricIndex()
-    following = asyncio.create_task(ConfigMaps(watches, index, DescribableKinds(catalog.RESOURCES), clock).run())  # type: ignore[arg-type]  # the part of a registry that is used
+    following = asyncio.create_task(ConfigMaps(watches, index, DescribableKinds(catalog.RESOURCES), clock).run())
     await clock.advance(0)
     watches.tell("stays", "1")
     watches.tell("goes", "1")

@@ -7,7 +7,7 @@ node gets a worker. A worker that fails is started again; a failure of one pod d
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -41,7 +41,7 @@ from podscaler.controlplane.kubelet.volumes.volume_files import IssueToken
 from podscaler.controlplane.network.addresses import AddressBlock
 from podscaler.controlplane.registry.events import EventRecorder
 from podscaler.controlplane.registry.providers import PodLogs
-from podscaler.controlplane.registry.registry import Object, ObjectEvent, Registry
+from podscaler.controlplane.registry.registry import Object, Registry
 from podscaler.controlplane.scheduler import Binder
 
 RETRY_S: Final = 1.0
@@ -264,7 +264,7 @@ class NodeAgent:
 
     async def _watch_nodes(self, binder: Binder) -> None:
         """Retry the binding of unbound pods when a node has changed."""
-        async for change in self._watch("nodes"):
+        async for change in self._registry.watch_renewed("nodes"):
             if change.type != "MODIFIED":
                 continue
             for pod in self._registry.list("pods"):
@@ -272,7 +272,7 @@ class NodeAgent:
                     await self._bind(binder, pod)
 
     async def _watch_pods(self, deps: Dependencies, binder: Binder) -> None:
-        async for change in self._watch("pods"):
+        async for change in self._registry.watch_renewed("pods", on_watch=self._forget_deleted):
             pod = change.object
             node_name = pod["spec"].get("nodeName")
             if change.type == "DELETED":
@@ -284,26 +284,15 @@ class NodeAgent:
 
     async def _watch_services(self, translator: PortTranslator) -> None:
         """Keep the ports of Services in the translator up to date."""
-        async for change in self._watch("services"):
+        async for change in self._registry.watch_renewed("services"):
             translator.update_service(change.object, is_gone=change.type == "DELETED")
 
-    async def _watch(self, resource: str) -> AsyncIterator[ObjectEvent]:
-        """Yield all changes; after a watch has expired, also DELETED for pods that were deleted meanwhile."""
-        while True:
-            changes = self._registry.watch(resource)
-            if resource == "pods":
-                for pod in self._deleted_meanwhile():
-                    yield ObjectEvent("DELETED", pod)
-            try:
-                async for change in changes:
-                    yield change
-            except StatusError as error:
-                if error.code != 410:
-                    raise
-
-    def _deleted_meanwhile(self) -> list[Object]:
+    def _forget_deleted(self) -> None:
+        """Stop the workers of pods that were deleted between two watches."""
         stored = {pod["metadata"]["uid"] for pod in self._registry.list("pods")} if self._workers else set()
-        return [pod for uid, (pod, _) in self._workers.items() if uid not in stored]
+        for uid, (_, worker) in self._workers.items():
+            if uid not in stored:
+                worker.forget()
 
     async def _bind(self, binder: Binder, pod: Object) -> None:
         try:

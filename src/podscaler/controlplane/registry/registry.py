@@ -19,6 +19,7 @@ from typing import Any, Literal
 import msgspec
 
 from podscaler.api.resource.resources import Resource
+from podscaler.base.errors import StatusError
 from podscaler.controlplane.registry import acting_user, users
 from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.storage.entries import Entry
@@ -43,6 +44,8 @@ WRITES_PER_ITERATION = 32
 EVENTS_PER_ITERATION = 50
 """How many events a watch returns in one iteration: a commit of 500 deletions goes to a dozen controllers."""
 MAX_RECENT_VIEWS = 1024
+_GONE = 410
+"""The code of the StatusError that ends a watch whose consumer fell behind the change log."""
 _CACHED_KINDS = frozenset({"pods", "endpointslices.discovery.k8s.io"})
 """Kinds that controllers list again and again: decoded once for each version."""
 
@@ -249,10 +252,36 @@ class Registry:
         """Events of all namespaces from the moment of this call on; with `initial`, first an ADDED for each object.
 
         No event is lost or duplicated. For a consumer that falls behind the change log the iterator raises StatusError
-        410; the caller then watches again.
+        410; the caller then watches again, or uses `watch_renewed`.
         """
         options = LATEST if initial else ListOptions(resource_version=str(self._objects.revision))
         return _events(self._objects.watch(resource, options=options), self._views)
+
+    async def watch_renewed(
+        self, resource: str, *, on_watch: Callable[[], None] | None = None
+    ) -> AsyncIterator[ObjectEvent]:
+        """As `watch` with initial events, without an end: a watch that ends with StatusError 410 is replaced.
+
+        A new watch begins with an ADDED for each stored object and has no DELETED for objects that were deleted between
+        two watches: the caller removes those in `on_watch`.
+
+        Args:
+            on_watch: called after each watch is created (also the first) and before its events: objects that are
+                deleted later have a DELETED in the watch.
+
+        Raises:
+            StatusError: any but 410.
+        """
+        while True:
+            events = self.watch(resource)
+            if on_watch is not None:
+                on_watch()
+            try:
+                async for event in events:
+                    yield event
+            except StatusError as error:
+                if error.code != _GONE:
+                    raise
 
 
 async def _events(subscription: Subscription, views: Views) -> AsyncIterator[ObjectEvent]:

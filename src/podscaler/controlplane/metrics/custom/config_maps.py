@@ -10,7 +10,6 @@ from typing import Any, Final, Literal, cast
 
 from podscaler.api.machinery import instants
 from podscaler.base.clock import Clock
-from podscaler.base.errors import StatusError
 from podscaler.controlplane.metrics.custom.fields import listed, shown
 from podscaler.controlplane.metrics.custom.index import MetricIndex, Owner
 from podscaler.controlplane.metrics.custom.kinds import DescribableKinds
@@ -26,7 +25,6 @@ REASON: Final = "InvalidMetric"
 REPORTED_MAX: Final = 10
 """How many problems of one version of a ConfigMap are reported one by one."""
 
-_EXPIRED = 410
 _log = logging.getLogger(__name__)
 
 
@@ -49,15 +47,8 @@ class ConfigMaps:
 
     async def run(self) -> None:
         """Watch ConfigMaps until cancelled."""
-        while True:
-            events = self._registry.watch("configmaps")
-            self._forget_deleted()
-            try:
-                async for event in events:
-                    await self._apply(event)
-            except StatusError as error:
-                if error.code != _EXPIRED:
-                    raise
+        async for event in self._registry.watch_renewed("configmaps", on_watch=self._forget_deleted):
+            await self._apply(event)
 
     def _forget_deleted(self) -> None:
         """Remove ConfigMaps that were deleted between two watches."""

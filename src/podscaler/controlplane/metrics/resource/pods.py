@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from podscaler.base.errors import StatusError
 from podscaler.controlplane.metrics.resource import simulated
 from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
@@ -101,14 +100,8 @@ class RunningPods:
 
     async def run(self) -> None:
         """Watch pods until cancelled."""
-        while True:
-            self._facts.clear()
-            try:
-                async for change in self._registry.watch("pods"):
-                    self._apply(change)
-            except StatusError as error:
-                if error.code != 410:
-                    raise
+        async for change in self._registry.watch_renewed("pods", on_watch=self._facts.clear):
+            self._apply(change)
 
     def _apply(self, change: ObjectEvent) -> None:
         metadata = change.object["metadata"]

@@ -19,7 +19,6 @@ from yarl import URL
 
 from podscaler.api.machinery.quantity import Quantity
 from podscaler.base.clock import NANOSECONDS, Clock
-from podscaler.base.errors import StatusError
 from podscaler.controlplane.metrics.custom.index import MetricIndex
 from podscaler.controlplane.metrics.custom.kinds import DescribableKinds
 from podscaler.controlplane.metrics.custom.schedule import Constant
@@ -40,7 +39,6 @@ INLINE_CHARACTERS: Final = 32 * 1024
 """A body that is longer is parsed in a thread: parsing this much takes about 5 ms."""
 
 _LABELS_OF_OBJECTS: Final = ("service", "deployment", "ingress")
-_EXPIRED: Final = 410
 _log = logging.getLogger(__name__)
 
 Locate = Callable[[Object, int], tuple[str, int] | None]
@@ -108,7 +106,7 @@ class Scraper:
     async def run(self) -> None:
         """Scrape until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._follow())
+            tasks.create_task(self._watch_pods())
             tasks.create_task(self._rounds())
 
     @property
@@ -126,16 +124,14 @@ class Scraper:
             await asyncio.gather(*(self._scrape(key, pod) for key, pod in list(self._pods.items())))
             await self._clock.sleep(self._interval_s - (self._clock.monotonic_s() - started_s))
 
-    async def _follow(self) -> None:
-        while True:
-            for key in [each for each in self._pods if self._registry.find("pods", *each) is None]:
-                self._forget(key)  # deleted after the last watch had expired
-            try:
-                async for change in self._registry.watch("pods"):
-                    self._apply(change)
-            except StatusError as error:
-                if error.code != _EXPIRED:
-                    raise
+    async def _watch_pods(self) -> None:
+        async for change in self._registry.watch_renewed("pods", on_watch=self._forget_deleted):
+            self._apply(change)
+
+    def _forget_deleted(self) -> None:
+        """Remove pods that were deleted between two watches."""
+        for key in [key for key in self._pods if self._registry.find("pods", *key) is None]:
+            self._forget(key)
 
     def _apply(self, change: ObjectEvent) -> None:
         pod, key = change.object, _key(change.object)
