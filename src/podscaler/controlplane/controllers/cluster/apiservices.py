@@ -5,7 +5,6 @@
 custom resources are created and deleted with their definitions. A metrics adapter may replace the APIService of a
 metrics API; when the adapter's is deleted, ours is created again.
 
-
 Source: upstream's registration of its own APIs and of custom resources' (labels, priorities).
 """
 
@@ -28,7 +27,7 @@ GroupVersion = tuple[str, str]
 
 
 class ApiServices(Reconciler[str]):
-    """See the module.
+    """Reconciles APIServices. Keys are names of APIServices.
 
     Args:
         registry: the objects.
