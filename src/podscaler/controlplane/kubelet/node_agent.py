@@ -85,7 +85,7 @@ NO_SERVICES: Final = NodeServices()
 
 
 class NodeAgent:
-    """See the module.
+    """Registers one node and runs the pods that are bound to it.
 
     Args:
         addresses: the address block of this `up`; the caller closes it after `stop`.
