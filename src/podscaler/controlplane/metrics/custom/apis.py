@@ -29,7 +29,7 @@ _COMPARISONS = frozenset({Operator.GREATER_THAN, Operator.LESS_THAN})
 
 
 class MetricValues:
-    """See the module.
+    """The custom and external metrics APIs of one cluster. Implements `providers.MetricApis`.
 
     Args:
         registry: where ConfigMaps are watched and described objects are read.

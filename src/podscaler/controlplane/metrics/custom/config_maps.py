@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class ConfigMaps:
-    """See the module.
+    """Keeps the series of all labelled ConfigMaps in an index.
 
     Args:
         registry: where ConfigMaps are watched.

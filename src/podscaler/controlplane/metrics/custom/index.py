@@ -17,7 +17,7 @@ Listed = tuple[str, str]
 
 
 class MetricIndex:
-    """See the module. `generation` increases whenever `listed` changes."""
+    """Series by namespace, described kind and metric name. `generation` increases whenever `listed` changes."""
 
     def __init__(self) -> None:
         self.generation = 0

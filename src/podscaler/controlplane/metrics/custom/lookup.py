@@ -117,7 +117,7 @@ class _Sums:
 
 
 class Lookup:
-    """See the module.
+    """Finds the series of a query and adds up their values for each object.
 
     Args:
         index: the series.

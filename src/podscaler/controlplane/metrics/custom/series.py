@@ -70,7 +70,7 @@ Subject = PodSelection | NamedObject | Outside
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """See the module.
+    """One metric with its labels, the objects that it describes, and its value over time.
 
     Attributes:
         metric: the metric's name.

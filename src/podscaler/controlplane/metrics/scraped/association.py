@@ -1,14 +1,14 @@
-"""Which pods stand behind an object: what the metrics of a Service, Deployment, Ingress or namespace are summed over.
+"""Finds the running pods of an object, over which the custom metrics of the object are summed.
 
-| object | its pods: those that run and |
+| object | running pods |
 |---|---|
-| Namespace | are in it |
-| Service | its selector picks |
-| Deployment | one of its ReplicaSets controls |
-| Ingress | a Service that its backends name picks |
+| Namespace | all pods of the namespace |
+| Service | pods that its selector matches |
+| Deployment | pods whose controller is one of its ReplicaSets |
+| Ingress | pods of the Services that its backends name |
 
-Implements a protocol of `podscaler.controlplane.metrics.custom.lookup`. Objects are read when a query comes, so that
-nothing has to be kept up to date.
+Implements `ObjectPods` of `custom.lookup`, which calls it in each query; objects are read then, nothing is cached. A
+new kind: add it to `_of_object`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -29,7 +29,7 @@ PodNames = frozenset[str]
 
 
 class PodAssociation:
-    """See the module.
+    """Finds the running pods behind a Namespace, Service, Deployment or Ingress.
 
     Args:
         registry: where objects are read.
@@ -47,7 +47,7 @@ class PodAssociation:
 
     @property
     def kinds(self) -> Iterable[str]:
-        """The `Resource.key` of what may be asked for."""
+        """The `Resource.key` of each kind in the table above."""
         return (NAMESPACES, *self._of_object)
 
     def pods_behind(self, namespace: str, kind: str, name: str = "") -> Mapping[str, PodNames]:
@@ -55,7 +55,7 @@ class PodAssociation:
 
         Args:
             kind: one of `kinds`; others have none.
-            name: of the object; empty: all that there are.
+            name: the name of the object; empty: all objects of the kind.
 
         Returns:
             By the object's name; an object without pods is left out.
@@ -93,7 +93,7 @@ class PodAssociation:
 
 
 def _backends(spec: Mapping[str, Any]) -> Iterable[str]:
-    """The names of the Services to which an Ingress leads."""
+    """The names of the Services in the backends of an Ingress' spec."""
     rules = spec.get("rules") or []
     paths = (path for rule in rules for path in (rule.get("http") or {}).get("paths") or [])
     for backend in (spec.get("defaultBackend") or {}, *(path["backend"] for path in paths)):
