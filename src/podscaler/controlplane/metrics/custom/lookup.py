@@ -16,15 +16,13 @@ from podscaler.api.machinery.selectors import Selector
 from podscaler.base.clock import Clock
 from podscaler.controlplane.metrics.custom import metrics_errors, schedule
 from podscaler.controlplane.metrics.custom.index import MetricIndex
-from podscaler.controlplane.metrics.custom.kinds import DescribableKinds
+from podscaler.controlplane.metrics.custom.kinds import NAMESPACES, DescribableKinds
 from podscaler.controlplane.metrics.custom.series import OUTSIDE, PODS, NamedObject, Series
 from podscaler.controlplane.metrics.resource.pods import PodFact
 from podscaler.controlplane.registry.registry import Registry
 
 RunningPods = Callable[[str], Mapping[str, PodFact]]
 """Returns the running pods of a namespace by name."""
-
-NAMESPACES = "namespaces"
 
 
 class ObjectPods(Protocol):
@@ -234,7 +232,7 @@ class Lookup:
 
     def _ready(self, namespace: str, selector: Selector) -> frozenset[str]:
         pods = self._running_pods(namespace)
-        return frozenset(name for name, pod in pods.items() if pod.ready and selector.matches(_labels(pod)))
+        return frozenset(name for name, pod in pods.items() if pod.ready and selector.matches(pod.labels))
 
     def _labels_of(self, namespace: str, subject: str, name: str) -> Mapping[str, str] | None:
         """The labels of a described object; None for a pod that is not running.
@@ -244,16 +242,11 @@ class Lookup:
         if subject != PODS:
             return {}
         pod = self._running_pods(namespace).get(name)
-        return None if pod is None else _labels(pod)
+        return None if pod is None else pod.labels
 
     def _described(self, namespace: str, subject: str, names: Iterable[str]) -> Mapping[str, Mapping[str, str]]:
         """The labels of existing objects by name: of all running pods, or of the named objects of another kind."""
         if subject == PODS:
-            return {name: _labels(pod) for name, pod in self._running_pods(namespace).items()}
+            return {name: pod.labels for name, pod in self._running_pods(namespace).items()}
         found = {name: self._registry.find(subject, namespace, name) for name in names}
         return {name: obj["metadata"].get("labels") or {} for name, obj in found.items() if obj is not None}
-
-
-def _labels(pod: PodFact) -> Mapping[str, str]:
-    found: Mapping[str, str] = pod.metadata.get("labels") or {}
-    return found

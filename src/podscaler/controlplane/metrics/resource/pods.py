@@ -43,6 +43,12 @@ class PodFact:
     ready: bool
     start_time: str
 
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The pod's labels; empty without any."""
+        labels: Mapping[str, str] = self.metadata.get("labels") or {}
+        return labels
+
 
 def pod_fact(pod: Mapping[str, Any]) -> PodFact | None:
     """The facts of a core/v1 Pod, None unless it is running."""

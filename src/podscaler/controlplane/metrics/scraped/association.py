@@ -15,11 +15,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from podscaler.api.machinery import selectors
+from podscaler.controlplane.metrics.custom.kinds import NAMESPACES
 from podscaler.controlplane.metrics.custom.lookup import RunningPods
-from podscaler.controlplane.metrics.resource.pods import PodFact
 from podscaler.controlplane.registry.registry import Object, Registry
 
-NAMESPACES: Final = "namespaces"
 SERVICES: Final = "services"
 DEPLOYMENTS: Final = "deployments.apps"
 INGRESSES: Final = "ingresses.networking.k8s.io"
@@ -78,7 +77,7 @@ class PodAssociation:
             return frozenset()
         pods = self._running_pods(service["metadata"]["namespace"])
         selector = selectors.from_labels(wanted)
-        return frozenset(name for name, pod in pods.items() if selector.matches(_labels(pod)))
+        return frozenset(name for name, pod in pods.items() if selector.matches(pod.labels))
 
     def _of_deployment(self, deployment: Object) -> PodNames:
         owned = self._registry.owned_by(REPLICA_SETS, deployment["metadata"]["uid"])
@@ -99,8 +98,3 @@ def _backends(spec: Mapping[str, Any]) -> Iterable[str]:
     for backend in (spec.get("defaultBackend") or {}, *(path["backend"] for path in paths)):
         if name := (backend.get("service") or {}).get("name"):
             yield name
-
-
-def _labels(pod: PodFact) -> Mapping[str, str]:
-    found: Mapping[str, str] = pod.metadata.get("labels") or {}
-    return found
