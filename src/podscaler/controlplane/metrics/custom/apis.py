@@ -35,8 +35,8 @@ class MetricValues:
         registry: where ConfigMaps are watched and described objects are read.
         resources: all served kinds.
         running_pods: returns the running pods of a namespace.
-        clock: for values and events.
-        scraped: what pods expose; None: nothing.
+        clock: the time of values and events.
+        scraped: the metrics that pods expose; None if pods are not scraped.
     """
 
     def __init__(

@@ -1,6 +1,7 @@
-"""Watches the ConfigMaps with metrics, updates the index, and reports invalid entries as Events.
+"""Watches the ConfigMaps that define metrics, updates the index, and reports invalid entries as Events.
 
-Run by `apis`. ConfigMaps without the label are ignored. While the watch restarts, the index is kept.
+`apis` runs it. A ConfigMap defines metrics if it has the label `podscaler.dev/metrics` with the value `custom` or
+`external`; each key of its data is one entry (`parsing`). While the watch restarts, the index is kept.
 """
 
 import asyncio
@@ -35,7 +36,7 @@ class ConfigMaps:
         registry: where ConfigMaps are watched.
         index: the index to update.
         kinds: the kinds that metrics may describe.
-        clock: for events.
+        clock: the time of Events.
     """
 
     def __init__(self, registry: Registry, index: MetricIndex, kinds: DescribableKinds, clock: Clock) -> None:
