@@ -45,7 +45,9 @@ from podscaler.controlplane.registry.registry import Object, Registry
 from podscaler.controlplane.scheduler import Binder
 
 RETRY_S: Final = 1.0
+"""The delay before a failed worker is run again, and between two heartbeats."""
 STOP_SLACK_S: Final = 10.0
+"""How long `stop` waits for workers in addition to the grace period of containers."""
 ROOT_WARNING: Final = (
     "`podscaler up` runs as root: pods without runAsUser run as root of this machine, and whoever may create pods can "
     "read and change everything on it (SECURITY.md). An ordinary user is enough for most work"
@@ -57,7 +59,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RunningContainer:
-    """A container that has a process: `pid` is its main process, `commands` are the pids of clients' commands in it."""
+    """A container that has a process.
+
+    Attributes:
+        pid: the main process.
+        started_ns: the start of the main process, in nanoseconds since the epoch.
+        commands: the pids of the commands that clients run in it (exec).
+    """
 
     pod_namespace: str
     pod_name: str
