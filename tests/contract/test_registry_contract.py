@@ -198,15 +198,3 @@ async def test_slow_watchers_are_told_to_begin_again(opened: OpenRegistry) -> No
     await opened.objects.compact()
     assert await refusal(anext(changes)) == 410
     assert await take(registry.watch(GADGETS), 2) == [("ADDED", "a"), ("ADDED", "b")]
-
-
-async def test_a_watch_goes_on_after_it_expired(opened: OpenRegistry) -> None:
-    """The consumer's own events come before those of each watch, and the second watch begins with what there is."""
-    registry: Registry = opened.registry
-    begun = iter([(), (ObjectEvent("DELETED", obj("gone")),)])
-    changes = registry.watch_again(GADGETS, lambda: next(begun))
-    await registry.create(GADGETS, obj("a"))
-    await take(changes, 1)
-    await registry.create(GADGETS, obj("b"))
-    await opened.objects.compact()
-    assert await take(changes, 3) == [("DELETED", "gone"), ("ADDED", "a"), ("ADDED", "b")]

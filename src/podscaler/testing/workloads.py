@@ -7,6 +7,7 @@ from typing import Any
 
 from podscaler.api.resource.resources import Object
 from podscaler.base.clock import rfc3339
+from podscaler.controlplane.controllers.framework import ownership
 
 NAMESPACE = "default"
 
@@ -92,24 +93,13 @@ def _metadata(name: str, extra: dict[str, Any], owner: Object | None) -> Object:
     metadata: Object = {"name": name, "namespace": NAMESPACE, "uid": f"uid-{name}"}
     metadata |= {"annotations": extra["annotations"]} if "annotations" in extra else {}
     metadata |= {"creationTimestamp": rfc3339(extra["created_at"])} if "created_at" in extra else {}
-    return metadata | ({"ownerReferences": [_controller(owner)]} if owner else {})
+    return metadata | ({"ownerReferences": [ownership.controller_reference(owner)]} if owner else {})
 
 
 def pod_template(labels: dict[str, str], *, image: str = "example.com/app", **pod_spec: Any) -> Object:
     """A pod template with one container."""
     containers = [{"name": "app", "image": image}]
     return {"metadata": {"labels": labels}, "spec": {"containers": containers} | pod_spec}
-
-
-def _controller(owner: Object) -> Object:
-    return {
-        "apiVersion": owner["apiVersion"],
-        "kind": owner["kind"],
-        "name": owner["metadata"]["name"],
-        "uid": owner["metadata"]["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
 
 
 def _pod_status(extra: dict[str, Any]) -> Object:

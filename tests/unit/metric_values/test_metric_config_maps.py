@@ -157,10 +157,8 @@ async def test_faults_of_the_config_map(world: MetricWorld, wanted: dict[str, An
     assert depth(world) == []
 
 
-class Watches:
+class Watches(Registry):
     """A registry whose watches the test ends; `there` are the ConfigMaps that exist."""
-
-    watch_again = Registry.watch_again
 
     def __init__(self) -> None:
         self.streams: list[asyncio.Queue[ObjectEvent | Exception]] = []
@@ -196,7 +194,7 @@ class Watches:
 async def test_a_watch_that_broke_loses_nothing() -> None:
     """When a watch has to begin anew, values stay meanwhile, and what was deleted meanwhile goes."""
     watches, clock, index = Watches(), VirtualClock(), MetricIndex()
-    following = asyncio.create_task(ConfigMaps(watches, index, DescribableKinds(catalog.RESOURCES), clock).run())  # type: ignore[arg-type]  # the part of a registry that is used
+    following = asyncio.create_task(ConfigMaps(watches, index, DescribableKinds(catalog.RESOURCES), clock).run())
     await clock.advance(0)
     watches.tell("stays", "1")
     watches.tell("goes", "1")

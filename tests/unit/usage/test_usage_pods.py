@@ -18,15 +18,13 @@ def pod(name: str, *, namespace: str = "default", phase: str = "Running") -> dic
     return {"metadata": metadata, "spec": {"containers": [{"name": "c"}]}, "status": {"phase": phase}}
 
 
-class OneWatch:
+class OneWatch(Registry):
     """A registry with one watch, whose changes come from the test."""
-
-    watch_again = Registry.watch_again
 
     def __init__(self) -> None:
         self.changes: asyncio.Queue[ObjectEvent] = asyncio.Queue()
 
-    async def watch(self, resource: str) -> AsyncIterator[ObjectEvent]:
+    async def watch(self, resource: str, *, initial: bool = True) -> AsyncIterator[ObjectEvent]:
         """The changes."""
         assert resource == "pods"
         while True:
@@ -39,7 +37,7 @@ class OneWatch:
 async def test_pods_are_known_while_they_run(end: ObjectEvent) -> None:
     """A pod is there from the moment it runs until it ends or is deleted, in all and in its namespace."""
     registry, clock = OneWatch(), VirtualClock()
-    facts = RunningPods(registry)  # type: ignore[arg-type]  # the part of a registry that is used
+    facts = RunningPods(registry)
     following = asyncio.create_task(facts.run())
     seen = []
     for change in (

@@ -41,11 +41,13 @@ from podscaler.controlplane.kubelet.volumes.volume_files import IssueToken
 from podscaler.controlplane.network.addresses import AddressBlock
 from podscaler.controlplane.registry.events import EventRecorder
 from podscaler.controlplane.registry.providers import PodLogs
-from podscaler.controlplane.registry.registry import Object, ObjectEvent, Registry
+from podscaler.controlplane.registry.registry import Object, Registry
 from podscaler.controlplane.scheduler import Binder
 
 RETRY_S: Final = 1.0
+"""The delay before a failed worker is run again, and between two heartbeats."""
 STOP_SLACK_S: Final = 10.0
+"""How long `stop` waits for workers in addition to the grace period of containers."""
 ROOT_WARNING: Final = (
     "`podscaler up` runs as root: pods without runAsUser run as root of this machine, and whoever may create pods can "
     "read and change everything on it (SECURITY.md). An ordinary user is enough for most work"
@@ -57,7 +59,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RunningContainer:
-    """A container that has a process: `pid` is its main process, `commands` are the pids of clients' commands in it."""
+    """A container that has a process.
+
+    Attributes:
+        pid: the main process.
+        started_ns: the start of the main process, in nanoseconds since the epoch.
+        commands: the pids of the commands that clients run in it (exec).
+    """
 
     pod_namespace: str
     pod_name: str
@@ -85,7 +93,7 @@ NO_SERVICES: Final = NodeServices()
 
 
 class NodeAgent:
-    """See the module.
+    """Registers one node and runs the pods that are bound to it.
 
     Args:
         addresses: the address block of this `up`; the caller closes it after `stop`.
@@ -264,7 +272,7 @@ class NodeAgent:
 
     async def _watch_nodes(self, binder: Binder) -> None:
         """Retry the binding of unbound pods when a node has changed."""
-        async for change in self._registry.watch_again("nodes"):
+        async for change in self._registry.watch_renewed("nodes"):
             if change.type != "MODIFIED":
                 continue
             for pod in self._registry.list("pods"):
@@ -272,7 +280,7 @@ class NodeAgent:
                     await self._bind(binder, pod)
 
     async def _watch_pods(self, deps: Dependencies, binder: Binder) -> None:
-        async for change in self._registry.watch_again("pods", self._deleted_meanwhile):
+        async for change in self._registry.watch_renewed("pods", on_watch=self._forget_deleted):
             pod = change.object
             node_name = pod["spec"].get("nodeName")
             if change.type == "DELETED":
@@ -284,13 +292,15 @@ class NodeAgent:
 
     async def _watch_services(self, translator: PortTranslator) -> None:
         """Keep the ports of Services in the translator up to date."""
-        async for change in self._registry.watch_again("services"):
+        async for change in self._registry.watch_renewed("services"):
             translator.update_service(change.object, is_gone=change.type == "DELETED")
 
-    def _deleted_meanwhile(self) -> list[ObjectEvent]:
-        """DELETED for the pods with a worker that were deleted while there was no watch."""
+    def _forget_deleted(self) -> None:
+        """Stop the workers of pods that were deleted between two watches."""
         stored = {pod["metadata"]["uid"] for pod in self._registry.list("pods")} if self._workers else set()
-        return [ObjectEvent("DELETED", pod) for uid, (pod, _) in self._workers.items() if uid not in stored]
+        for uid, (_, worker) in self._workers.items():
+            if uid not in stored:
+                worker.forget()
 
     async def _bind(self, binder: Binder, pod: Object) -> None:
         try:

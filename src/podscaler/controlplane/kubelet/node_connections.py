@@ -59,7 +59,7 @@ class PortConnection:
 
 
 class NodeConnections:
-    """See the module.
+    """Opens exec and attach sessions, and connections to ports, in the pods of this node.
 
     Args:
         find_run: returns the running container of a pod's uid and a container's name, or None.

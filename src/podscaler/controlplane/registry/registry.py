@@ -12,7 +12,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -43,9 +43,9 @@ WRITES_PER_ITERATION = 32
 """How many writes of controllers and node start in an iteration of the event loop, so that requests proceed."""
 EVENTS_PER_ITERATION = 50
 """How many events a watch returns in one iteration: a commit of 500 deletions goes to a dozen controllers."""
-EXPIRED = 410
-"""The code of the error that ends a watch whose consumer fell behind the change log."""
 MAX_RECENT_VIEWS = 1024
+_GONE = 410
+"""The code of the StatusError that ends a watch whose consumer fell behind the change log."""
 _CACHED_KINDS = frozenset({"pods", "endpointslices.discovery.k8s.io"})
 """Kinds that controllers list again and again: decoded once for each version."""
 
@@ -252,29 +252,35 @@ class Registry:
         """Events of all namespaces from the moment of this call on; with `initial`, first an ADDED for each object.
 
         No event is lost or duplicated. For a consumer that falls behind the change log the iterator raises StatusError
-        410; the caller then watches again (`watch_again`).
+        410; the caller then watches again, or uses `watch_renewed`.
         """
         options = LATEST if initial else ListOptions(resource_version=str(self._objects.revision))
         return _events(self._objects.watch(resource, options=options), self._views)
 
-    async def watch_again(
-        self, resource: str, begun: Callable[[], Iterable[ObjectEvent]] = tuple
+    async def watch_renewed(
+        self, resource: str, *, on_watch: Callable[[], None] | None = None
     ) -> AsyncIterator[ObjectEvent]:
-        """Events as of `watch`, with a new watch whenever one has expired; the iterator does not end by itself.
+        """As `watch` with initial events, without an end: a watch that ends with StatusError 410 is replaced.
+
+        A new watch begins with an ADDED for each stored object and has no DELETED for objects that were deleted between
+        two watches: the caller removes those in `on_watch`.
 
         Args:
-            begun: called when each watch exists, and before its first event. Objects that were deleted between two
-                watches have no event: here the consumer forgets them, or returns DELETED events, which come first.
+            on_watch: called after each watch is created (also the first) and before its events: objects that are
+                deleted later have a DELETED in the watch.
+
+        Raises:
+            StatusError: any but 410.
         """
         while True:
             events = self.watch(resource)
-            for event in begun():
-                yield event
+            if on_watch is not None:
+                on_watch()
             try:
                 async for event in events:
                     yield event
             except StatusError as error:
-                if error.code != EXPIRED:
+                if error.code != _GONE:
                     raise
 
 

@@ -42,7 +42,7 @@ LONGEST_RESTART_S = 900.0
 
 
 class DaemonSets(Reconciler[Key]):
-    """See the module. Keys are namespace and name."""
+    """Reconciles DaemonSets. Keys are namespace and name."""
 
     name = "daemonset-controller"
 

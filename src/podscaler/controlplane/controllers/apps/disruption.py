@@ -32,7 +32,7 @@ MAX_BATCH_S = 1.0
 
 
 class DisruptionBudgets(Reconciler[Key]):
-    """See the module. Keys are namespace and name."""
+    """Reconciles PodDisruptionBudgets. Keys are namespace and name."""
 
     name = "disruption-controller"
 

@@ -12,7 +12,6 @@ Pods with an earlier property are deleted first; each rule only orders pods that
 7. more container restarts, then more sidecar restarts
 8. created more recently, by order of magnitude; within one magnitude by uid
 
-
 Source: documentation of ReplicaSet ("Scaling a ReplicaSet"), KEP-2185 (magnitudes), KEP-2255 (deletion cost).
 """
 

@@ -70,7 +70,7 @@ REPLICATION_CONTROLLER = ControllerKind(
 
 
 class ReplicaSets(Reconciler[Key]):
-    """See the module. Keys are namespace and name.
+    """Reconciles the objects of one kind, ReplicaSet or ReplicationController. Keys are namespace and name.
 
     Args:
         registry: the objects.

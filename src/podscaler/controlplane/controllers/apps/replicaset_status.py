@@ -1,6 +1,5 @@
 """Computes the status of a ReplicaSet from its pods; its controller calls it in each sync.
 
-
 Source: apps/v1 ReplicaSetStatus (documentation and KEP-3973 for terminatingReplicas).
 """
 

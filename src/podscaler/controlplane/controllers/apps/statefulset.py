@@ -36,7 +36,7 @@ STATEFUL_SETS = "statefulsets.apps"
 
 
 class StatefulSets(Reconciler[Key]):
-    """See the module. Keys are namespace and name."""
+    """Reconciles StatefulSets. Keys are namespace and name."""
 
     name = "statefulset-controller"
 

@@ -3,7 +3,6 @@
 `bootstrap` calls `rules_of` before the first request; `controlplane.controller_manager` runs the controller in a
 `control_loop.ControlLoop`.
 
-
 Source: upstream's clusterrole-aggregation-controller.
 """
 
@@ -34,7 +33,7 @@ def rules_of(role: Object, roles: Iterable[Object]) -> list[Any]:
 
 
 class ClusterRoleAggregation(Reconciler[str]):
-    """See the module. There is one key: a change of any ClusterRole may affect every aggregated one."""
+    """Reconciles all aggregated ClusterRoles in one sync, as a change of any ClusterRole may affect each: one key."""
 
     name = "clusterrole-aggregation-controller"
 

@@ -5,8 +5,7 @@
 custom resources are created and deleted with their definitions. A metrics adapter may replace the APIService of a
 metrics API; when the adapter's is deleted, ours is created again.
 
-
-Source: upstream's registration of its own APIs and of custom resources' (labels, priorities).
+Source: kube-apiserver's autoregister and crdregistration controllers (labels, priorities).
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,14 +20,18 @@ DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 OWN_GROUP = "apiregistration.k8s.io"
 """The only group without APIServices."""
 MANAGED = "kube-aggregator.kubernetes.io/automanaged"
+"""The label of APIServices that the API server manages; its value is one of the next two."""
 ON_START = "onstart"
+"""Of built-in groups: created at the start only."""
 ALWAYS = "true"
+"""Of custom resources: created and deleted with their definitions."""
 
 GroupVersion = tuple[str, str]
+"""`("autoscaling", "v2")`; the core group is `""`."""
 
 
 class ApiServices(Reconciler[str]):
-    """See the module.
+    """Reconciles APIServices. Keys are names of APIServices.
 
     Args:
         registry: the objects.

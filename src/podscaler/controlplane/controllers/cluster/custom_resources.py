@@ -49,7 +49,7 @@ class RouteTable(Protocol):
 
 
 class CustomKinds(Reconciler[str]):
-    """See the module. Keys are names of definitions.
+    """Reconciles CustomResourceDefinitions. Keys are names of definitions.
 
     Args:
         objects: where definitions and their objects are.

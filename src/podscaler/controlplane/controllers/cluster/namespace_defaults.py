@@ -3,7 +3,6 @@
 `cli.up` awaits `make_system_namespaces` before it serves; `controller_manager.Controllers` runs the controller in a
 `control_loop.ControlLoop`, which restores what clients delete or change.
 
-
 Source: documentation of namespaces, service accounts, and of the root CA publisher.
 """
 
@@ -36,7 +35,7 @@ async def make_system_namespaces(registry: Registry) -> None:
 
 
 class NamespaceDefaults(Reconciler[str]):
-    """See the module. Keys are names of namespaces.
+    """Reconciles the default objects of namespaces. Keys are names of namespaces.
 
     Args:
         registry: the objects.

@@ -27,7 +27,7 @@ IssueForSecret = Callable[[Object, Object], str]
 
 
 class TokenSecrets(Reconciler[Key]):
-    """See the module.
+    """Reconciles Secrets of service account tokens. Keys are namespace and name of Secrets.
 
     Args:
         registry: the objects.

@@ -34,7 +34,7 @@ PODS = "pods"
 
 
 class Deployments(Reconciler[Key]):
-    """See the module. Keys are namespace and name."""
+    """Reconciles Deployments. Keys are namespace and name."""
 
     name = "deployment-controller"
 

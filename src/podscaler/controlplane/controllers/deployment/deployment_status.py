@@ -1,6 +1,5 @@
 """Computes the status of a Deployment from its ReplicaSets, except the condition Progressing (`progress`).
 
-
 Source: apps/v1 DeploymentStatus; reasons and messages are upstream's, `kubectl rollout status` reads the counts.
 """
 

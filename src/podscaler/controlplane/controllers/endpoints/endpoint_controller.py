@@ -29,7 +29,7 @@ MAX_BATCH_S = 2.0
 
 
 class EndpointController(Reconciler[Key]):
-    """See the module. Keys are namespace and name of Services."""
+    """Reconciles the Endpoints of Services. Keys are namespace and name of Services."""
 
     name = "endpoint-controller"
 

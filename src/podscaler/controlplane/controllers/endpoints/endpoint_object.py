@@ -5,7 +5,6 @@
 2. An object holds at most 1,000 addresses, ready ones first; subsets are cut in proportion, and an annotation says so.
 3. The labels are the Service's and the controller's own; other annotations are kept.
 
-
 Source: upstream's endpoint controller; core/v1 Endpoints.
 """
 

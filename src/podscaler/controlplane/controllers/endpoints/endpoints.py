@@ -3,7 +3,6 @@
 The endpoint and endpoint slice controllers call it. Pods are grouped by their port numbers, which differ with a named
 targetPort or a port map, since a slice has one list of ports for all its endpoints.
 
-
 Source: discovery.k8s.io/v1 EndpointSlice, documentation of Service.
 """
 

@@ -3,7 +3,6 @@
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. Services without a selector, and slices of
 other managers, are left alone.
 
-
 Source: documentation of Service and EndpointSlice.
 """
 
@@ -27,7 +26,7 @@ MAX_BATCH_S = 1.0
 
 
 class EndpointSlices(Reconciler[Key]):
-    """See the module. Keys are namespace and name of Services."""
+    """Reconciles the EndpointSlices of Services. Keys are namespace and name of Services."""
 
     name = "endpoint-slice-controller"
 

@@ -4,7 +4,6 @@
 2. A slice with the same ports and family is kept, and updated if its content differs.
 3. Labels and annotations are those of the Endpoints, except the annotations of kubectl and of trigger times.
 
-
 Source: upstream's endpoint slice mirroring controller.
 """
 

@@ -4,7 +4,6 @@
 Endpoints of Services with a selector, locks of leader elections, and Endpoints with the label skip-mirror are not
 mirrored.
 
-
 Source: upstream's endpoint slice mirroring controller.
 """
 
@@ -28,7 +27,7 @@ _SKIP = "endpointslice.kubernetes.io/skip-mirror"
 
 
 class EndpointMirroring(Reconciler[Key]):
-    """See the module. Keys are namespace and name of Endpoints and of their Service."""
+    """Reconciles mirrored EndpointSlices. Keys are namespace and name of Endpoints and of their Service."""
 
     name = "endpoint-slice-mirroring-controller"
 

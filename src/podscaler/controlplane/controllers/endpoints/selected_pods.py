@@ -13,7 +13,7 @@ from podscaler.controlplane.registry.registry import ObjectEvent
 
 
 class SelectedPods:
-    """See the module.
+    """An index of Services by selector, and of the pods that each Service selects.
 
     Args:
         batch_s_per_pod: how long changes are collected for each pod of a Service.

@@ -4,7 +4,6 @@
 2. As few slices as possible are written: endpoints stay in their slice, new ones fill the fullest slices with room.
 3. A Service without endpoints has one empty slice.
 
-
 Source: discovery.k8s.io/v1, documentation of EndpointSlice ("Distribution of EndpointSlices").
 """
 

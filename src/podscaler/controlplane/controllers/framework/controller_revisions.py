@@ -7,7 +7,6 @@ strategic merge patch that restores the template.
 2. A template that is used again gives its old revision the highest number; no other revision is created.
 3. Revisions beyond `revisionHistoryLimit` are deleted, lowest number first, unless pods still have their template.
 
-
 Source: apps/v1 ControllerRevision; the history of upstream's StatefulSet and DaemonSet controllers.
 Differs: revisions without an owner are adopted only when their name is wanted.
 """

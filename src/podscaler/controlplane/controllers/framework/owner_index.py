@@ -14,7 +14,7 @@ from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
 
 class OwnerIndex:
-    """See the module.
+    """An index for one kind of owners and one kind of dependents: from a watch event to the keys of owners to sync.
 
     Args:
         registry: where the objects are.

@@ -50,7 +50,7 @@ def pod_message(_owner: Object, verb: str, name: str, error: StatusError | None)
 
 
 class PodControl:
-    """See the module.
+    """Creates and deletes pods for one controller.
 
     Args:
         registry: where pods are written.

@@ -21,7 +21,7 @@ PODS = "pods"
 
 
 class ClaimProtection(Reconciler[Key]):
-    """See the module."""
+    """Reconciles PersistentVolumeClaims that are being deleted. Keys are namespace and name."""
 
     name = "persistentvolumeclaim-protection-controller"
 

@@ -39,7 +39,7 @@ _OwnerFacts = tuple[tuple[str, bool], ...]
 
 
 class GarbageCollector(Reconciler[Key]):
-    """See the module.
+    """Reconciles objects of all stored kinds that have owners or are owners.
 
     Args:
         registry: the objects.

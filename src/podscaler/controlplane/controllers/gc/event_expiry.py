@@ -3,7 +3,6 @@
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop` with one worker, which pauses after each
 deletion, so that a backlog after the machine was suspended does not delay other writes.
 
-
 Source: kube-apiserver's --event-ttl (one hour).
 """
 
@@ -25,7 +24,7 @@ NEW_AFTER_S = 60.0
 
 
 class EventExpiry(Reconciler[Key]):
-    """See the module. Keys are namespace and name of Events."""
+    """Deletes Events when they expire. Keys are namespace and name of Events."""
 
     name = "event-expiry"
 

@@ -20,7 +20,7 @@ BATCH_S = 1.0
 
 
 class FinishedPods(Reconciler[str]):
-    """See the module.
+    """Counts finished pods and deletes the oldest above the threshold. There is one key, for all namespaces.
 
     Args:
         registry: the pods.

@@ -3,7 +3,6 @@
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. Pods are deleted first, and other objects when
 no pod is left, so that a running pod keeps what it uses (a secret, a network policy).
 
-
 Source: documentation of namespaces; KEP-5080 (pods first); conditions are upstream's.
 """
 
@@ -42,7 +41,7 @@ _ABSENT = (
 
 
 class NamespaceDeletion(Reconciler[str]):
-    """See the module. Keys are names of namespaces.
+    """Reconciles namespaces that are being deleted. Keys are names of namespaces.
 
     Args:
         registry: the objects.

@@ -69,7 +69,7 @@ class _Stop:
 
 
 class ContainerRun:
-    """See the module. Implements `pod_connections.ContainerSessions`.
+    """One start of one container, from its process to its end. Implements `pod_connections.ContainerSessions`.
 
     Args:
         spec: the core/v1 Container.

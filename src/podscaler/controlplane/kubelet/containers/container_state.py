@@ -24,7 +24,9 @@ from podscaler.base.clock import NANOSECONDS
 RestartPolicy = Literal["Always", "OnFailure", "Never"]
 
 UNKNOWN_EXIT_CODE: Final = 137
+"""Of a container whose process ended unobserved, while the node did not run."""
 START_ERROR_EXIT_CODE: Final = 128
+"""Of a container whose process could not be started."""
 
 BACKOFF_FIRST_S: Final = 10
 BACKOFF_MAX_S: Final = 300
@@ -44,7 +46,12 @@ class Role(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The container has no process: it was not started yet, or waits for its restart. `reason` is in CamelCase."""
+    """The container has no process: it was not started yet, or waits for its restart.
+
+    Attributes:
+        reason: in CamelCase (`ContainerCreating`, `CrashLoopBackOff`).
+        message: for people; may be empty.
+    """
 
     reason: str
     message: str = ""
@@ -60,7 +67,12 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Terminated:
-    """The container's process has exited. `started_ns` is 0 where it could not be started."""
+    """The container's process has exited, or could not be started.
+
+    Attributes:
+        reason: `Completed`, `Error`, ...
+        started_ns, container_id: 0 and empty if the process could not be started.
+    """
 
     exit_code: int
     reason: str

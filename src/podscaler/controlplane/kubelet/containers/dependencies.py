@@ -1,4 +1,4 @@
-"""The dependencies that the workers of all pods share, as `kubelet.Dependencies` of upstream.
+"""The dependencies that the workers of all pods share, like `Dependencies` in pkg/kubelet/kubelet.go (kubelet).
 
 `node_agent` makes one `Dependencies` and injects it into `PodWorker`, `SimulatedPod` and `ContainerRun`.
 """
@@ -72,14 +72,25 @@ class RunHandler(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """See the module.
+    """The parts of the node that all pods share; none of them belongs to one pod.
 
     Attributes:
+        registry: reads pods and what they refer to, and writes their statuses.
+        settings: the flags of the node.
+        clock: all instants and delays of pods; virtual in tests.
         events: records events of the component `kubelet`.
+        addresses: the loopback addresses of the node and its pods.
+        threads: runs calls that block on files.
+        background: keeps tasks that nobody awaits, and cancels them when the node stops.
+        logs: the log files of containers.
+        orphans: kills processes that outlive their container.
+        paths: the directories of pods below the data directory.
+        capabilities: what this machine and user permit (mounts, users, process limits, low ports).
         resolve_image: the command of an image name, None for an unknown image.
         start_process, run_handler: start containers, and run the handlers of their probes and hooks.
         instance: the id of the data directory, in the environment of every process.
-        allocatable: the node's resources, as quantities.
+        node_name: the name of the Node object.
+        allocatable: the resources of the node as quantities: {"cpu": "4", "memory": "8Gi", "pods": "110"}.
         cgroups: enforces limits, None where no cgroup is delegated to `up`.
         issue_token: issues tokens of service accounts, None where the API server has none.
         port_translator: translates low ports in system calls of pods, None where not needed or not possible.

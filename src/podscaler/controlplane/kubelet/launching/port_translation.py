@@ -104,7 +104,7 @@ class PortTrap:
 
 
 class PortTranslator:
-    """See the module.
+    """Translates the low ports of all pods of the node; one instance keeps the ports of the Services.
 
     Args:
         block: the address block of this `up`.

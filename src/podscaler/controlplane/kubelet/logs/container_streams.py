@@ -21,7 +21,7 @@ PENDING_MAX_BYTES: Final = 256 * 1024
 
 
 class ContainerStreams:
-    """See the module.
+    """The standard streams of one container process, with the attached clients.
 
     Args:
         log: receives all output.

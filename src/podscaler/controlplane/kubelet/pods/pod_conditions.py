@@ -19,7 +19,13 @@ _ENDED = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
 
 @dataclass(frozen=True, slots=True)
 class PodReadiness:
-    """The facts about the pod as a whole on which its conditions depend."""
+    """The facts about the pod as a whole on which its conditions depend.
+
+    Attributes:
+        phase: the new status.phase.
+        initialized: whether all init containers have succeeded (sidecars: have started).
+        has_address: whether the pod has an IP address.
+    """
 
     phase: str
     initialized: bool
@@ -28,7 +34,7 @@ class PodReadiness:
 
 @dataclass(frozen=True, slots=True)
 class ConditionDraft:
-    """One condition, without its times."""
+    """One condition, before `_shown` adds lastTransitionTime and observedGeneration."""
 
     type: str
     is_true: bool

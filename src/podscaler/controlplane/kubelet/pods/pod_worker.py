@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 
 class PodWorker:
-    """See the module. Implements `worker.Worker` and `container_run.ContainerListener`.
+    """Starts and stops the containers of one pod. Implements `worker.Worker` and `container_run.ContainerListener`.
 
     Args:
         pod: a pod that is bound to this node.

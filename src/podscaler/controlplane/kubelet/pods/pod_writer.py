@@ -1,7 +1,8 @@
 """Writes the status and the port map of one pod to the registry, if they have changed, and deletes the pod.
 
 `pod_worker`, `simulated_pod` and `container_setup` use it. Changes are compared with the stored object. Another pod of
-the same name (with another uid) is never changed.
+the same name (with another uid) is never changed. The port map is an annotation of the pod: declared port -> the port
+that its process has bound in its place (`podscaler.api.port_map`).
 """
 
 from collections.abc import Callable, Mapping, Sequence

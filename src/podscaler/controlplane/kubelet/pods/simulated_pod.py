@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class SimulatedPod:
-    """See the module. Implements `worker.Worker`."""
+    """The worker of one simulated pod, which has no processes. Implements `worker.Worker`."""
 
     def __init__(self, deps: Dependencies, pod: Object) -> None:
         self._deps = deps

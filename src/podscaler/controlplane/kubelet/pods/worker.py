@@ -31,11 +31,11 @@ class Worker(Protocol):
         ...
 
     def forget(self) -> None:
-        """The object is gone: stop the containers at once."""
+        """Stop the containers at once, as the object was deleted."""
         ...
 
     def shut_down(self) -> None:
-        """The node stops: stop the containers, and keep the object and its status."""
+        """Stop the containers, as the node stops; the object and its status are kept."""
         ...
 
     def running(self) -> list[RunningProcess]:

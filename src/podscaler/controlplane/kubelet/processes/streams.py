@@ -23,7 +23,7 @@ TERMINAL_NAME: Final = "xterm"
 
 @dataclass(frozen=True, slots=True)
 class Descriptors:
-    """The file descriptors that a process gets as its standard streams."""
+    """The file descriptors that a process gets as its standard streams; DEVNULL for a stream that was not requested."""
 
     stdin: int = subprocess.DEVNULL
     stdout: int = subprocess.DEVNULL
@@ -32,7 +32,7 @@ class Descriptors:
 
 @dataclass(slots=True)
 class StreamEnds:
-    """The node's ends of the standard streams; None for a stream that was not asked for.
+    """The node's ends of the standard streams; None for a stream that was not requested.
 
     Attributes:
         stdin: where to write input.
@@ -48,7 +48,7 @@ class StreamEnds:
 
 @contextmanager
 def open_streams(*, tty: bool, stdin: bool, stdout: bool, stderr: bool) -> Iterator[tuple[StreamEnds, Descriptors]]:
-    """Open the streams that are asked for. Raises OSError.
+    """Open the requested streams. Raises OSError.
 
     The body starts a process with the `Descriptors`, which are closed on leaving. The caller closes the `StreamEnds`;
     they are closed here if the body raises. A terminal always has an output.

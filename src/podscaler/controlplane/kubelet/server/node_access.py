@@ -36,7 +36,7 @@ class AccessRejection(NamedTuple):
 
 
 class NodeAccess:
-    """See the module.
+    """Authenticates and authorizes the requests to the endpoints of one node.
 
     Args:
         authenticator: maps bearer tokens to users.

@@ -43,7 +43,7 @@ class NodePage:
 
 
 class NodeServer:
-    """See the module.
+    """The HTTPS server of one node: started once, with a fixed table of endpoints.
 
     Args:
         address: the address of the node.

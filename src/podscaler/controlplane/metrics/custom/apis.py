@@ -30,14 +30,14 @@ _COMPARISONS = frozenset({Operator.GREATER_THAN, Operator.LESS_THAN})
 
 
 class MetricValues:
-    """See the module.
+    """The custom and external metrics APIs of one cluster. Implements `providers.MetricApis`.
 
     Args:
         registry: where ConfigMaps are watched and described objects are read.
         resources: all served kinds.
         running_pods: returns the running pods of a namespace.
-        clock: for values and events.
-        scraped: the metrics that pods expose; None: there are none.
+        clock: the time of values and events.
+        scraped: the metrics that pods expose; None if pods are not scraped.
     """
 
     def __init__(

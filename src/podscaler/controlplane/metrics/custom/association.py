@@ -1,14 +1,14 @@
-"""Finds the pods of an object, over which metrics of a Service, Deployment, Ingress or namespace are summed.
+"""Finds the running pods of an object, over which the custom metrics of the object are summed.
 
-| object | its pods: those that run and |
+| object | running pods |
 |---|---|
-| Namespace | are in it |
-| Service | its selector picks |
-| Deployment | one of its ReplicaSets controls |
-| Ingress | a Service that its backends name picks |
+| Namespace | all pods of the namespace |
+| Service | pods that its selector matches |
+| Deployment | pods whose controller is one of its ReplicaSets |
+| Ingress | pods of the Services that its backends name |
 
-Called by `lookup` for metrics that pods expose. Objects are read when a query comes, so
-that nothing has to be kept up to date.
+Called by `lookup` for metrics that pods expose. Objects are read in each query, nothing is cached. A new kind: add
+it to `_of_object`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -31,7 +31,7 @@ RunningPods = Callable[[str], Mapping[str, PodFact]]
 
 
 class PodAssociation:
-    """The pods of objects, as the table of the module says.
+    """Finds the running pods behind a Namespace, Service, Deployment or Ingress.
 
     Args:
         registry: where objects are read.
@@ -49,7 +49,7 @@ class PodAssociation:
 
     @property
     def kinds(self) -> Iterable[str]:
-        """The `Resource.key` of what may be asked for."""
+        """The `Resource.key` of each kind in the table above."""
         return (NAMESPACES, *self._of_object)
 
     def pods_behind(self, namespace: str, kind: str, name: str = "") -> Mapping[str, PodNames]:
@@ -57,7 +57,7 @@ class PodAssociation:
 
         Args:
             kind: one of `kinds`; others have none.
-            name: of the object; empty: all that there are.
+            name: the name of the object; empty: all objects of the kind.
 
         Returns:
             By the object's name; an object without pods is left out.
@@ -95,7 +95,7 @@ class PodAssociation:
 
 
 def _backends(spec: Mapping[str, Any]) -> Iterable[str]:
-    """The names of the Services to which an Ingress leads."""
+    """The names of the Services in the backends of an Ingress' spec."""
     rules = spec.get("rules") or []
     paths = (path for rule in rules for path in (rule.get("http") or {}).get("paths") or [])
     for backend in (spec.get("defaultBackend") or {}, *(path["backend"] for path in paths)):

@@ -1,6 +1,7 @@
-"""Watches the ConfigMaps with metrics, updates the index, and reports invalid entries as Events.
+"""Watches the ConfigMaps that define metrics, updates the index, and reports invalid entries as Events.
 
-Run by `apis`. ConfigMaps without the label are ignored. While the watch restarts, the index is kept.
+`apis` runs it. A ConfigMap defines metrics if it has the label `podscaler.dev/metrics` with the value `custom` or
+`external`; each key of its data is one entry (`parsing`). While the watch restarts, the index is kept.
 """
 
 import asyncio
@@ -29,13 +30,13 @@ _log = logging.getLogger(__name__)
 
 
 class ConfigMaps:
-    """See the module.
+    """Keeps the series of all labelled ConfigMaps in an index.
 
     Args:
         registry: where ConfigMaps are watched.
         index: the index to update.
         kinds: the kinds that metrics may describe.
-        clock: for events.
+        clock: the time of Events.
     """
 
     def __init__(self, registry: Registry, index: MetricIndex, kinds: DescribableKinds, clock: Clock) -> None:
@@ -47,15 +48,14 @@ class ConfigMaps:
 
     async def run(self) -> None:
         """Watch ConfigMaps until cancelled."""
-        async for event in self._registry.watch_again("configmaps", self._forget_deleted):
+        async for event in self._registry.watch_renewed("configmaps", on_watch=self._forget_deleted):
             await self._apply(event)
 
-    def _forget_deleted(self) -> tuple[ObjectEvent, ...]:
+    def _forget_deleted(self) -> None:
         """Remove ConfigMaps that were deleted between two watches."""
         for owner in {*self._index.owners, *self._reported}:
             if self._registry.find("configmaps", *owner) is None:
                 self._forget(owner)
-        return ()
 
     def _forget(self, owner: Owner) -> None:
         self._index.put(owner, ())

@@ -1,7 +1,7 @@
 """The index of all series by namespace, described kind and metric name.
 
-`config_maps` fills it, `lookup` and `apis` read it. An update costs as much as its ConfigMap has entries; a query reads
-only its own series.
+There are two: `config_maps` fills one, `scraped.scraper` the other; `lookup` and `apis` read both. The cost of an
+update is proportional to the series of its owner, that of a query to the series that it returns.
 """
 
 from collections import Counter
@@ -10,14 +10,14 @@ from collections.abc import Iterable, Sequence
 from podscaler.controlplane.metrics.custom.series import Series
 
 Owner = tuple[str, str]
-"""Namespace and name of a ConfigMap."""
+"""Namespace and name of the ConfigMap or scraped pod that the series come from."""
 
 Listed = tuple[str, str]
 """A metric in the discovery: the `Resource.key` of the described kind (`""` for external metrics), and its name."""
 
 
 class MetricIndex:
-    """See the module. `generation` increases whenever `listed` changes."""
+    """Series by namespace, described kind and metric name. `generation` increases whenever `listed` changes."""
 
     def __init__(self) -> None:
         self.generation = 0
@@ -27,7 +27,7 @@ class MetricIndex:
 
     @property
     def owners(self) -> Iterable[Owner]:
-        """The ConfigMaps with series."""
+        """The owners that have series."""
         return tuple(self._owned)
 
     @property
@@ -36,7 +36,7 @@ class MetricIndex:
         return sorted(self._listed)
 
     def put(self, owner: Owner, series: Sequence[Series]) -> None:
-        """Replace the series of a ConfigMap."""
+        """Replace all series of an owner; an empty sequence removes it."""
         touched = {_listed(each) for each in (*self._owned.get(owner, ()), *series)}
         before = touched & self._listed.keys()
         self._remove(owner)
@@ -46,7 +46,7 @@ class MetricIndex:
             self.generation += 1
 
     def find(self, namespace: str, subject: str, metric: str) -> Sequence[Series]:
-        """The series of a metric, sorted by the ConfigMap's name, then in its order; empty for an unknown metric."""
+        """The series of a metric by the owner's name, then in the order of `put`; empty for an unknown metric."""
         owned = self._found.get((namespace, (subject, metric)), {})
         return [each for name in sorted(owned) for each in owned[name]]
 

@@ -1,4 +1,8 @@
-"""Resolves references like `deployment/web` to the objects that a metric describes; called by `parsing`."""
+"""Resolves references like `deployment/web` to the objects that a metric describes, by the names that kubectl accepts.
+
+`parsing`, `lookup` and `scraped.scraper` call it: `deployment/web`, `deploy/web` and `deployments.apps/web` are the
+same object.
+"""
 
 from collections.abc import Iterable
 
@@ -10,7 +14,7 @@ NAMESPACES = "namespaces"
 
 
 class DescribableKinds:
-    """The namespaced kinds, and Namespace itself.
+    """The kinds that a metric may describe: all stored namespaced kinds, and Namespace.
 
     Args:
         resources: all served kinds, iterated again for an unknown name; of two kinds with the same name the first one

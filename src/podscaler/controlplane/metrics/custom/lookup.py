@@ -1,7 +1,8 @@
-"""Computes the values of a query of a metrics API; called by `apis`.
+"""Computes the values that a query of the custom or external metrics API returns; called by `apis`.
 
-Only running pods have values, and a selector only selects existing objects. Series of the same object are added up, as
-in the queries of Prometheus' adapter.
+Series of ConfigMaps have precedence; series of scraped pods are used for metrics that no ConfigMap defines. Only
+running pods have values, and a selector only selects existing objects. Series of the same object are added up, as in
+the queries of Prometheus' adapter.
 
 Source: the custom metrics API server library (documentation and observed responses): unknown metrics and objects
 without a value are 404; a selector that selects nothing gives an empty list.
@@ -23,7 +24,14 @@ from podscaler.controlplane.registry.registry import Registry
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One value: of the object `name` with `labels`, or of an external metric with `labels` and an empty name."""
+    """One value of a response.
+
+    Attributes:
+        name: the described object; empty for an external metric.
+        labels: the labels of the object; for an external metric those of the metric.
+        quantity: the value.
+        window_s: the seconds over which it was measured; None to omit windowSeconds.
+    """
 
     name: str
     labels: Mapping[str, str]
@@ -85,16 +93,16 @@ class _Sums:
 
 
 class Lookup:
-    """See the module.
+    """Finds the series of a query and adds up their values for each object.
 
     Args:
         index: the series.
         registry: for objects other than pods.
         running_pods: returns the running pods of a namespace.
-        clock: for values that depend on time.
-        kinds: the kinds of described objects.
-        scraped: the metrics that pods expose, which count where no ConfigMap states a metric: series of pods, and of
-            objects that labels name. None: there are none.
+        clock: the time at which schedules are evaluated.
+        kinds: the kinds that metrics may describe.
+        scraped: the metrics that pods expose, which count where no ConfigMap defines a metric: series of pods, and of
+            objects that labels name; None if pods are not scraped.
     """
 
     def __init__(
@@ -164,7 +172,7 @@ class Lookup:
         return _Sums(subject, current)
 
     def _series(self, namespace: str, subject: str, metric: str, name: str = "") -> Sequence[Series]:
-        """The series of a metric: those stated, else those scraped. Raises StatusError 404 where there are none.
+        """The series of a metric from ConfigMaps, else from scraped pods. Raises StatusError 404 if there are none.
 
         Args:
             name: the name of the only object to look for; empty: all objects.

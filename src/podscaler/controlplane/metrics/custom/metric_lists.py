@@ -2,7 +2,6 @@
 
 Field names and order are those of the published types.
 
-
 Source: custom.metrics.k8s.io/v1beta1 and v1beta2 MetricValueList, external.metrics.k8s.io/v1beta1
 ExternalMetricValueList. Differs: `describedObject.apiVersion` of the core group is `v1`, where adapters write `/v1`.
 """

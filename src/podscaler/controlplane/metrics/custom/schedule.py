@@ -1,4 +1,4 @@
-"""Values over time: constant, in steps, or on a ramp. Pure.
+"""Schedules of a metric's value over time: constant, in steps, or on a ramp. Pure.
 
 `parsing` creates schedules, `lookup` evaluates them. Stated quantities are returned exactly as written; computed values
 (points of a ramp, shares) are exact, rounded up to thousandths, the precision of autoscalers.
@@ -23,7 +23,7 @@ class Schedule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The same at all times."""
+    """One value at all times."""
 
     value: Quantity
 
@@ -46,7 +46,7 @@ class Steps:
 
     Args:
         steps: in any order; of two at the same time the later one in the list applies.
-        before: the value before the first step, None for none.
+        before: the value before the first step; None if there is no value until then.
     """
 
     def __init__(self, steps: Sequence[ValueStep], before: Quantity | None) -> None:

@@ -1,6 +1,9 @@
-"""A series: one metric of a ConfigMap, with the objects that it describes and its value over time.
+"""The data type of custom and external metrics: a series is a metric, the objects it describes and its value over time.
 
-`parsing` creates series, `index` stores them, `lookup` evaluates them.
+`parsing` (ConfigMaps) and `scraped.scraper` (pods) create series, `index` stores them, `lookup` evaluates them. A
+metric `queue_depth` of `deployment/web` with the constant value 5 is
+
+    Series("queue_depth", NamedObject(DEPLOYMENTS, "web"), labels={}, schedule=Constant(Quantity 5))
 """
 
 from collections.abc import Mapping
@@ -34,7 +37,7 @@ class PodSelection:
 
 @dataclass(frozen=True, slots=True)
 class NamedObject:
-    """The metric describes one object of the ConfigMap's namespace, or that namespace itself."""
+    """The metric describes one object of the series' namespace, or that namespace itself."""
 
     resource: Resource
     name: str
@@ -70,15 +73,16 @@ Subject = PodSelection | NamedObject | Outside
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """See the module.
+    """One metric with its labels, the objects that it describes, and its value over time.
 
     Attributes:
         metric: the metric's name.
         subject: the described objects.
-        labels: the metric's own labels, for metric selectors.
+        labels: the metric's own labels (not those of the object), for metric selectors.
         schedule: the value over time.
-        shared_by: selects the pods whose ready ones share the value as a total; None if each object has the value.
-        window_s: the window of the measurement; None to omit it.
+        shared_by: the value is a total that the ready pods matched by this selector share equally; None if each
+            described object has the whole value.
+        window_s: the seconds over which the value was measured; None to omit windowSeconds from responses.
     """
 
     metric: str

@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class HeapsterEndpoint:
-    """See the module.
+    """The HTTP server of Heapster's API on one address.
 
     Args:
         model: computes the responses.

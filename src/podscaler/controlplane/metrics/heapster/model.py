@@ -72,7 +72,7 @@ class HeapsterRequest:
 
 
 class HeapsterModel:
-    """See the module.
+    """Computes responses from the metrics of the node at the time of the request.
 
     Args:
         pods, nodes: PodMetrics and NodeMetrics.

@@ -45,9 +45,9 @@ class PodFact:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """The labels of the pod."""
-        found: Mapping[str, str] = self.metadata.get("labels") or {}
-        return found
+        """The pod's labels; empty without any."""
+        labels: Mapping[str, str] = self.metadata.get("labels") or {}
+        return labels
 
 
 def pod_fact(pod: Mapping[str, Any]) -> PodFact | None:
@@ -106,13 +106,8 @@ class RunningPods:
 
     async def run(self) -> None:
         """Watch pods until cancelled."""
-        async for change in self._registry.watch_again("pods", self._begin_again):
+        async for change in self._registry.watch_renewed("pods", on_watch=self._facts.clear):
             self._apply(change)
-
-    def _begin_again(self) -> tuple[ObjectEvent, ...]:
-        """Forget all pods: the watch that begins has an ADDED event for each that exists."""
-        self._facts.clear()
-        return ()
 
     def _apply(self, change: ObjectEvent) -> None:
         metadata = change.object["metadata"]

@@ -133,7 +133,7 @@ class MetricsTable:
 
 
 class Sampler:
-    """See the module.
+    """Reads the usage of all containers of the node in rounds, and keeps the metrics of the last one.
 
     Args:
         registry: where pods and their controllers are read.

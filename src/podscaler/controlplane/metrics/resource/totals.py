@@ -99,7 +99,7 @@ class _Accumulated:
 
 
 class UsageTotals:
-    """See the module."""
+    """The CPU time of each running container, accumulated since its start."""
 
     def __init__(self) -> None:
         self._accumulated: dict[ContainerKey, _Accumulated] = {}

@@ -1,7 +1,9 @@
-"""Rates of counters over a window, with resets handled. Pure.
+"""Computes rates per second of counters over a window of `WINDOW_S`; `scraper` has one `CounterRates` per pod. Pure.
+
+Readings of 100 and 160, 15 s apart, are a rate of 4.0 over 15 s.
 
 Source: `rate` of Prometheus (documentation): a counter that falls was reset, and its value is the increase since then.
-Differs: nothing is extrapolated to the borders of the window; the rate is that between the readings.
+Differs: the rate is that between the first and last reading of the window, not extrapolated to its borders.
 """
 
 from collections import deque
@@ -10,14 +12,14 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 WINDOW_S: Final = 30.0
-"""Over how long rates are taken: two scrapes of the default resolution, and many of a short one."""
+"""The window of a rate: two scrapes at the default `--metric-resolution`."""
 
 K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
 class CounterRate:
-    """What a counter rises by in a second, and the seconds between the two readings."""
+    """The increase of a counter per second, and the seconds between the two readings that it is computed from."""
 
     per_second: float
     window_s: float
@@ -29,7 +31,7 @@ class _Counter:
 
     Attributes:
         last: the last value read.
-        increase: by how much it has risen since the first reading, resets left out.
+        increase: the sum of all increases since the first reading; after a reset the whole new value is an increase.
         readings: instants in seconds, with the increase until then; the first may be older than the window.
     """
 
@@ -39,17 +41,17 @@ class _Counter:
 
 
 class CounterRates(Generic[K]):
-    """The counters of one pod, by whatever tells them apart; those that are not read again are forgotten."""
+    """The counters of one pod by key (metric and labels); a counter that is missing in one reading starts anew."""
 
     def __init__(self) -> None:
         self._counters: dict[K, _Counter] = {}
 
     def observe(self, values: Iterable[tuple[K, float]], at_s: float) -> dict[K, CounterRate]:
-        """The rates, of the counters that were there before.
+        """The rates by key, of the counters that the previous call had too.
 
         Args:
-            values: what was read, each counter once.
-            at_s: when, in seconds of a monotonic clock, later than the last time.
+            values: key and value of each counter, once.
+            at_s: the time of the reading in seconds of a monotonic clock, later than in the previous call.
         """
         rates: dict[K, CounterRate] = {}
         kept: dict[K, _Counter] = {}

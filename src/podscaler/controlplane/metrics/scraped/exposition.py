@@ -1,10 +1,10 @@
-"""Reads what a pod exposes: Prometheus' text format and OpenMetrics, parsed by prometheus_client.
+"""Parses a scraped body, in Prometheus' text format or OpenMetrics, to samples; called by `scraper`. Pure.
 
-Gauges and untyped samples are taken as they are. Counters, and the `_count` and `_sum` of histograms and summaries, are
-marked as such. Buckets, quantiles, and samples that are no finite numbers (or too great) are left out. Pure.
+Samples of counters, and the `_count` and `_sum` of histograms and summaries, have `is_counter`; gauges and untyped
+samples do not. Buckets, quantiles, and values that are not finite or exceed `VALUE_MAX` are left out.
 
 Source: the exposition formats (Prometheus documentation, OpenMetrics 1.0). Counters lose `_total`, as in the default
-rules of the Prometheus adapter; a sample whose name ends so is a counter whatever its type says.
+rules of the Prometheus adapter; a sample whose name ends in `_total` is a counter, whatever its declared type.
 """
 
 import re
@@ -18,11 +18,11 @@ from prometheus_client.parser import text_string_to_metric_families as text_fami
 from prometheus_client.samples import Sample as ParsedSample
 
 SAMPLES_MAX: Final = 10_000
-"""Of one pod; more are an error, as with Prometheus' sample_limit."""
+"""The most samples of one pod; more are an error, as with Prometheus' sample_limit."""
 AGE_MAX_S: Final = 300
 """Samples that carry an older timestamp are left out: Prometheus' look-back."""
 VALUE_MAX: Final = 2**63 / 1000
-"""What the API can say in thousandths; greater values are left out."""
+"""The greatest value that a quantity represents in thousandths (int64); greater ones are left out."""
 OPENMETRICS: Final = "application/openmetrics-text"
 
 _TOTAL: Final = "_total"
@@ -32,20 +32,20 @@ _NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:.-]*")
 """Names that are served: those without quotes, and quoted ones with dots and hyphens, as OpenTelemetry has them."""
 
 Labels = tuple[tuple[str, str], ...]
-"""Names and values, by name."""
+"""Label names and values, sorted by name."""
 
 
 class ExpositionError(ValueError):
-    """The body is no exposition; str() says what is wrong."""
+    """The body is in neither format, or has too many samples; str() is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExposedSample:
-    """One value.
+    """One sample of a scraped body.
 
     Attributes:
-        metric: the name under which it is served.
-        is_counter: whether it only rises, so that its rate is what counts.
+        metric: the name of the custom metric; `_total` is removed.
+        is_counter: whether the value is cumulative, so that the custom metric is its rate.
     """
 
     metric: str

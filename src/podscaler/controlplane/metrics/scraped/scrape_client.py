@@ -1,7 +1,7 @@
-"""The HTTP requests of scrapes.
+"""Sends the HTTP requests of scrapes; `up` makes one `ScrapeClient` and passes its `get` to `scraper`.
 
-One client session for all: no proxy, cookies or redirects, and certificates are not verified, since what answers is a
-process of this machine at an address that the node gave to its pod. A body is bounded, in bytes and in time.
+Proxies, cookies and redirects are not used, and certificates are not verified, since the server is a process of this
+machine at an address that the node gave to its pod. Size and duration of a response are limited.
 
 Source: the Accept header that Prometheus sends (documentation of its scrape protocols), without protobuf.
 """
@@ -28,7 +28,7 @@ class ScrapeError(Exception):
 
 
 class ScrapeClient:
-    """See the module; `close` it at the end."""
+    """An HTTP client for all scrapes, with one session, which `close` ends."""
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None

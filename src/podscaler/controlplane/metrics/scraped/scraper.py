@@ -1,9 +1,13 @@
-"""Scrapes the pods that expose metrics, every `--metric-resolution`, and keeps what they say as series.
+"""Scrapes the Prometheus metrics of running pods every `--metric-resolution`, and indexes them as custom metrics.
 
-Run by `up`. Pods are followed by a watch; each round asks all targets, some at once. The counters of a pod become
-rates (`counters`). A sample that names an object in a label (`service`, `deployment`, `ingress`) describes that object
-of the pod's namespace, too. A pod that cannot be scraped has no metrics until it can: an event on the pod and a line
-in the log say why, once for each cause.
+`up` runs one `Scraper`; `custom.lookup` reads its index. A watch keeps the set of pods; a round scrapes all of them, at
+most `SCRAPES_AT_ONCE` at a time. For a pod `web-1` the sample
+
+    requests_total{service="web"} 1200
+
+becomes two series of the metric `requests`, one of Pod web-1 and one of Service web in the pod's namespace (likewise
+for the labels `deployment` and `ingress`); its value is the rate per second, as the sample is a counter (`counters`). A
+failed scrape removes the series of the pod; an event on the pod and a log line give each cause once.
 
 Source: Prometheus (documentation): series of a failed scrape are stale at once.
 """
@@ -42,13 +46,14 @@ _LABELS_OF_OBJECTS: Final = ("service", "deployment", "ingress")
 _log = logging.getLogger(__name__)
 
 Locate = Callable[[Object, int], tuple[str, int] | None]
-"""The address of a pod, and where a port of its manifest really is; None as long as it has no address."""
+"""From a pod and a containerPort to the address and port to connect to; None as long as the pod has no address."""
 
 PodKey = tuple[str, str]
+"""Namespace and name."""
 
 
 class Fetch(Protocol):
-    """`ScrapeClient.get`, or what a test plays in its place."""
+    """`ScrapeClient.get`, or a fake of it."""
 
     async def __call__(self, url: URL, timeout_s: float) -> tuple[str, str]:
         """The body and its Content-Type. Raises ScrapeError."""
@@ -57,11 +62,13 @@ class Fetch(Protocol):
 
 @dataclass(slots=True)
 class _ScrapedPod:
-    """A pod that wants to be scraped.
+    """A running pod that is to be scraped.
 
     Attributes:
-        target: None where the pod does not say how; `reported` tells why.
-        reported: the failure that was reported last; empty after a success.
+        pod: the core/v1 Pod in its newest version.
+        target: None where its annotations are invalid; `reported` is the reason.
+        rates: the counters of the former scrapes.
+        reported: the message of the last reported failure; empty after a success.
     """
 
     pod: Object
@@ -71,15 +78,18 @@ class _ScrapedPod:
 
 
 class Scraper:
-    """See the module.
+    """Scrapes the pods of all namespaces in rounds, and puts their series into `index`.
 
     Args:
         registry: where pods are watched.
-        kinds: what labels may name.
-        locate: where pods are.
-        fetch: asks for the metrics of one.
-        clock: time, and the wait between rounds.
-        interval_s: seconds between rounds.
+        kinds: resolves the objects that labels name.
+        locate: returns where to connect to a pod.
+        fetch: sends the HTTP request of a scrape.
+        clock: instants of scrapes, and the delay between rounds.
+        interval_s: seconds between the starts of two rounds; also the timeout of a scrape, up to `TIMEOUT_MAX_S`.
+
+    Attributes:
+        index: the series of the last successful scrape of each pod; the owner of a series is the pod's `PodKey`.
     """
 
     def __init__(
@@ -106,12 +116,12 @@ class Scraper:
     async def run(self) -> None:
         """Scrape until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._follow())
+            tasks.create_task(self._watch_pods())
             tasks.create_task(self._rounds())
 
     @property
     def targets(self) -> list[Object]:
-        """What is scraped, for Prometheus' HTTP service discovery."""
+        """The scraped pods as target groups of Prometheus' HTTP service discovery."""
         places = []
         for each in self._pods.values():
             if each.target is not None and (place := self._locate(each.pod, each.target.port)) is not None:
@@ -124,14 +134,14 @@ class Scraper:
             await asyncio.gather(*(self._scrape(key, pod) for key, pod in list(self._pods.items())))
             await self._clock.sleep(self._interval_s - (self._clock.monotonic_s() - started_s))
 
-    async def _follow(self) -> None:
-        async for change in self._registry.watch_again("pods", self._deleted_meanwhile):
+    async def _watch_pods(self) -> None:
+        async for change in self._registry.watch_renewed("pods", on_watch=self._forget_deleted):
             self._apply(change)
 
-    def _deleted_meanwhile(self) -> list[ObjectEvent]:
-        """DELETED for the scraped pods that were deleted while there was no watch."""
-        gone = [each.pod for key, each in self._pods.items() if self._registry.find("pods", *key) is None]
-        return [ObjectEvent("DELETED", pod) for pod in gone]
+    def _forget_deleted(self) -> None:
+        """Remove pods that were deleted between two watches."""
+        for key in [key for key in self._pods if self._registry.find("pods", *key) is None]:
+            self._forget(key)
 
     def _apply(self, change: ObjectEvent) -> None:
         pod, key = change.object, _key(change.object)
@@ -171,7 +181,7 @@ class Scraper:
                 if self._pods.get(key) is pod:
                     self._fail(key, pod, str(error))
                 return
-        if self._pods.get(key) is not pod:  # it has gone meanwhile
+        if self._pods.get(key) is not pod:  # the pod was deleted or replaced during the scrape
             return
         pod.reported = ""
         self.index.put(key, list(self._series(key, pod, samples)))

@@ -1,7 +1,8 @@
-"""The pods that are scraped, as targets for Prometheus' HTTP service discovery.
+"""Lists the scraped pods as target groups in the format of Prometheus' HTTP service discovery; called by `scraper`.
 
-A Prometheus without discovery of Kubernetes (Debian's) reads them from `/podscaler/targets` of `up`. Each pod is a
-target with the labels that its discovery of pods would give it, as far as there are such here.
+A Prometheus that is built without Kubernetes discovery (Debian's) reads them from `/podscaler/targets` of `up`:
+
+    {"targets": ["127.7.0.4:8080"], "labels": {"namespace": "default", "pod": "web-1", "__meta_kubernetes_...": ...}}
 
 Source: the format of HTTP service discovery, and the labels of `kubernetes_sd_config` with the role `pod`
 (Prometheus documentation).
@@ -16,11 +17,11 @@ from podscaler.controlplane.metrics.scraped.targets import ScrapeTarget
 META: Final = "__meta_kubernetes_"
 _NOT_IN_LABELS: Final = re.compile(r"[^a-zA-Z0-9_]")
 
-Place = tuple[Mapping[str, Any], ScrapeTarget, tuple[str, int]]
-"""A pod, where it is scraped, and the address and port at which that is."""
+_Place = tuple[Mapping[str, Any], ScrapeTarget, tuple[str, int]]
+"""A core/v1 Pod, its scrape target, and the address and port to connect to."""
 
 
-def target_groups(places: Iterable[Place]) -> list[dict[str, Any]]:
+def target_groups(places: Iterable[_Place]) -> list[dict[str, Any]]:
     """One group for each pod: its address, and its labels."""
     return [{"targets": [f"{host}:{port}"], "labels": _labels(pod, target)} for pod, target, (host, port) in places]
 

@@ -1,7 +1,7 @@
-"""Which pods are scraped, and where: from annotations and ports, as scrape configurations for Kubernetes read them.
+"""Computes from annotations and ports of a pod whether to scrape it, and at which URL; called by `scraper`. Pure.
 
 A pod is scraped when it is annotated `prometheus.io/scrape: "true"`, or when one of its containers has a port named
-`metrics` and the annotation is not there. Pure.
+`metrics` and the annotation is absent. With `prometheus.io/port: "8080"` as well, the URL is `http://ADDRESS:8080/metrics`.
 
 Source: the example configuration of Prometheus for Kubernetes (documentation), which made these annotations usual.
 Differs: without `prometheus.io/port` the port named `metrics` counts, then the first one; others are not scraped.
@@ -28,7 +28,7 @@ SCHEMES: Final = ("http", "https")
 
 
 class TargetError(ValueError):
-    """A pod wants to be scraped and does not say how; str() names the annotation."""
+    """The annotations of a pod that is to be scraped are invalid; str() names the annotation and the valid values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,9 @@ class ScrapeTarget:
     """Where the metrics of a pod are.
 
     Attributes:
-        port: as the manifest calls it.
-        path: begins with a slash; it is escaped where the URL is built.
+        scheme: `http` or `https`.
+        port: the containerPort; the process may listen at another one (`Locate` of `scraper`).
+        path: begins with a slash, not percent-encoded; `url` encodes it.
     """
 
     scheme: str
@@ -49,13 +50,13 @@ class ScrapeTarget:
 
         Args:
             host: an address of this machine, which the node gave to the pod.
-            port: where `self.port` really is.
+            port: the port at which the process listens that declares `self.port`.
         """
         return URL.build(scheme=self.scheme, host=host, port=port, path=self.path)
 
 
 def target_of(pod: Mapping[str, Any]) -> ScrapeTarget | None:
-    """Where to scrape a core/v1 Pod; None where it is not to be, or has no process. Raises TargetError."""
+    """Where to scrape a core/v1 Pod; None if it is not to be scraped, or is simulated. Raises TargetError."""
     if simulated.is_simulated(pod):
         return None
     annotations = pod["metadata"].get("annotations") or {}
