@@ -52,7 +52,7 @@ class StoredMap:
         written_at_s: when the last change was written, or failed to be.
         is_full: whether a record ever had no room.
         lock: held during a write.
-        batch: the rescales that wait to be stored; None: none.
+        batch: the rescales that wait to be stored; None: no rescale waits.
         batched_at_s: when the last batch was stored; None: never.
     """
 

@@ -37,7 +37,7 @@ def enter(write_lease: WriteLease | None) -> None:
 
 
 def current_write_lease() -> WriteLease | None:
-    """The write lease that the running task entered; None: none."""
+    """The write lease that the running task entered; None: it entered no lease."""
     return _current.get()
 
 

@@ -10,7 +10,7 @@ NAME = "'name' is the string used to identify the lease."
 
 
 class ElectionMetrics:
-    """See the module."""
+    """The two Prometheus metrics that client-go has of leader election."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._status = Gauge(

@@ -50,7 +50,7 @@ class AutoscalerState:
         conflicting: the autoscalers that another controller manages and that scale the same target.
         is_waiting: whether it waits for a handover (`podscaler.controller.informers.handover`).
         standby_replicas: the target's replicas at the last sync that wrote nothing because of standby; None: no such.
-        standby_desired: the replicas that this sync would have written; None: none.
+        standby_desired: the replicas that this sync would have written; None: it would not write.
         error: of the last sync; empty where it succeeded.
         written: the last status write that the cache does not have yet.
         status_written_s: from when the status period counts, by the monotonic clock; None: no status was written.

@@ -383,7 +383,7 @@ class Cooldown(Step, frozen=True, gc=False):
         up_delay_ns, down_delay_ns: of that direction.
         scaled_at: the instant of the last rescale; None: there was none.
         up_until, down_until: the end of that direction's delay; None: it is over.
-        held: the count that the cooldown holds back; None: none.
+        held: the count that the cooldown holds back; None: no cooldown holds a count back.
     """
 
     up_delay_ns: int
@@ -417,7 +417,7 @@ class Trace(Step, frozen=True, gc=False):
         cooldown: None where there are no delays.
         failure_policy: None where the autoscaler states none, or metrics were not evaluated.
         algorithm: its name where it is not the current one.
-        write: None where the scale stays as it is.
+        write: None where the scale is not written.
         status_failure: the error of the write of the status, else empty.
     """
 

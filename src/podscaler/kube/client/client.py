@@ -49,7 +49,7 @@ class Client:
         transport: sends the requests; the client closes it.
         clock: for the delays of retries.
         limit: the rate limit of requests; None: no limit.
-        rng: for the jitter of retries; None: none.
+        rng: for the jitter of retries; None: no jitter.
         streams_lists: whether reflectors request lists as watch events (WatchList), where the server supports that.
         caller: for messages: the origin and kind of the credentials.
     """

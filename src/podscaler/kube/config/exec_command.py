@@ -57,9 +57,9 @@ class Issued:
     """The credentials that a program printed.
 
     Attributes:
-        token: for the Authorization header; None: none.
-        certificate_pem: client certificate and key, one after the other; None: none.
-        expires_at: their expiry, nanoseconds since the epoch; None: none was given.
+        token: for the Authorization header; None: the program printed no token.
+        certificate_pem: client certificate and key, one after the other; None: no certificate.
+        expires_at: their expiry, nanoseconds since the epoch; None: the program stated no expiry.
     """
 
     token: str | None = field(repr=False)

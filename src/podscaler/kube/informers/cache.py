@@ -58,7 +58,7 @@ def key_of(obj: Cached) -> Key:
 
 
 class Cache(Generic[T]):
-    """See the module's invariants."""
+    """The objects of one kind as last listed or watched; the module's invariants hold."""
 
     def __init__(self) -> None:
         self._objects: dict[str, dict[str, T]] = {}

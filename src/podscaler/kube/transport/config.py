@@ -21,7 +21,7 @@ class Config:
         certificates: provide client certificates that change while the program runs; None: they do not.
         verify: False leaves the server's certificate unchecked.
         tls_server_name: the name that the certificate must have, where it is not the host's.
-        proxy: the proxy's URL (`http`, `https` or `socks5`; may hold a password); None: none.
+        proxy: the proxy's URL (`http`, `https` or `socks5`; may hold a password); None: no proxy.
         compression: whether responses may be compressed.
         headers: sent with every request, in order (impersonation).
         namespace: the context's; `default` where it names none.

@@ -41,7 +41,7 @@ class ClientCertificates(Protocol):
     """A provider of the client certificate of new connections, where that may change."""
 
     async def pem(self) -> bytes | None:
-        """The certificate and its key, one after the other, in PEM; None: none. Raises UsageError."""
+        """The certificate and its key, one after the other, in PEM; None: no certificate. Raises UsageError."""
         ...
 
 

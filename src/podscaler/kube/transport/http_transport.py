@@ -47,7 +47,7 @@ class HttpTransport:
         config: the server, and the credentials asked before each request.
         context: None for plain HTTP.
         user_agent: sent with every request.
-        pem: the client certificate and key in `context`; None: none.
+        pem: the client certificate and key in `context`; None: no client certificate.
     """
 
     def __init__(

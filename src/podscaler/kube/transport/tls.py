@@ -19,7 +19,7 @@ def server_context(config: Config, client_pem: bytes | None) -> ssl.SSLContext:
 
     Args:
         config: the trusted authorities.
-        client_pem: the client certificate and its key; None: none.
+        client_pem: the client certificate and its key; None: no client certificate.
 
     Raises:
         UsageError: for certificates and keys that cannot be used.

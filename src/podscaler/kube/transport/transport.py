@@ -74,7 +74,7 @@ class ResponseStream(Protocol):
 
 
 class Transport(Protocol):
-    """See the module's rules."""
+    """Sends requests to one API server; implementations obey the module's rules."""
 
     @property
     def server(self) -> str:
