@@ -135,7 +135,7 @@ class Handover:
 
 
 class WorkAssignment:
-    """See the module; the callbacks of elections.
+    """The set of autoscalers that this process syncs; implements the callbacks of elections.
 
     Args:
         states: the records of autoscalers.

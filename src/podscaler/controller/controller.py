@@ -73,7 +73,7 @@ class ControllerStatus:
 
 
 class Controller:
-    """See the module's rules.
+    """One controller, from `run` until it is cancelled, by the module's rules.
 
     Args:
         informers: the autoscalers and the pods.

@@ -37,7 +37,7 @@ Totals = tuple[int, ...]
 
 
 class Reactor:
-    """See the module's rules.
+    """Queues autoscalers whose usage has changed before their period ends, by the module's rules.
 
     Args:
         sources: the metrics and the pods, as syncs have them.

@@ -113,7 +113,7 @@ class KeyProcessor:
 
 
 class SyncWorker:
-    """See the module's rules.
+    """Takes keys from the queue and syncs them, up to the limit of concurrency slots, by the module's rules.
 
     Args:
         queue: the keys that are due.

@@ -15,7 +15,7 @@ from podscaler.explain.verdict import Verdict
 
 
 class Explanation(Step, frozen=True, gc=False):
-    """See the module.
+    """The explanation of one decision.
 
     Attributes:
         autoscaler: `namespace/name`.

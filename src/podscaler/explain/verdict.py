@@ -45,7 +45,7 @@ class VerdictReason(StrEnum):
 
 
 class Verdict(Step, frozen=True, gc=False):
-    """See the module.
+    """The outcome of one decision.
 
     Attributes:
         wanted: the count by the metrics (or by a bound that was exceeded, or the fallback replicas); None: there is no

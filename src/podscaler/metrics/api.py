@@ -38,7 +38,7 @@ _EXTERNAL_VALUES = msgspec.json.Decoder(ExternalMetricValueList)
 
 
 class APIMetricsSource:
-    """See the module; a `podscaler.metrics.queries.MetricsSource`.
+    """Requests metrics from the metrics APIs; a `podscaler.metrics.queries.MetricsSource`.
 
     Args:
         client: sends the requests.

@@ -109,7 +109,7 @@ _PODS: Final = msgspec.json.Decoder(_Pods)
 
 
 class HeapsterMetricsSource:
-    """See the module; a `podscaler.metrics.queries.MetricsSource`.
+    """Requests metrics from one Heapster; a `podscaler.metrics.queries.MetricsSource`.
 
     Args:
         api: the API server, which lists pods and proxies to the Service.

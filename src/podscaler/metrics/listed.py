@@ -87,7 +87,7 @@ class _Index:
 
 
 class ListedMetricsSource:
-    """See the module's rules.
+    """Wraps a MetricsSource: one list of a namespace in place of many queries, by the module's rules.
 
     Args:
         source: executes the queries, and keeps responses for `tick_s`.

@@ -19,7 +19,7 @@ from podscaler.metrics.queries import MetricQuery, MetricsSource, R
 
 
 class SharedMetricsSource:
-    """See the module; a MetricsSource.
+    """Wraps a MetricsSource: equal queries within a tick share one request.
 
     Args:
         source: executes the queries.

@@ -44,7 +44,7 @@ class SourceReader(Protocol):
 
 
 class DirectSources:
-    """See the module's rules.
+    """Reads the MetricSources of a cluster for queries of external metrics, by the module's rules.
 
     Args:
         finder: finds the MetricSource of a metric.

@@ -21,7 +21,7 @@ POLL_PERIOD_S = 0.05
 
 
 class MetricSourceInformer:
-    """See the module; a `podscaler.sources.direct.SourceFinder`.
+    """The cache of all MetricSources of a cluster; a `podscaler.sources.direct.SourceFinder`.
 
     Args:
         client: lists and watches.

@@ -64,7 +64,7 @@ class _OpenSource:
 
 
 class OpenSources:
-    """See the module's rules.
+    """The open sources of one process, by the module's rules.
 
     Args:
         client: reads Secrets.

@@ -44,7 +44,7 @@ class _Written:
 
 
 class SourceStatusWriter:
-    """See the module's rules.
+    """Writes the results of reads into the statuses of MetricSources, by the module's rules.
 
     Args:
         client: sends the patches.

@@ -53,7 +53,7 @@ class Collection:
 
 
 class FakeCluster:
-    """See the module.
+    """An API server in memory with autoscalers, pods, scales and metrics.
 
     Args:
         lists_deployments: whether Deployments can be listed and watched, or only their scales be read.

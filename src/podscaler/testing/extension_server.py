@@ -65,7 +65,7 @@ class Asked:
 
 @dataclass
 class ExtensionServer:
-    """See the module.
+    """An extension API server on a loopback port, with scripted responses.
 
     Attributes:
         certificate: a PEM file with its key and certificate.

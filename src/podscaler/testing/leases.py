@@ -24,7 +24,7 @@ REFUSED = "dial tcp 10.0.0.1:443: connect: connection refused"
 
 
 class LeaseServer:
-    """See the module.
+    """The Leases and Events of a fake API server, which several transports share.
 
     Attributes:
         leases: the stored Leases, by name.

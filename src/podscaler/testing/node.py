@@ -16,7 +16,7 @@ PODS = "pods"
 
 
 class PlayedNode:
-    """See the module.
+    """A node that binds all pods of a registry, makes them Ready and removes deleted ones.
 
     Args:
         startup_s: from the binding of a pod until it is Ready; None: never.

@@ -32,7 +32,7 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass
 class FakePrometheus:
-    """See the module.
+    """A Prometheus with series in memory.
 
     Attributes:
         now_s: the instant of queries, in seconds since the epoch.

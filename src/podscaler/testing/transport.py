@@ -62,7 +62,7 @@ def json_answer(value: Any, status: int = 200) -> Response:
 
 @dataclass
 class ScriptedTransport:
-    """See the module; a path without a script is 404 in plain text.
+    """A transport with scripted responses; a path without a script is 404 in plain text.
 
     Attributes:
         requests: all requests, in order.

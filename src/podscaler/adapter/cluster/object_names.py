@@ -68,7 +68,7 @@ _LIST: msgspec.json.Decoder[_ObjectList] = msgspec.json.Decoder(_ObjectList)
 
 
 class ObjectNames:
-    """See the module.
+    """Returns the names of objects by label selector: from watches of whole kinds, or from one list for each request.
 
     Args:
         client: sends the requests.

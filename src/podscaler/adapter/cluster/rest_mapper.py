@@ -98,7 +98,7 @@ class _ResourceList(msgspec.Struct):
 
 
 class RESTMapper:
-    """See the module.
+    """The resources that one API server serves, read by discovery and kept for the adapter's requests.
 
     Args:
         client: sends the requests.

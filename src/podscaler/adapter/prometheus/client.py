@@ -36,7 +36,7 @@ class MetricsDatabase(Protocol):
 
 
 class PrometheusClient:
-    """See the module; a MetricsDatabase.
+    """The HTTP client of one Prometheus; a MetricsDatabase.
 
     Args:
         transport: to Prometheus; closed by its owner.

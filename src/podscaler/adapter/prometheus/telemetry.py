@@ -19,7 +19,7 @@ BUCKETS_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.
 
 
 class AdapterTelemetry:
-    """See the module.
+    """The Prometheus metrics of one adapter, which its /metrics endpoint returns.
 
     Args:
         clock: for durations.

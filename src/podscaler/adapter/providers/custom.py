@@ -48,7 +48,7 @@ class CustomMetricQuery:
 
 
 class CustomMetrics:
-    """See the module.
+    """Computes values of custom metrics by the rules of the configuration.
 
     Args:
         relisting: keeps the registry of metrics.

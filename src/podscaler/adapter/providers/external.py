@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class ExternalMetrics:
-    """See the module.
+    """Computes values of external metrics by the rules `externalRules`; an ExternalMetricsProvider.
 
     Args:
         relisting: keeps the registry of metrics.

@@ -70,7 +70,7 @@ class _BatchState:
 
 
 class ObjectValues:
-    """See the module's rules.
+    """Queries the values of a metric for objects, by the module's rules.
 
     Args:
         cache: executes and shares the queries.

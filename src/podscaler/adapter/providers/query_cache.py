@@ -26,7 +26,7 @@ class _Kept(NamedTuple):
 
 
 class QueryCache:
-    """See the module.
+    """Sends queries to Prometheus, and returns the result of an equal query of the same tick.
 
     Args:
         database: executes the queries.

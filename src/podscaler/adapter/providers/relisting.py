@@ -36,7 +36,7 @@ DISCOVERY_S = 600.0
 
 
 class MetricRelisting:
-    """See the module's rules.
+    """The periodic list of series and the registry of metrics that it fills, by the module's rules.
 
     Args:
         config: whose rules apply.

@@ -81,7 +81,7 @@ class UsageProvider(Protocol):
 
 
 class ResourceMetrics:
-    """See the module; a UsageProvider.
+    """Computes the usage of pods and nodes by the rules `resourceRules`; a UsageProvider.
 
     Args:
         rules: of the configuration.

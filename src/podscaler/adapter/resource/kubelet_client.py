@@ -35,7 +35,7 @@ class KubeletError(Exception):
 
 
 class KubeletClient:
-    """See the module; `close` it at the end.
+    """The HTTPS client of all kubelets; the owner calls `close` at the end.
 
     Args:
         open_transport: opens the connections to one kubelet.

@@ -38,7 +38,7 @@ class ScrapeSettings:
 
 
 class KubeletMetrics:
-    """See the module.
+    """The running parts of `podscaler adapter --resource`: node watch, scraper and storage.
 
     Args:
         settings: how kubelets are scraped.

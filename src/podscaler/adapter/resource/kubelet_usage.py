@@ -24,7 +24,7 @@ NANO = -9
 
 
 class KubeletUsage:
-    """See the module; a `podscaler.adapter.providers.resource.UsageProvider`.
+    """Computes the usage of pods and nodes from stored points; a `podscaler.adapter.providers.resource.UsageProvider`.
 
     Args:
         storage: what the kubelets reported.

@@ -75,7 +75,7 @@ class NodePoints:
 
 
 class NodePointsParser:
-    """See the module.
+    """Parses the response of one kubelet, line by line, into the points of its node and containers.
 
     Args:
         scraped_ns: the time of the scrape, for samples without one.

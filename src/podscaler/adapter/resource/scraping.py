@@ -41,7 +41,7 @@ def node_informer(
 
 
 class KubeletScraper:
-    """See the module.
+    """The periodic scrape of the kubelets of all nodes.
 
     Args:
         nodes: returns the Nodes of the cluster.

@@ -51,7 +51,7 @@ class _Pair:
 
 
 class UsageStorage:
-    """See the module.
+    """The two latest points of each node and container of the cluster.
 
     Args:
         resolution_ns: the time between two scrapes.

@@ -26,7 +26,7 @@ class RequestAccess(Protocol):
 
 
 class ExtensionAccess:
-    """See the module; a RequestAccess.
+    """Decides about requests as an extension API server does; a RequestAccess.
 
     Args:
         certificates: authenticates by certificates.

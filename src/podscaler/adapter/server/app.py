@@ -25,7 +25,7 @@ METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class AdapterServer:
-    """See the module.
+    """The HTTPS server of one adapter with all its endpoints.
 
     Args:
         apis: the served groups.

@@ -37,7 +37,7 @@ Object = dict[str, Any]
 
 
 class CustomMetricsApi:
-    """See the module.
+    """Responds to requests of the group custom.metrics.k8s.io.
 
     Args:
         metrics: the values.

@@ -22,7 +22,7 @@ Object = dict[str, Any]
 
 
 class ExternalMetricsApi:
-    """See the module.
+    """Responds to requests of the group external.metrics.k8s.io.
 
     Args:
         providers: of the values, at least one.

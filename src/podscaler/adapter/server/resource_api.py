@@ -28,7 +28,7 @@ _KINDS = {PODS: "PodMetrics", NODES: "NodeMetrics"}
 
 
 class ResourceMetricsApi:
-    """See the module.
+    """Responds to requests of the group metrics.k8s.io.
 
     Args:
         metrics: the usage.

@@ -43,7 +43,7 @@ while True:
 
 
 class QueueScenario(DemoScenario):
-    """See the module.
+    """The objects, the load and the report of `podscaler demo --scenario queue`.
 
     Args:
         seconds: how long the demo may last.

@@ -50,7 +50,7 @@ http.server.ThreadingHTTPServer((os.environ["POD_IP"], {PORT}), Handler).serve_f
 
 
 class RequestsScenario(DemoScenario):
-    """See the module.
+    """The objects, the load and the report of `podscaler demo --scenario requests`.
 
     Args:
         seconds: how long the demo may last.

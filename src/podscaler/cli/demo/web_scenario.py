@@ -21,7 +21,7 @@ RATE = 10.0
 
 
 class WebScenario(DemoScenario):
-    """See the module.
+    """The objects, the load and the report of `podscaler demo`.
 
     Args:
         seconds: how long the demo may last.

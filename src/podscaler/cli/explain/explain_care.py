@@ -19,7 +19,7 @@ TITLE = "Looked after"
 
 @dataclass(frozen=True, slots=True)
 class Care:
-    """See the module; what is not known is None.
+    """What a cluster shows about the controller that manages one autoscaler; None for what is not known.
 
     Attributes:
         at: the instant of the observation.

@@ -41,7 +41,7 @@ class Name(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ExplainRequest:
-    """See the module.
+    """The arguments of one `podscaler explain`, checked.
 
     Attributes:
         name, namespace, kind: of the autoscaler; None where they are not given.

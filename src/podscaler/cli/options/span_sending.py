@@ -30,7 +30,7 @@ _VERBOSE_LOGGERS = ("opentelemetry.exporter.otlp.proto.http.trace_exporter", "op
 
 
 class SpanSending:
-    """See the module's rules.
+    """The queue of spans on their way to the collector, by the module's rules.
 
     Args:
         url: where spans are posted.

@@ -182,7 +182,7 @@ class OwnAutoscaler:
 
 
 class ControlPlane:
-    """See the module.
+    """All parts of one `podscaler up`, from `start` to `stop`.
 
     Args:
         settings: the flags.

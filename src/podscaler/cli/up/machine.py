@@ -56,7 +56,7 @@ class NodeAuth:
 
 
 class Machine:
-    """See the module.
+    """The node of one `podscaler up` with the parts that belong to it.
 
     Args:
         settings: of the node.

@@ -78,7 +78,7 @@ class _Compared:
 
 
 class DecisionComparison:
-    """See the module's rules.
+    """The comparison of our decisions with another controller's statuses, by the module's rules.
 
     Args:
         telemetry: counts verdicts.

@@ -62,7 +62,7 @@ class MigrationTerms:
 
 
 class Migrator:
-    """See the module.
+    """Executes the steps of `podscaler migrate` for one autoscaler.
 
     Args:
         clock: for waits and for the age of histories.

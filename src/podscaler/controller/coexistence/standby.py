@@ -33,7 +33,7 @@ GONE = "the autoscaler is gone or handed over"
 
 
 class WriteGate:
-    """See the module's rules.
+    """Decides for each autoscaler whether its sync may write, by the module's rules.
 
     Args:
         is_dry_run: rule 1.

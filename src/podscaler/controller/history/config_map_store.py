@@ -63,7 +63,7 @@ WINDOW_MAX_NS = 3600 * NANOSECONDS
 
 
 class ConfigMapHistoryStore(HistoryStore):
-    """See the module's rules.
+    """Stores the histories of autoscalers in ConfigMaps, by the module's rules; a HistoryStore.
 
     Args:
         maps: the ConfigMaps.

@@ -32,7 +32,7 @@ class HistorySnapshot(NamedTuple):
 
 
 class HistoryStore:
-    """See the module. This one keeps nothing, as upstream; `ConfigMapHistoryStore` overrides every method."""
+    """Stores nothing, as kube-controller-manager; `ConfigMapHistoryStore` overrides every method."""
 
     async def find(self, key: Key, uid: str) -> RestoredHistory | None:
         """The history that an earlier process left of the autoscaler with that uid; None: there is none.

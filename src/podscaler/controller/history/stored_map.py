@@ -37,7 +37,7 @@ class WriteBatch:
 
 @dataclass(slots=True)
 class StoredMap:
-    """See the module.
+    """The records of one ConfigMap of histories, and those of them that are to be written.
 
     Attributes:
         version: the ConfigMap's resourceVersion when it was last read or written; None: it does not exist.

@@ -32,7 +32,7 @@ Reference = tuple[str, str, str, str]
 
 
 class AutoscalerInformer:
-    """See the module's rules.
+    """The cache of all autoscalers of the managed kinds, by the module's rules.
 
     Args:
         settings: the kinds that are managed.

@@ -18,7 +18,7 @@ from podscaler.kube.informers.watch import Reflector
 
 
 class ControllerInformers:
-    """See the module.
+    """The autoscalers and pods of the cluster as one controller reads them.
 
     Args:
         autoscalers: those of the kinds that the controller manages.

@@ -137,7 +137,7 @@ class _Written:
 
 
 class OtherControllers:
-    """See the module's rules.
+    """The other controllers that have written statuses recently, by the module's rules.
 
     Args:
         own: the field manager of our own writes.

@@ -21,7 +21,7 @@ REMEMBERED = 8192
 
 
 class SharedParts:
-    """See the module's invariants."""
+    """The pool of label sets and request sets that pods share, by the module's invariants."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, object] = {}

@@ -147,7 +147,7 @@ class _Followed:
 
 
 class TargetInformer:
-    """See the module's rules."""
+    """The scales of all targets that can be watched, by the module's rules."""
 
     def __init__(self, client: Client, *, clock: Clock, rng: random.Random) -> None:
         self._client = client

@@ -68,7 +68,7 @@ def make_identity() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Election:
-    """See the module.
+    """The parameters of one leader election.
 
     Attributes:
         name: of the Lease of a single leader; the Leases of shards and members have it as a prefix.

@@ -40,7 +40,7 @@ class RenewalObserver(Protocol):
 
 
 class Elector:
-    """See the module's rules.
+    """Acquires, renews and releases one lease, by the module's rules.
 
     Args:
         lock: reads and writes the Lease.

@@ -42,7 +42,7 @@ def current_write_lease() -> WriteLease | None:
 
 
 class FencedTransport:
-    """See the module.
+    """Wraps a transport: a write of a task that has lost its lease raises LeadershipLost.
 
     Args:
         weakest: returns the write lease of the process that ends first; None: it holds none.

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class Leadership:
-    """See the module; a ShardOwnership of all autoscalers.
+    """Leader election with a single lease; a ShardOwnership of all autoscalers.
 
     Args:
         client: not fenced.

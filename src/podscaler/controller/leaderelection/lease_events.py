@@ -27,7 +27,7 @@ TIMEOUT_S = 5.0
 
 
 class LeaseEventRecorder:
-    """See the module.
+    """Writes the events of one process about its Leases in the background.
 
     Args:
         client: not fenced.

@@ -36,7 +36,7 @@ MAX_UNRENEWED_S = 20.0
 
 
 class LeaseHolder:
-    """See the module.
+    """Holds one lease, and calls the callbacks of its owner when it is acquired and lost.
 
     Args:
         elector: acquires and renews the lease.

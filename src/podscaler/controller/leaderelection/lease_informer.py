@@ -43,7 +43,7 @@ class ObservedLease(NamedTuple):
 
 
 class LeaseInformer:
-    """See the module.
+    """The cache of the Leases of one election.
 
     Args:
         client: not fenced.

@@ -42,7 +42,7 @@ STEPS_IN_RETRY_PERIOD = 4
 
 
 class Sharding:
-    """See the module's rules; a ShardOwnership.
+    """Leader election with a lease for each shard, by the module's rules; a ShardOwnership.
 
     Args:
         client: not fenced.

@@ -29,7 +29,7 @@ def now(clock: Clock) -> ClockReading:
 
 
 class WriteLease:
-    """See the module's rules.
+    """Permission to write until an instant, by the module's rules.
 
     Args:
         within: a write lease that bounds this one; None: there is none.

@@ -75,7 +75,7 @@ class _Waiting(NamedTuple):
 
 
 class AutoscalerEventRecorder:
-    """See the module.
+    """Writes events about autoscalers in the background, in the order of their syncs.
 
     Args:
         rng: for the first wait and for the correlation.

@@ -48,7 +48,7 @@ class SyncSources:
 
 
 class Observer:
-    """See the module.
+    """Collects the facts of syncs.
 
     Args:
         sources: of the facts.

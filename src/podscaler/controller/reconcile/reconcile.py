@@ -61,7 +61,7 @@ class SyncWrites:
 
 
 class AutoscalerReconciler:
-    """See the module.
+    """Executes syncs of autoscalers.
 
     Args:
         observer: the facts.

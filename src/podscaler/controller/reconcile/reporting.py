@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class SyncReporter:
-    """See the module.
+    """Reports each sync to events, metrics, log and recording.
 
     Args:
         telemetry: the metrics.

@@ -37,7 +37,7 @@ _WRITTEN = msgspec.json.Decoder(_Written)
 
 
 class StatusWriter:
-    """See the module.
+    """Writes the statuses of autoscalers.
 
     Args:
         period_s: how often a status is written in which only values of metrics changed, at most; 0: at every change.

@@ -28,7 +28,7 @@ CHUNK_BYTES = 256 * 1024
 
 
 class FileRecording(Recording):
-    """See the module. `close` ends the file.
+    """Writes a recording into a file in the background; `close` ends the file.
 
     Args:
         file: open.

@@ -27,7 +27,7 @@ HEADER_MAX_BYTES = 64 * 1024
 
 
 class RecordFile:
-    """See the module.
+    """The open gzip file of a recording, and its numbered predecessors.
 
     Args:
         path: FILE.

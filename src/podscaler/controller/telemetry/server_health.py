@@ -76,7 +76,7 @@ class _Fault:
 
 
 class ServerHealth:
-    """See the module's rules.
+    """The state of the API server as the requests of one controller show it, by the module's rules.
 
     Args:
         client: of the controller; its requests are observed from now on.

@@ -15,7 +15,7 @@ SYNC = "sync"
 
 
 class TracedSyncs:
-    """See the module.
+    """Opens and ends the span of each sync of one controller.
 
     Args:
         reconciler: carries out syncs.

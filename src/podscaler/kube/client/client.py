@@ -43,7 +43,7 @@ Query = Sequence[tuple[str, str]]
 
 
 class Client:
-    """See the module.
+    """Sends requests to one API server through a transport.
 
     Args:
         transport: sends the requests; the client closes it.

@@ -64,7 +64,7 @@ D = TypeVar("D")
 
 
 class Discovery:
-    """See the module.
+    """The API groups and resources of one API server, requested when they are needed and cached.
 
     Args:
         client: sends the requests.

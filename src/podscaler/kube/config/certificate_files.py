@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class CertificateFiles:
-    """See the module.
+    """The certificate and key files of one user of a kubeconfig.
 
     Args:
         certificate, key: the files, in PEM.

@@ -35,7 +35,7 @@ STDERR_SHOWN_BYTES = 4096
 
 
 class ExecPlugin:
-    """See the module's rules.
+    """Runs the credential program of one user of a kubeconfig, by the module's rules.
 
     Args:
         command: the program.

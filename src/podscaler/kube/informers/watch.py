@@ -70,7 +70,7 @@ class WatchSource(Generic[T]):
 
 
 class Reflector(Generic[T]):
-    """See the module's rules.
+    """Lists and watches one collection into a cache, by the module's rules.
 
     Args:
         client: sends the requests.

@@ -136,7 +136,7 @@ class _Kept(NamedTuple):
 
 
 class DelegatedAccess:
-    """See the module.
+    """Asks one API server about tokens and permissions, and caches the reviews.
 
     Args:
         client: of the API server; its user needs permission to create reviews.

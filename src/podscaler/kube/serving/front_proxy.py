@@ -83,7 +83,7 @@ class _ConfigMap(msgspec.Struct):
 
 
 class FrontProxyAuthentication:
-    """See the module.
+    """The authorities and rules by which client certificates are accepted, read from the API server.
 
     Args:
         client: reads the ConfigMap.

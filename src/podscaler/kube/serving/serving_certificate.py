@@ -29,7 +29,7 @@ SELF_SIGNED_LIFE = timedelta(days=365)
 
 
 class ServingCertificate:
-    """See the module; reads the files. Blocks.
+    """A serving certificate from two files; reads them when it is made. Blocks.
 
     Args:
         certificate, key: the files, in PEM; the first with its intermediates.

@@ -18,7 +18,7 @@ UNREAD_MAX_BYTES = 1 << 20
 
 
 class Connection(asyncio.Protocol):
-    """See the module.
+    """One kept-alive connection to an API server.
 
     Args:
         address: `host:port`, for messages.

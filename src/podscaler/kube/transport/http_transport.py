@@ -41,7 +41,7 @@ async def connect(config: Config, *, user_agent: str) -> "HttpTransport":
 
 
 class HttpTransport:
-    """See the module's rules, and `podscaler.kube.transport.transport.Transport`.
+    """Sends requests over a pool of connections, by the module's rules; a Transport (`podscaler.kube.transport`).
 
     Args:
         config: the server, and the credentials asked before each request.

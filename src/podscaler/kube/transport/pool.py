@@ -17,7 +17,7 @@ KEEP_ALIVE_S = 45.0
 
 
 class Pool:
-    """See the module.
+    """The idle connections to one API server.
 
     Args:
         dial: makes a connection; what it raises escapes from `acquire`.

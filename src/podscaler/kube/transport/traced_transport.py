@@ -46,7 +46,7 @@ def name_of(request: Request) -> str:
 
 
 class TracedTransport(WrappedTransport):
-    """See the module; streams have no span, as they may last for hours.
+    """Wraps a transport with spans; streams have none, as they may last for hours.
 
     Args:
         transport: sends the requests; closed with this one.

@@ -120,7 +120,7 @@ class LintedCluster:
 
 
 class LintContext:
-    """See the module.
+    """The objects and facts that rules look at, of one run of the linter.
 
     Args:
         items: all objects; of several with the same identity the first is found.
