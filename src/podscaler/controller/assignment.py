@@ -1,4 +1,4 @@
-"""The autoscalers that this process syncs, which come and go with write leases.
+"""Decides which autoscalers this process syncs, and starts and stops them as write leases come and go.
 
 Leader elections (`podscaler.controller.leaderelection`) call `WorkAssignment` when leases are acquired and lost;
 without an election it has all autoscalers. Those whose lease ends are forgotten: the next holder, which may be this
@@ -6,7 +6,6 @@ process again, continues from their kept histories (`podscaler.controller.histor
 """
 
 import asyncio
-import logging
 from bisect import bisect_right
 from collections.abc import Callable, Coroutine, Sequence
 from contextvars import copy_context
@@ -26,8 +25,6 @@ from podscaler.controller.reconcile.state import AutoscalerStates
 from podscaler.controller.recording.recording import End, Recording
 from podscaler.controller.telemetry.telemetry import Telemetry
 from podscaler.kube.informers.cache import Key
-
-log = logging.getLogger(__name__)
 
 STOP_TIMEOUT_S = 10.0
 FLUSH_TIMEOUT_S = 2.0

@@ -49,10 +49,11 @@ class SeriesFilter:
 
 @dataclass(frozen=True, slots=True)
 class ResourceMapping:
-    """Which labels of a series name objects.
+    """Says which labels of a Prometheus series hold the names of Kubernetes objects.
 
     Attributes:
-        template: of the label of a resource; empty: none.
+        template: the Go template of the label of a resource, such as `kube_<<.Resource>>`; empty:
+            only `overrides` count.
         overrides: label -> the resource whose objects its values name.
         is_namespaced: whether the namespace of a request restricts the series of an external metric.
     """

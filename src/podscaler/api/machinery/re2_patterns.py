@@ -18,8 +18,9 @@ from functools import lru_cache
 from typing import Any
 
 _PROGRAM_BYTES = 8 << 20
+"""RE2's default memory for a compiled pattern with its match states."""
 _PROGRAM_BYTES_MAX = 64 << 20
-"""RE2's memory for a compiled pattern with its match states: its default, and for patterns too large for that."""
+"""The memory of the second attempt, for a pattern that is too large for the default."""
 
 _TOO_LARGE = "pattern too large"
 _REFERENCE = re.compile(r"\$\$|\$\{(\w+)\}|\$(\w+)")

@@ -6,9 +6,11 @@ A single leader has one LeaseHolder, a sharded controller has one for each shard
   calls `on_started_leading`.
 * To release the lease, it first stops new syncs, then calls `on_stopped_leading`, which waits for running syncs and
   writes events and histories, and releases the lease last.
-* After it lost the lease, it calls `on_lost_lease`; its write lease ended before another process could acquire it.
+* After it lost the lease, it calls `on_lost_lease`; its write lease (the local deadline until which it may write) ended
+  before another process could acquire the lease.
 * An exception here is a bug (failures of requests are handled where they arise): leading ends. `on_lost_lease` is
-  called, the lease is released, `fault` has the reason, and `serve` raises, so that the process ends.
+  called, the lease is released (unless `on_lost_lease` raises, too: then it expires), `fault` has the reason, and
+  `serve` raises, so that the process ends.
 
 Differs from client-go: a panic in OnStartedLeading ends the process without a release, and others wait for the lease
 duration.
@@ -41,6 +43,7 @@ class LeaseHolder:
     Args:
         elector: acquires and renews the lease.
         belongs: whether an autoscaler is synced by this lease.
+        clock: for waits and deadlines.
         events: records changes of the holder.
         telemetry: has the holder as a metric.
     """

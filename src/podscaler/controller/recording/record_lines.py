@@ -1,8 +1,9 @@
 """The lines of a recording: the facts and the results of a sync as text.
 
 `podscaler.controller.recording.file_recording` takes the lines of each report, in order, in its thread. Invariant: a
-replay of a file gives the decisions that were taken. So a line has the history before a sync wherever a reader of the
-file cannot know it: in the first line of an autoscaler, and after a lost one.
+replay of a file gives the decisions that were taken. A reader derives the history before a sync from the lines before
+it; where it cannot (the first line of an autoscaler in a file, or the report before was lost), the line has the
+history.
 
 Source: docs/recordings.md.
 """

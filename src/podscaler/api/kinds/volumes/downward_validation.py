@@ -17,8 +17,11 @@ _IDENTITY_FIELDS = ("metadata.name", "metadata.namespace", "metadata.uid")
 _FILE_FIELDS = ("metadata.annotations", "metadata.labels", *_IDENTITY_FIELDS)
 _ADDRESS_FIELDS = ("status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs")
 VARIABLE_FIELDS = (*_IDENTITY_FIELDS, "spec.nodeName", "spec.serviceAccountName", *_ADDRESS_FIELDS)
-_OTHERS = ("spec.restartPolicy", "spec.schedulerName", "status.phase")
-_FIELD_LABELS = {name: name for name in (*VARIABLE_FIELDS, *_FILE_FIELDS, *_OTHERS)} | {"spec.host": "spec.nodeName"}
+_CONVERTIBLE_ONLY = ("spec.restartPolicy", "spec.schedulerName", "status.phase")
+"""Labels that kube-apiserver converts, but neither variables nor files may use: their error has another text."""
+_FIELD_LABELS = {name: name for name in (*VARIABLE_FIELDS, *_FILE_FIELDS, *_CONVERTIBLE_ONLY)} | {
+    "spec.host": "spec.nodeName"
+}
 """Field label that `fieldPath` may have -> the field to which kube-apiserver converts it."""
 _SUBSCRIPT = re.compile(r"(?P<name>.+?)\['(?P<key>.*)'\]", re.DOTALL)
 _RESOURCE_NAMES = ("cpu", "ephemeral-storage", "memory")

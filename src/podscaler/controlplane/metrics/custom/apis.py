@@ -1,7 +1,7 @@
 """Serves custom.metrics.k8s.io and external.metrics.k8s.io with values from ConfigMaps and from scraped pods.
 
-`cli.up` passes it to the API server as `providers.MetricApis` and runs `run`. With neither of them the APIs are
-served without metrics.
+`cli.up` passes it to the API server as `providers.MetricApis` and runs `run`. Without ConfigMaps and scraped pods both
+APIs are served, with empty lists.
 
 Source: the paths of the custom metrics API server library; docs/spec/controller.md 10 (REST requests).
 """
