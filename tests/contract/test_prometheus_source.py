@@ -1,5 +1,6 @@
 """The source prometheus with a real Prometheus: results of all types, and everything that goes wrong."""
 
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     assert PROGRAM is not None
     command = [PROGRAM, f"--config.file={configuration}", f"--web.listen-address={place.address}"]
     command += [f"--storage.tsdb.path={place.folder / 'tsdb'}", "--web.route-prefix=/prom"]
-    with running(command, place):
+    with running(command, place, is_up=lambda: is_ready(place)):
         yield place
+
+
+def is_ready(server: Place) -> bool:
+    """Whether it answers queries: it accepts connections before that."""
+    try:
+        with urllib.request.urlopen(f"http://{server.address}/prom/-/ready", timeout=1) as response:
+            return bool(response.status == 200)
+    except OSError:
+        return False
 
 
 def source(server: Place, query: str, **settings: Any) -> PrometheusSource:
