@@ -1,0 +1,5 @@
+"""The inputs of a simulation as plain values.
+
+Entry point: `scenario.SimulationScenario`. Reading order: `step_series`, `distributions`, `workloads`, `scenario`.
+May import: `core`, `api`.
+"""
