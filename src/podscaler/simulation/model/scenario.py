@@ -44,7 +44,7 @@ class MetricsServerModel(msgspec.Struct, frozen=True, kw_only=True):
         resolution_ms: the time between two measurements, whose average is the sample (`--metric-resolution`).
         lag_ms: from a measurement until the metrics API shows it.
         fresh_ms: the least age of a pod that is measured by its total since its start, as metrics-server does.
-        dropout_ratio: the probability that a measurement of a pod fails; its last sample stays for one resolution.
+        dropout_ratio: the probability that a measurement of a pod fails; the pod has no sample until the next.
     """
 
     resolution_ms: int = 15_000
@@ -98,6 +98,10 @@ class SpecEdited(msgspec.Struct, frozen=True):
 
     at_ms: int
     spec: Spec
+
+
+OUTAGE_MESSAGE = "the metrics API does not respond (an outage of the scenario)"
+"""The error of every metric during its outage."""
 
 
 class MetricsOutage(msgspec.Struct, frozen=True):

@@ -1,6 +1,6 @@
 """The simulated world around the decision: load, pods, nodes and the metrics pipeline, in virtual time.
 
-Entry point: `workload.SimulatedWorkload`. Reading order: `pods`, `serving`, `nodes`, `replacement`, `sampling`,
+Entry point: `workload.VirtualWorkload`. Reading order: `pods`, `serving`, `nodes`, `replacement`, `sampling`,
 `workload`.
 May import: `simulation.model`, `core`, `api`.
 """

@@ -1,0 +1,168 @@
+"""Runs a scenario in virtual time, and yields every sync of every autoscaler.
+
+Called by the commands `simulate`, `backtest` and `tune`. At each sync an autoscaler observes its workload as a
+controller observes a cluster, `podscaler.core.decide` decides with the history of earlier syncs, and the new replicas
+are written to the workload at once.
+
+Invariants: equal scenarios give equal results. Memory does not grow with the length of a scenario, apart from what the
+caller keeps.
+"""
+
+import functools
+from collections.abc import Iterator
+
+import msgspec
+
+from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerStatus
+from podscaler.core import decide
+from podscaler.core.decision import Decision
+from podscaler.core.model import history
+from podscaler.core.model.model import Observation
+from podscaler.core.model.neighbours import SelectorStore
+from podscaler.simulation.metric_feeds import MetricFeeds
+from podscaler.simulation.model.results import SimulatedSync, WorkloadState
+from podscaler.simulation.model.scenario import (
+    AutoscalerModel,
+    RolledOut,
+    ScaledByHand,
+    ScenarioEvent,
+    SimulationScenario,
+    SpecEdited,
+)
+from podscaler.simulation.world.agenda import Agenda, EventPriority
+from podscaler.simulation.world.nodes import Nodes
+from podscaler.simulation.world.pods import MS_NS
+from podscaler.simulation.world.workload import VirtualWorkload
+
+
+def simulate(scenario: SimulationScenario) -> Iterator[SimulatedSync]:
+    """The syncs of a scenario in order, each as soon as it is made.
+
+    Raises ValueError where the scenario contradicts itself: an autoscaler without its workload or without values of a
+    metric, two demands for one resource, a pod larger than a node.
+    """
+    return _Simulation(scenario).run()
+
+
+class _Autoscaler:
+    """An autoscaler and what its controller keeps for it.
+
+    Attributes:
+        last_state: of its workload at the sync before; None: this is the first.
+    """
+
+    def __init__(self, model: AutoscalerModel, workload: VirtualWorkload, feeds: MetricFeeds) -> None:
+        self.model = model
+        self.workload = workload
+        self.feeds = feeds
+        self.status = HorizontalPodAutoscalerStatus()
+        self.history = history.EMPTY
+        self.generation = 1
+        self.last_state: WorkloadState | None = None
+        self.last_sync_ms = 0
+
+
+class _Simulation:
+    def __init__(self, scenario: SimulationScenario) -> None:
+        self._scenario = scenario
+        self._agenda = Agenda()
+        cluster = scenario.cluster
+        self._nodes = None if cluster is None else Nodes(cluster, self._agenda, str(scenario.seed))
+        feeds = MetricFeeds(scenario)
+        self._workloads = {
+            model.key: VirtualWorkload(model, scenario, self._agenda, self._nodes, feeds.sampled_resources(model.key))
+            for model in scenario.workloads
+        }
+        self._selectors = SelectorStore()
+        self._autoscalers = [self._autoscaler(model, feeds) for model in scenario.autoscalers]
+        self._due: list[int] = []
+        self._agenda.add(scenario.first_sync_ms, EventPriority.SYNC, self._sync_is_due)
+        for event in scenario.events:
+            self._agenda.add(event.at_ms, EventPriority.USER, functools.partial(self._carry_out, event))
+
+    def run(self) -> Iterator[SimulatedSync]:
+        while self._agenda.run_next(self._scenario.duration_ms) is not None:
+            for at_ms in self._due:
+                for autoscaler in self._autoscalers:
+                    yield self._sync(autoscaler, at_ms)
+            self._due.clear()
+
+    def _autoscaler(self, model: AutoscalerModel, feeds: MetricFeeds) -> _Autoscaler:
+        workload = self._workloads.get(model.workload)
+        if workload is None:
+            raise ValueError(f"{model.spec.key}: the scenario has no workload {model.workload}")
+        return _Autoscaler(model, workload, feeds)
+
+    def _sync_is_due(self, at_ms: int) -> None:
+        self._due.append(at_ms)
+        self._agenda.add(at_ms + self._scenario.sync_period_ms, EventPriority.SYNC, self._sync_is_due)
+
+    def _carry_out(self, event: ScenarioEvent, at_ms: int) -> None:
+        match event:
+            case ScaledByHand(_, key, replicas):
+                self._workloads[key].set_replicas(replicas, at_ms)
+            case RolledOut(_, key):
+                self._workloads[key].roll_out(at_ms)
+            case SpecEdited(_, spec):
+                autoscaler = next(each for each in self._autoscalers if each.model.spec.key == spec.key)
+                autoscaler.model = msgspec.structs.replace(autoscaler.model, spec=spec)
+                autoscaler.generation += 1
+
+    def _sync(self, autoscaler: _Autoscaler, at_ms: int) -> SimulatedSync:
+        workload, scenario = autoscaler.workload, self._scenario
+        state = workload.state(at_ms)
+        now_ns = scenario.start_ns + at_ms * MS_NS
+        decision = decide.decide(
+            autoscaler.model.spec,
+            self._observation(autoscaler, at_ms),
+            autoscaler.history,
+            now_ns,
+            scenario.settings,
+        )
+        self._apply(autoscaler, decision, at_ms)
+        sync = SimulatedSync(
+            at_ms=at_ms,
+            autoscaler=autoscaler.model,
+            workload=_since(autoscaler.last_state, state, at_ms - autoscaler.last_sync_ms),
+            decision=decision,
+            nodes=None if self._nodes is None else self._nodes.count,
+        )
+        autoscaler.last_state, autoscaler.last_sync_ms = state, at_ms
+        return sync
+
+    def _observation(self, autoscaler: _Autoscaler, at_ms: int) -> Observation:
+        spec, workload = autoscaler.model.spec, autoscaler.workload
+        return Observation(
+            scale=workload.scale(),
+            status=autoscaler.status,
+            generation=autoscaler.generation,
+            pods=workload.observed_pods(),
+            metrics=tuple([autoscaler.feeds.measurement(metric, workload, at_ms) for metric in spec.metrics]),
+            neighbours=self._selectors.namespace(spec.namespace),
+        )
+
+    def _apply(self, autoscaler: _Autoscaler, decision: Decision, at_ms: int) -> None:
+        autoscaler.status, autoscaler.history = decision.status, decision.history
+        if decision.selector is not None:
+            self._selectors.store(autoscaler.model.spec.key, decision.selector)
+        if decision.replicas is not None:
+            autoscaler.workload.set_replicas(decision.replicas, at_ms)
+
+
+def _since(earlier: WorkloadState | None, state: WorkloadState, period_ms: int) -> WorkloadState:
+    """The state with the sums since the sync before in place of those since the start."""
+    arrived, lost, used = (
+        (0, 0, 0)
+        if earlier is None
+        else (
+            earlier.arrived_ucores_ms,
+            earlier.lost_ucores_ms,
+            earlier.used_ucores,
+        )
+    )
+    return msgspec.structs.replace(
+        state,
+        arrived_ucores_ms=state.arrived_ucores_ms - arrived,
+        lost_ucores_ms=state.lost_ucores_ms - lost,
+        used_ucores=(state.used_ucores - used) // period_ms if period_ms else 0,
+    )

@@ -1,0 +1,115 @@
+"""The results of the metrics APIs in a simulation: samples of resources, and values of other metrics over time.
+
+`podscaler.simulation.engine` asks for one measurement for each metric of a sync.
+"""
+
+from podscaler.core.model.metric_spec import ExternalMetric, Metric, ObjectMetric, PodsMetric, ResourceMetric
+from podscaler.core.model.model import Failure, Measurement, PodSamples, Sample, Values
+from podscaler.core.model.spec import Spec
+from podscaler.simulation.model.scenario import (
+    OUTAGE_MESSAGE,
+    MetricFeed,
+    MetricsOutage,
+    SimulationScenario,
+    SpecEdited,
+)
+from podscaler.simulation.world.pods import MS_NS
+from podscaler.simulation.world.sampling import SampledResource
+from podscaler.simulation.world.workload import VirtualWorkload
+
+
+class MetricFeeds:
+    """The values of all metrics of a scenario.
+
+    Raises ValueError where an autoscaler uses a metric that the scenario has no values of.
+    """
+
+    def __init__(self, scenario: SimulationScenario) -> None:
+        self._scenario = scenario
+        self._feeds = {(feed.metric, feed.object_name): feed for feed in scenario.feeds}
+        requests = {each.key: each.requests for each in scenario.workloads if each.requests is not None}
+        self._rates = {(key, load.rate_metric) for key, load in requests.items()}
+        self._queues = {(key, load.queue_metric) for key, load in requests.items()}
+        for spec, workload in self._specs():
+            for metric in spec.metrics:
+                self._check(spec, metric, workload)
+
+    def sampled_resources(self, workload: str) -> set[SampledResource]:
+        """The resources that autoscalers of a workload (`namespace/name`) use."""
+        return {
+            (metric.resource, metric.container)
+            for spec, key in self._specs()
+            if key == workload
+            for metric in spec.metrics
+            if isinstance(metric, ResourceMetric)
+        }
+
+    def measurement(self, metric: Metric, workload: VirtualWorkload, at_ms: int) -> Measurement | None:
+        """The measurement of a metric at an instant; None: the metric's own error needs no query."""
+        if self._is_out(_name(metric), at_ms):
+            return Failure(OUTAGE_MESSAGE)
+        match metric:
+            case ResourceMetric(resource=resource, container=container):
+                return workload.sampling.published((resource, container))
+            case PodsMetric():
+                return self._of_pods(metric, workload, at_ms)
+            case ObjectMetric() | ExternalMetric():
+                return self._value(metric, workload, at_ms)
+            case _:
+                return None
+
+    def _specs(self) -> list[tuple[Spec, str]]:
+        """All specs that ever apply, each with the key of its workload."""
+        specs = [(autoscaler.spec, autoscaler.workload) for autoscaler in self._scenario.autoscalers]
+        workloads = {spec.key: workload for spec, workload in specs}
+        edits = [event.spec for event in self._scenario.events if isinstance(event, SpecEdited)]
+        return [*specs, *((spec, workloads[spec.key]) for spec in edits if spec.key in workloads)]
+
+    def _check(self, spec: Spec, metric: Metric, workload: str) -> None:
+        if isinstance(metric, PodsMetric | ObjectMetric | ExternalMetric):
+            name = metric.identifier.name
+            of_load = self._rates if isinstance(metric, PodsMetric) else self._queues
+            if (workload, name) not in of_load and self._find_feed(metric) is None:
+                raise ValueError(f"{spec.key}: the scenario has no values of the metric {name}")
+        elif isinstance(metric, ResourceMetric) and metric.resource not in {"cpu", "memory"}:
+            raise ValueError(f"{spec.key}: the resource {metric.resource} cannot be simulated; cpu and memory can")
+
+    def _find_feed(self, metric: PodsMetric | ObjectMetric | ExternalMetric) -> MetricFeed | None:
+        name, subject = metric.identifier.name, metric.subject
+        return self._feeds.get((name, subject)) or self._feeds.get((name, ""))
+
+    def _is_out(self, name: str, at_ms: int) -> bool:
+        return any(_applies(outage, name, at_ms) for outage in self._scenario.outages)
+
+    def _of_pods(self, metric: PodsMetric, workload: VirtualWorkload, at_ms: int) -> PodSamples:
+        running = workload.running
+        feed = self._find_feed(metric)
+        if feed is None:
+            of_ready, of_others = workload.serving.rate_milli // max(workload.ready, 1), 0
+        else:
+            value = feed.values.value_at(at_ms - feed.lag_ms)
+            of_ready, of_others = (value // max(workload.ready, 1), 0) if feed.sharing == "shared" else (value, value)
+        taken_at_ns = self._scenario.start_ns + at_ms // 1000 * 1000 * MS_NS
+        ready_sample, other_sample = Sample(of_ready, taken_at_ns), Sample(of_others, taken_at_ns)
+        samples = {pod.name: ready_sample if pod.is_ready else other_sample for pod in running}
+        return PodSamples(samples, is_empty=not samples)
+
+    def _value(self, metric: ObjectMetric | ExternalMetric, workload: VirtualWorkload, at_ms: int) -> Values:
+        feed = self._find_feed(metric)
+        if feed is not None:
+            return Values((feed.values.value_at(at_ms - feed.lag_ms),))
+        return Values((workload.serving.waiting_milli,))
+
+
+def _name(metric: Metric) -> str:
+    match metric:
+        case ResourceMetric(resource=resource):
+            return resource
+        case PodsMetric() | ObjectMetric() | ExternalMetric():
+            return metric.identifier.name
+        case _:
+            return ""
+
+
+def _applies(outage: MetricsOutage, name: str, at_ms: int) -> bool:
+    return outage.at_ms <= at_ms < outage.until_ms and outage.metric in ("", name)

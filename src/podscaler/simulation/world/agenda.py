@@ -1,0 +1,46 @@
+"""The agenda of a simulation: what happens when, in virtual time.
+
+Events at one instant run in the order of `EventPriority`, and events of one priority in the order in which they were
+added, so that a scenario has one result.
+"""
+
+import heapq
+from collections.abc import Callable
+from enum import IntEnum
+
+
+class EventPriority(IntEnum):
+    """The order of events at one instant."""
+
+    LOAD = 0
+    POD = 1
+    USER = 2
+    SCALE = 3
+    MEASUREMENT = 4
+    PUBLICATION = 5
+    SYNC = 6
+
+
+Action = Callable[[int], None]
+"""An event: called with its instant in milliseconds."""
+
+
+class Agenda:
+    """The events to come."""
+
+    def __init__(self) -> None:
+        self._events: list[tuple[int, EventPriority, int, Action]] = []
+        self._added = 0
+
+    def add(self, at_ms: int, priority: EventPriority, action: Action) -> None:
+        """Run `action` at an instant, which must not be before that of the event that runs now."""
+        self._added += 1
+        heapq.heappush(self._events, (at_ms, priority, self._added, action))
+
+    def run_next(self, until_ms: int) -> int | None:
+        """Run the next event up to that instant; returns its instant, None: there is none."""
+        if not self._events or self._events[0][0] > until_ms:
+            return None
+        at_ms, _, _, action = heapq.heappop(self._events)
+        action(at_ms)
+        return at_ms

@@ -1,0 +1,177 @@
+"""How a workload's ready pods serve its load: a fluid model of processor sharing.
+
+Between two events the demand D and the number n of ready pods are constant. Every pod has the CPU capacity C for
+load, and the load balancer is perfect, so the pods are equal:
+
+    work = D * dt + backlog        arrives or waits
+    served = min(work, n * C * dt) each pod serves served // n
+    backlog = work - served        requests wait, up to their timeout; the rest is lost
+
+Work is CPU in millionths of a core times milliseconds, as whole numbers. A demand for a resource (without requests)
+does not wait: what exceeds the capacity is lost, as a CPU limit throttles.
+
+The response time is that of M/G/1 processor sharing, S / (1 - rho), where S is the service time of a request and rho
+the utilization; with c cores for each pod it is that of M/M/c. Processor sharing depends on the mean of the service
+time alone, not on its distribution. While requests wait, the time to serve the backlog is added.
+
+Source: L. Kleinrock, Queueing Systems, volume 2 (1976), 4.4 (processor sharing); volume 1 (1975), 3.5 (M/M/m).
+"""
+
+import math
+
+from podscaler.simulation.model.step_series import StepSeries
+from podscaler.simulation.model.workloads import RequestLoad, WorkloadModel
+
+_CORE_UCORES = 1_000_000
+
+
+class ServedLoad:
+    """The load of one workload.
+
+    Attributes:
+        rate_milli, demand_ucores, demand_bytes: the load now.
+        backlog: the work of requests that wait.
+        work_of_each: the work that a pod would have served that was ready since the start.
+        arrived, lost: work since the start of the simulation.
+    """
+
+    def __init__(self, model: WorkloadModel, start_ms: int) -> None:
+        if model.requests is not None and any(load.resource == "cpu" for load in model.demands):
+            raise ValueError(f"{model.key}: requests are a demand for CPU already; state one of both")
+        self.requests = model.requests
+        self._cpu = _total_of(model, "cpu")
+        self._memory = _total_of(model, "memory")
+        self._capacity_ucores = model.cpu_capacity_ucores
+        self._ready = 0
+        self._at_ms = start_ms
+        self.rate_milli = self.demand_ucores = self.demand_bytes = 0
+        self.backlog = 0
+        self.work_of_each = 0
+        self.arrived = 0
+        self.lost = 0
+        self.served = 0
+        self.set_load(start_ms)
+
+    def set_load(self, at_ms: int) -> int | None:
+        """Serve until that instant, and take the load from then on.
+
+        Returns the instant of the next step of the load, None: there is none.
+        """
+        self.advance(at_ms)
+        series = [each for each in (self._cpu, self._memory) if each is not None]
+        if self.requests is not None:
+            self.rate_milli = self.requests.rate.value_at(at_ms)
+            self.demand_ucores = self.rate_milli * self.requests.cpu_per_request_us // 1000
+            series.append(self.requests.rate)
+        elif self._cpu is not None:
+            self.demand_ucores = self._cpu.value_at(at_ms)
+        if self._memory is not None:
+            self.demand_bytes = self._memory.value_at(at_ms)
+        steps = [step for step in (each.next_step_after(at_ms) for each in series) if step is not None]
+        return min(steps, default=None)
+
+    def set_ready(self, ready: int, at_ms: int) -> None:
+        """Serve until that instant, and with `ready` pods from then on."""
+        self.advance(at_ms)
+        self._ready = ready
+
+    def advance(self, at_ms: int) -> None:
+        """Serve until that instant."""
+        dt_ms = at_ms - self._at_ms
+        if not dt_ms:
+            return
+        self._at_ms = at_ms
+        ready = self._ready
+        arriving = self.demand_ucores * dt_ms
+        work = arriving + self.backlog
+        capacity = self._capacity_ucores
+        served = 0
+        if ready:
+            served = work if capacity is None else min(work, ready * capacity * dt_ms)
+            self.work_of_each += served // ready
+        self.arrived += arriving
+        self.served += served
+        waiting = work - served
+        self.backlog = min(waiting, self._longest_backlog())
+        self.lost += waiting - self.backlog
+
+    def lose_share(self, ready: int) -> None:
+        """Lose the requests that wait in one of `ready` pods, which ends."""
+        share = self.backlog // ready if ready else 0
+        if self.requests is not None and self.requests.timeout_ms is not None:
+            self.backlog -= share
+            self.lost += share
+
+    def forget_past(self) -> None:
+        """Forget backlog and sums, at the end of the time before the start."""
+        self.backlog = self.arrived = self.lost = self.served = 0
+
+    @property
+    def waiting_milli(self) -> int:
+        """The number of requests that wait, in thousandths."""
+        return self.backlog // self.requests.cpu_per_request_us if self.requests is not None else 0
+
+    @property
+    def bytes_of_each(self) -> int:
+        """The memory that each ready pod uses for its load."""
+        if not self._ready:
+            return 0
+        waiting_bytes = 0
+        if self.requests is not None and self.requests.memory_per_request_bytes:
+            waiting_bytes = self.waiting_milli * self.requests.memory_per_request_bytes // 1000
+        return (self.demand_bytes + waiting_bytes) // self._ready
+
+    def latency_ms(self) -> float | None:
+        """The mean response time of a request that arrives now; None: without requests, or while no pod is ready."""
+        if self.requests is None or not self._ready:
+            return None
+        capacity = self._capacity_ucores
+        if capacity is None:
+            return self.requests.latency_ms + self.requests.cpu_per_request_us / 1000
+        return _latency_ms(self.requests, capacity, self.demand_ucores / self._ready, self.backlog / self._ready)
+
+    def _longest_backlog(self) -> int:
+        """The most work that can wait until it is given up."""
+        if self.requests is None or self._at_ms <= 0:
+            return 0
+        timeout_ms, capacity = self.requests.timeout_ms, self._capacity_ucores
+        if timeout_ms is None:
+            return _UNLIMITED
+        return timeout_ms * self._ready * (capacity or 0)
+
+
+_UNLIMITED = 1 << 62
+
+
+def _total_of(model: WorkloadModel, resource: str) -> StepSeries | None:
+    totals = [load.total for load in model.demands if load.resource == resource]
+    if len(totals) > 1:
+        raise ValueError(f"{model.key}: there are {len(totals)} demands for {resource}; one is possible")
+    return totals[0] if totals else None
+
+
+def _latency_ms(requests: RequestLoad, capacity_ucores: int, demand_ucores: float, backlog: float) -> float:
+    """The mean response time in a pod with that capacity, demand and backlog.
+
+    Differs: above the utilization of 0.99 the stationary formula is used at 0.99, since a queue does not reach its
+    stationary length within the seconds that an overload lasts; the backlog of the fluid model has the rest.
+    """
+    cores = max(capacity_ucores // _CORE_UCORES, 1)
+    service_ms = requests.cpu_per_request_us / 1000 * _CORE_UCORES * cores / max(capacity_ucores, 1)
+    utilization = min(demand_ucores / max(capacity_ucores, 1), 0.99)
+    waiting_ms = service_ms * erlang_c(cores, utilization * cores) / (cores * (1 - utilization))
+    return requests.latency_ms + service_ms + waiting_ms + backlog / max(capacity_ucores, 1)
+
+
+def erlang_c(servers: int, offered: float) -> float:
+    """The probability that an arrival waits in M/M/c, for an offered load (in servers) below `servers`.
+
+    Source: A. K. Erlang's delay formula, by the recursion of his loss formula.
+    """
+    if offered <= 0:
+        return 0.0
+    loss = 1.0
+    for server in range(1, servers + 1):
+        loss = offered * loss / (server + offered * loss)
+    utilization = offered / servers
+    return loss / (1 - utilization * (1 - loss)) if math.isfinite(loss) else 1.0

@@ -1,0 +1,269 @@
+"""A simulated workload: its pods from creation to removal, and what the autoscaler observes of them.
+
+`podscaler.simulation.engine` scales it and reads it; all other changes happen by events of the agenda.
+"""
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from random import Random
+
+from podscaler.core.model.model import Pod, PodSamples, Scale
+from podscaler.simulation.model.results import WorkloadState
+from podscaler.simulation.model.scenario import SimulationScenario
+from podscaler.simulation.model.workloads import WorkloadModel
+from podscaler.simulation.world import replacement
+from podscaler.simulation.world.agenda import Agenda, EventPriority
+from podscaler.simulation.world.nodes import Nodes, Requests
+from podscaler.simulation.world.pods import LONG_AGO_MS, PodFacts, VirtualPod
+from podscaler.simulation.world.sampling import ResourceSampling, SampledResource
+from podscaler.simulation.world.serving import ServedLoad
+
+_HOUR_MS = 3_600_000
+
+
+class VirtualWorkload:
+    """A workload in the world of one simulation.
+
+    Args:
+        scenario: what the workload is part of.
+        agenda: the events to come.
+        nodes: None: every pod finds room.
+        resources: the resources that autoscalers ask for.
+
+    Attributes:
+        model: what it is made from.
+        replicas: of its scale.
+        serving: its load.
+        sampling: the samples of its pods.
+
+    Raises ValueError where the model contradicts itself.
+    """
+
+    def __init__(
+        self,
+        model: WorkloadModel,
+        scenario: SimulationScenario,
+        agenda: Agenda,
+        nodes: Nodes | None,
+        resources: Iterable[SampledResource],
+    ) -> None:
+        seed = f"{scenario.seed}/{model.key}"
+        name = model.key.partition("/")[2]
+        self.model = model
+        self.replicas = model.replicas
+        self._scenario = scenario
+        self._agenda = agenda
+        self._nodes = nodes
+        self._seed = seed
+        self._name = name
+        self._facts = PodFacts(name, model.pod, scenario.start_ns)
+        self.sampling = ResourceSampling(scenario.metrics_server, model.pod, self._facts, resources, seed)
+        requests = model.pod.request_milli
+        self._requests: Requests = (requests.get("cpu", 0), requests.get("memory", 0) // 1000)
+        self._pods: list[VirtualPod] = []
+        self._observed: tuple[Pod, ...] | None = None
+        self._made = 0
+        self._ready = 0
+        self._revision = 0
+        self._idle_work = 0
+        self._idle_since_ms = 0
+        self._start(scenario.metrics_server.resolution_ms, scenario.metrics_server.lag_ms)
+
+    # What the autoscaler and reports read
+
+    def scale(self) -> Scale:
+        """The scale subresource."""
+        return Scale(self.replicas, len(self._pods), f"app={self._name}")
+
+    def observed_pods(self) -> tuple[Pod, ...]:
+        """The pods as the autoscaler reads them, in the order in which they were made."""
+        if self._observed is None:
+            self._observed = tuple([self._facts.fact(pod) for pod in self._pods])
+        return self._observed
+
+    @property
+    def running(self) -> Sequence[VirtualPod]:
+        """The pods whose containers run."""
+        return [pod for pod in self._pods if pod.is_running]
+
+    @property
+    def ready(self) -> int:
+        """The number of ready pods."""
+        return self._ready
+
+    def state(self, at_ms: int) -> WorkloadState:
+        """The workload at an instant; the sums of work and use are those since the start."""
+        serving = self.serving
+        serving.advance(at_ms)
+        self._count_idle(at_ms)
+        return WorkloadState(
+            replicas=self.replicas,
+            pods=len(self._pods),
+            ready=self._ready,
+            unscheduled=sum(pod.scheduled_at_ms is None for pod in self._pods) if self._nodes else 0,
+            rate_milli=serving.rate_milli,
+            demand_ucores=serving.demand_ucores,
+            demand_bytes=serving.demand_bytes,
+            backlog_ucores_ms=serving.backlog,
+            arrived_ucores_ms=serving.arrived,
+            lost_ucores_ms=serving.lost,
+            used_ucores=serving.served + self._idle_work,
+            latency_ms=serving.latency_ms(),
+        )
+
+    # What changes it
+
+    def set_replicas(self, replicas: int, at_ms: int) -> None:
+        """Write the scale; pods are made or removed after the actuation delay."""
+        self.replicas = replicas
+        self._agenda.add(at_ms + self._scenario.actuation_ms, EventPriority.SCALE, self._reconcile)
+
+    def roll_out(self, at_ms: int) -> None:
+        """Replace all pods, as a changed template does."""
+        self._revision += 1
+        self._agenda.add(at_ms + self._scenario.actuation_ms, EventPriority.SCALE, self._reconcile)
+
+    def _start(self, resolution_ms: int, lag_ms: int) -> None:
+        """Make the first pods, and begin early enough that their samples are shown at the start."""
+        periods = 2 + -(-lag_ms // resolution_ms)
+        start_ms = -periods * resolution_ms
+        self.serving = ServedLoad(self.model, start_ms)
+        self._start_ms = start_ms
+        for _ in range(self.replicas):
+            self._make_pod(start_ms)
+        self._agenda.add(start_ms, EventPriority.LOAD, self._take_load)
+        self._agenda.add(start_ms + resolution_ms, EventPriority.MEASUREMENT, self._measure)
+        self._agenda.add(0, EventPriority.LOAD, self._begin)
+
+    def _begin(self, at_ms: int) -> None:
+        self.serving.advance(at_ms)
+        self.serving.forget_past()
+        self._idle_work, self._idle_since_ms = 0, at_ms
+
+    def _take_load(self, at_ms: int) -> None:
+        step_ms = self.serving.set_load(at_ms)
+        if step_ms is not None:
+            self._agenda.add(step_ms, EventPriority.LOAD, self._take_load)
+
+    def _measure(self, at_ms: int) -> None:
+        pipeline = self._scenario.metrics_server
+        self.serving.advance(at_ms)
+        samples = self.sampling.measure(
+            self._pods, at_ms, work_of_each=self.serving.work_of_each, bytes_of_each=self.serving.bytes_of_each
+        )
+        self._agenda.add(at_ms + pipeline.lag_ms, EventPriority.PUBLICATION, lambda _: self._publish(samples))
+        self._agenda.add(at_ms + pipeline.resolution_ms, EventPriority.MEASUREMENT, self._measure)
+
+    def _publish(self, samples: Mapping[SampledResource, PodSamples]) -> None:
+        self.sampling.publish(samples)
+        self.sampling.retain({pod.name for pod in self._pods})
+
+    def _count_idle(self, at_ms: int) -> None:
+        """Add what running pods used since the last call, beyond load."""
+        idle_ucores = sum(each.idle_cpu_ucores for each in self.model.pod.containers)
+        self._idle_work += idle_ucores * sum(pod.is_running for pod in self._pods) * (at_ms - self._idle_since_ms)
+        self._idle_since_ms = at_ms
+
+    # The life of a pod
+
+    def _reconcile(self, at_ms: int) -> None:
+        """Make and remove pods until nothing is to be done now."""
+        while True:
+            changes = replacement.changes(
+                self._pods, self.replicas, self._revision, self.model.rollout, is_ordered=self.model.is_ordered
+            )
+            if not changes.make and not changes.remove:
+                return
+            for pod in changes.remove:
+                self._remove(pod, at_ms)
+            for _ in range(changes.make):
+                self._make_pod(at_ms)
+
+    def _make_pod(self, at_ms: int) -> None:
+        number = self._made
+        if self.model.is_ordered:
+            taken = {pod.number for pod in self._pods}
+            number = next(ordinal for ordinal in itertools.count() if ordinal not in taken)
+        pod = VirtualPod(f"{self._name}-{number}", number, at_ms, self._revision)
+        pod.random = Random(f"{self._seed}/{self._made}")
+        self._made += 1
+        self._pods.append(pod)
+        self._observed = None
+        if self._nodes is None:
+            self._scheduled(pod, at_ms)
+        else:
+            self._nodes.schedule(pod, self._requests, self._scheduled, at_ms)
+
+    def _scheduled(self, pod: VirtualPod, at_ms: int) -> None:
+        self._observed = None
+        if at_ms < 0:
+            self._ready_long_ago(pod)
+            return
+        pod.scheduled_at_ms = pod.ready_changed_ms = at_ms
+        runs_at_ms = at_ms + self.model.pod.launch.draw_ms(pod.random)
+        self._agenda.add(runs_at_ms, EventPriority.POD, lambda now_ms: self._run(pod, now_ms))
+
+    def _ready_long_ago(self, pod: VirtualPod) -> None:
+        pod.scheduled_at_ms = pod.runs_at_ms = -LONG_AGO_MS
+        pod.is_running = True
+        self.sampling.start(pod, self._start_ms)
+        self._set_ready(pod, self._start_ms, is_ready=True)
+        pod.ready_changed_ms = -LONG_AGO_MS
+        self._plan_crash(pod, 0)
+
+    def _run(self, pod: VirtualPod, at_ms: int) -> None:
+        if pod.is_removed:
+            return
+        self._count_idle(at_ms)
+        pod.is_running = True
+        pod.runs_at_ms = at_ms
+        self._observed = None
+        self._plan_crash(pod, at_ms)
+        self._plan_ready(pod, at_ms + self.model.pod.startup.draw_ms(pod.random))
+
+    def _plan_ready(self, pod: VirtualPod, at_ms: int) -> None:
+        pod.ready_due_ms = at_ms
+        self._agenda.add(at_ms, EventPriority.POD, lambda now_ms: self._become_ready(pod, now_ms))
+
+    def _become_ready(self, pod: VirtualPod, at_ms: int) -> None:
+        if not pod.is_removed and pod.ready_due_ms == at_ms:  # a crash in between has planned it anew
+            self._set_ready(pod, at_ms, is_ready=True)
+            self._reconcile(at_ms)
+
+    def _plan_crash(self, pod: VirtualPod, at_ms: int) -> None:
+        rate = self.model.pod.crashes_per_hour
+        if rate > 0:
+            delay_ms = round(pod.random.expovariate(rate) * _HOUR_MS)
+            self._agenda.add(at_ms + delay_ms, EventPriority.POD, lambda now_ms: self._crash(pod, now_ms))
+
+    def _crash(self, pod: VirtualPod, at_ms: int) -> None:
+        if pod.is_removed:
+            return
+        if pod.is_ready:
+            self._set_ready(pod, at_ms, is_ready=False)
+        self._plan_ready(pod, at_ms + self.model.pod.restart.draw_ms(pod.random))
+        self._plan_crash(pod, at_ms)
+
+    def _set_ready(self, pod: VirtualPod, at_ms: int, *, is_ready: bool) -> None:
+        if not is_ready:
+            self.serving.advance(at_ms)
+            self.serving.lose_share(self._ready)
+        self._ready += 1 if is_ready else -1
+        self.serving.set_ready(self._ready, at_ms)
+        change = pod.become_ready if is_ready else pod.become_unready
+        change(at_ms, self.serving.work_of_each)
+        self._observed = None
+
+    def _remove(self, pod: VirtualPod, at_ms: int) -> None:
+        if pod.is_ready:
+            self._ready -= 1
+            self.serving.set_ready(self._ready, at_ms)
+        self._count_idle(at_ms)
+        pod.is_removed = True
+        self._pods.remove(pod)
+        self._observed = None
+        self.sampling.retain({each.name for each in self._pods})
+        node, nodes = pod.node, self._nodes
+        if nodes is not None and node is not None:
+            released_ms = at_ms + self.model.pod.termination_ms
+            self._agenda.add(released_ms, EventPriority.POD, lambda now_ms: nodes.release(node, self._requests, now_ms))
