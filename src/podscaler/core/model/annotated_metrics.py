@@ -20,7 +20,7 @@ class CompletedAutoscaler(msgspec.Struct, frozen=True):
     fault: str = ""
 
 
-def as_it_is(wire: autoscaling.HorizontalPodAutoscaler) -> CompletedAutoscaler:
+def unchanged(wire: autoscaling.HorizontalPodAutoscaler) -> CompletedAutoscaler:
     """The autoscaler without a change: the current algorithm reads no annotations."""
     return CompletedAutoscaler(wire)
 

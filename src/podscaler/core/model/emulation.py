@@ -20,16 +20,16 @@ class Emulation(msgspec.Struct, frozen=True):
         version: `1.37`, ...
         ceil_int32: a float rounded up to a replica count; the difference is at overflow.
         average_milli: the reported average of a total over a number of pods that may be 0.
-        milli: thousandths of a quantity's text; the difference is the rounding of negative numbers.
-        milli_of: the same for a quantity.
+        parse_milli: thousandths of a quantity's text; the difference is the rounding of negative numbers.
+        milli_of_quantity: the same for a quantity.
         adds_overhead: whether `spec.overhead` counts where a pod has pod-level requests.
     """
 
     version: str
     ceil_int32: Callable[[float], int]
     average_milli: Callable[[int, int], int]
-    milli: Callable[[str], int]
-    milli_of: Callable[[Quantity], int]
+    parse_milli: Callable[[str], int]
+    milli_of_quantity: Callable[[Quantity], int]
     adds_overhead: bool
 
 
@@ -50,16 +50,16 @@ V1_37 = Emulation(
     version="1.37",
     ceil_int32=numbers.ceil_int32,
     average_milli=_average,
-    milli=quantity.milli,
-    milli_of=Quantity.milli_value,
+    parse_milli=quantity.milli,
+    milli_of_quantity=Quantity.milli_value,
     adds_overhead=True,
 )
 V1_38 = Emulation(
     version="1.38",
     ceil_int32=numbers.ceil_int32_saturating,
     average_milli=_average_or_total,
-    milli=_milli_away_from_zero,
-    milli_of=Quantity.milli_value_away_from_zero,
+    parse_milli=_milli_away_from_zero,
+    milli_of_quantity=Quantity.milli_value_away_from_zero,
     adds_overhead=False,
 )
 

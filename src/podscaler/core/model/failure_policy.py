@@ -31,9 +31,9 @@ FALLBACK_REPLICAS = f"{PREFIX}fallback-replicas"
 FALLBACK_AFTER = f"{PREFIX}fallback-after"
 ANNOTATIONS = (KEEP_LAST_FOR, IGNORE_FAILED, FALLBACK_REPLICAS, FALLBACK_AFTER)
 
-LONGEST = "24h"
+LONGEST_SPAN = "24h"
 """The longest span that can be stated."""
-_LONGEST_NS = duration.parse(LONGEST)
+_LONGEST_SPAN_NS = duration.parse(LONGEST_SPAN)
 _BOOLEANS = {"true": True, "false": False}
 _ENCODER = msgspec.json.Encoder(order="sorted")
 
@@ -63,7 +63,7 @@ class FailurePolicy(Fact, frozen=True, gc=False):
     fault: str = ""
 
 
-NONE = FailurePolicy()
+NO_POLICY = FailurePolicy()
 """Changes nothing."""
 
 
@@ -86,7 +86,7 @@ def read(
     """The policy of an autoscaler with these metrics; an invalid one has no effect but its `fault`."""
     try:
         found = stated or parse_annotations(annotations)
-        return NONE if found is None else _policy(found, metrics)
+        return NO_POLICY if found is None else _policy(found, metrics)
     except PolicyError as error:
         return FailurePolicy(fault=str(error))
 
@@ -172,8 +172,8 @@ def _span_ns(subject: str, text: str) -> int:
         span_ns = duration.parse(text)
     except ValueError:
         raise PolicyError(subject, f'"{text}" is not a duration such as 90s or 5m') from None
-    if not 0 <= span_ns <= _LONGEST_NS:
-        raise PolicyError(subject, f'"{text}" is not between 0s and {LONGEST}')
+    if not 0 <= span_ns <= _LONGEST_SPAN_NS:
+        raise PolicyError(subject, f'"{text}" is not between 0s and {LONGEST_SPAN}')
     return span_ns
 
 

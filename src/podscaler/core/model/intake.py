@@ -21,10 +21,10 @@ Requests = dict[str, Quantity]
 _NO_REQUESTS: Mapping[str, str] = {}
 
 
-def pod(wire: pods.Pod, rules: Emulation = emulation.V1_37) -> Pod:
+def pod(wire: pods.Pod, version: Emulation = emulation.V1_37) -> Pod:
     """The facts of one pod. Raises ValueError where a quantity or a time of it cannot be read."""
     ready = next((each for each in wire.status.conditions or () if each.type == "Ready"), None)
-    containers = tuple(_container_requests(each, rules) for each in _counting_containers(wire.spec))
+    containers = tuple(_container_requests(each, version) for each in _counting_containers(wire.spec))
     return Pod(
         name=wire.metadata.name,
         labels=wire.metadata.labels or {},
@@ -35,7 +35,7 @@ def pod(wire: pods.Pod, rules: Emulation = emulation.V1_37) -> Pod:
         ready_changed_at=instants.parse_optional(ready.last_transition_time) if ready else instants.ZERO,
         containers=containers,
         requests_milli=_common_sums(containers),
-        pod_level=_pod_level_requests(wire.spec, rules),
+        pod_level=_pod_level_requests(wire.spec, version),
     )
 
 
@@ -65,8 +65,8 @@ def _requested(container: pods.Container) -> Mapping[str, str]:
     return requests or _NO_REQUESTS
 
 
-def _container_requests(container: pods.Container, rules: Emulation) -> ContainerRequests:
-    milli = rules.milli
+def _container_requests(container: pods.Container, version: Emulation) -> ContainerRequests:
+    milli = version.parse_milli
     return ContainerRequests(container.name, {name: milli(text) for name, text in _requested(container).items()})
 
 
@@ -88,13 +88,13 @@ def _is_pod_level_resource(name: str) -> bool:
     return name in {"cpu", "memory"} or name.startswith("hugepages-")
 
 
-def _pod_level_requests(spec: pods.PodSpec, rules: Emulation) -> PodLevelRequests | None:
+def _pod_level_requests(spec: pods.PodSpec, version: Emulation) -> PodLevelRequests | None:
     stated = spec.resources.requests if spec.resources else None
     own = {name: quantity.parse(text) for name, text in (stated or {}).items() if _is_pod_level_resource(name)}
     if not own:
         return None
     total = _aggregate_requests(spec) | own
-    milli = rules.milli_of
+    milli = version.milli_of_quantity
     without = {name: milli(amount) for name, amount in total.items()}
     if not spec.overhead:
         return PodLevelRequests(without, without)

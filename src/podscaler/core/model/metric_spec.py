@@ -100,7 +100,7 @@ class UnknownMetric(Metric, frozen=True, gc=False, kw_only=True):
     """An entry whose type is none of the five."""
 
 
-def read(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation) -> Metric:
+def read(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
     """One entry of `spec.metrics` of an autoscaler in `namespace`. Raises ValueError for an unreadable quantity.
 
     A missing source is read as an empty one; the API admits neither.
@@ -109,29 +109,29 @@ def read(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation) -> Metr
     if reader is None:
         fault = f"unknown metric source type {quoted(wire.type)}"
         return UnknownMetric(type=wire.type, reason="InvalidMetricSourceType", fault=fault)
-    return reader(wire, namespace, rules)
+    return reader(wire, namespace, version)
 
 
-def _average(target: autoscaling.MetricTarget, rules: Emulation) -> Average | None:
-    return None if target.average_value is None else Average(rules.milli(target.average_value))
+def _average(target: autoscaling.MetricTarget, version: Emulation) -> Average | None:
+    return None if target.average_value is None else Average(version.parse_milli(target.average_value))
 
 
-def _total(target: autoscaling.MetricTarget, rules: Emulation) -> Total | None:
-    return None if target.value is None else Total(rules.milli(target.value))
+def _total(target: autoscaling.MetricTarget, version: Emulation) -> Total | None:
+    return None if target.value is None else Total(version.parse_milli(target.value))
 
 
-def _read_resource(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation) -> Metric:
+def _read_resource(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
     del namespace
     source = wire.resource or autoscaling.ResourceMetricSource()
     outer = f"failed to get {source.name} resource metric value: "
-    target = _resource_target(source.name, source.target, f"{source.name} resource utilization", rules)
+    target = _resource_target(source.name, source.target, f"{source.name} resource utilization", version)
     return ResourceMetric(type=wire.type, reason="FailedGetResourceMetric", outer=outer, resource=source.name, **target)
 
 
-def _read_container_resource(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation) -> Metric:
+def _read_container_resource(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
     del namespace
     source = wire.container_resource or autoscaling.ContainerResourceMetricSource()
-    target = _resource_target(source.name, source.target, f"{source.name} container resource utilization", rules)
+    target = _resource_target(source.name, source.target, f"{source.name} container resource utilization", version)
     return ResourceMetric(
         type=wire.type,
         reason="FailedGetContainerResourceMetric",
@@ -144,11 +144,11 @@ def _read_container_resource(wire: autoscaling.MetricSpec, namespace: str, rules
 
 
 def _resource_target(
-    resource: str, target: autoscaling.MetricTarget, utilization_name: str, rules: Emulation
+    resource: str, target: autoscaling.MetricTarget, utilization_name: str, version: Emulation
 ) -> dict[str, Any]:
     """The fields of ResourceMetric that the target determines; `target.type` does not matter."""
     fields = {"fetch": f"unable to get metrics for resource {resource}: "}
-    if average := _average(target, rules):
+    if average := _average(target, version):
         return fields | {"target": average, "name": f"{resource} resource", "lead": f"failed to get {resource} usage: "}
     if target.average_utilization is not None:
         name, lead = f"{utilization_name} (percentage of request)", f"failed to get {resource} utilization: "
@@ -157,11 +157,11 @@ def _resource_target(
     return {"fault": f"invalid resource metric source: {fault}"}
 
 
-def _read_pods(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation) -> Metric:
+def _read_pods(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
     del namespace
     source = wire.pods or autoscaling.PodsMetricSource()
     metric = source.metric.name
-    target = _average(source.target, rules)
+    target = _average(source.target, version)
     missing = "" if target else "invalid pods metric source: no average value target was set"
     selector, selector_fault = _selector(source.metric)
     return PodsMetric(
@@ -177,15 +177,15 @@ def _read_pods(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation) -
     )
 
 
-def _read_object(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation) -> Metric:
+def _read_object(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
     source = wire.object or autoscaling.ObjectMetricSource()
     metric, described = source.metric.name, source.described_object
     target: Target | None = None
     name, inner = f"{described.kind} metric {metric}", ""
     if source.target.type == "Value":
-        target = _total(source.target, rules)
+        target = _total(source.target, version)
     elif source.target.type == "AverageValue":
-        target = _average(source.target, rules)
+        target = _average(source.target, version)
         name, inner = _external_name(source.metric), f"failed to get {metric} object metric: "
     missing = "" if target else _no_target("object")
     selector, selector_fault = _selector(source.metric)
@@ -205,10 +205,10 @@ def _read_object(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation)
     )
 
 
-def _read_external(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation) -> Metric:
+def _read_external(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
     source = wire.external or autoscaling.ExternalMetricSource()
     metric = source.metric.name
-    target = _average(source.target, rules) or _total(source.target, rules)
+    target = _average(source.target, version) or _total(source.target, version)
     is_average = isinstance(target, Average)
     selector, selector_fault = _selector(source.metric)
     return ExternalMetric(

@@ -71,7 +71,7 @@ class Spec(Fact, frozen=True, gc=False):
     metrics: tuple[Metric, ...]
     scales_on_others: bool
     behavior: Behavior | None
-    failure_policy: FailurePolicy = failure_policy.NONE
+    failure_policy: FailurePolicy = failure_policy.NO_POLICY
 
 
 NO_ANNOTATIONS: Mapping[str, str] = {}
@@ -91,7 +91,7 @@ def read(
     namespace: str,
     name: str,
     wire: autoscaling.HorizontalPodAutoscalerSpec,
-    rules: Emulation = emulation.V1_37,
+    version: Emulation = emulation.V1_37,
     *,
     annotations: Mapping[str, str] = NO_ANNOTATIONS,
 ) -> Spec:
@@ -112,17 +112,17 @@ def read(
         target_fault=api_version_fault(target.api_version),
         min_replicas=1 if wire.min_replicas is None else wire.min_replicas,
         max_replicas=wire.max_replicas,
-        metrics=tuple(metric_spec.read(each, namespace, rules) for each in metrics),
+        metrics=tuple(metric_spec.read(each, namespace, version) for each in metrics),
         scales_on_others=any(each.type in {"Object", "External"} for each in metrics),
         behavior=_behavior(wire.behavior) if wire.behavior else None,
         failure_policy=failure_policy.read(wire.on_metric_failure, annotations, metrics),
     )
 
 
-def of(wire: autoscaling.HorizontalPodAutoscaler, rules: Emulation = emulation.V1_37) -> Spec:
+def of(wire: autoscaling.HorizontalPodAutoscaler, version: Emulation = emulation.V1_37) -> Spec:
     """As `read`, for a whole object."""
     meta = wire.metadata
-    return read(meta.namespace, meta.name, wire.spec, rules, annotations=meta.annotations or NO_ANNOTATIONS)
+    return read(meta.namespace, meta.name, wire.spec, version, annotations=meta.annotations or NO_ANNOTATIONS)
 
 
 def api_version_fault(text: str) -> str:
