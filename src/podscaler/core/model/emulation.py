@@ -1,6 +1,8 @@
-"""The differences between versions of Kubernetes as records: each difference is a field.
+"""What differs between the Kubernetes versions whose HPA controller is emulated: each difference is a field.
 
-`podscaler.core.model.settings` holds the record that applies; the stages of the decision do not compare versions.
+`podscaler.core.model.settings` holds the Emulation that applies; the stages of the decision call its functions and do
+not compare versions. A new version: add a constant and list it in VERSIONS. Example: the average of 5000 over 0 pods
+overflows in 1.37 and is 5000 in 1.38.
 
 Source: docs/spec/decision.md 13 (Differences of v1.38 alpha).
 """
@@ -18,11 +20,11 @@ class Emulation(msgspec.Struct, frozen=True):
 
     Attributes:
         version: `1.37`, ...
-        ceil_int32: a float rounded up to a replica count; the difference is at overflow.
-        average_milli: the reported average of a total over a number of pods that may be 0.
-        parse_milli: thousandths of a quantity's text; the difference is the rounding of negative numbers.
-        milli_of_quantity: the same for a quantity.
-        adds_overhead: whether `spec.overhead` counts where a pod has pod-level requests.
+        ceil_int32: rounds a float up to a replica count; versions differ where it does not fit an int32.
+        average_milli: (total in thousandths, replicas, may be 0) -> the average that status reports.
+        parse_milli: the text of a quantity -> thousandths; versions differ in the rounding of negative numbers.
+        milli_of_quantity: as `parse_milli`, for a parsed quantity.
+        adds_overhead: whether a pod's `spec.overhead` adds to its pod-level requests.
     """
 
     version: str
@@ -64,3 +66,4 @@ V1_38 = Emulation(
 )
 
 VERSIONS = {each.version: each for each in (V1_37, V1_38)}
+"""By `major.minor`."""

@@ -1,7 +1,8 @@
-"""Converts typed pods and scales into facts; numbers are parsed here, once for each object.
+"""Converts pods and scales of the API into the facts that a decision uses: quantities and times become numbers.
 
-Called by the controller's caches, the replay and the lint rules. `podscaler.core.calculation.samples` does the same for
-the lists of metrics APIs.
+Example: a container that requests `cpu: 250m` becomes ContainerRequests(requests_milli={"cpu": 250}). Called by the
+controller's caches, the replay and the lint rules, once for each object.
+`podscaler.core.calculation.samples` converts the lists of metrics APIs.
 
 Source: docs/spec/decision.md 6.1 (Grouping pods), 6.2 (Requests).
 """
@@ -95,17 +96,17 @@ def _pod_level_requests(spec: pods.PodSpec, version: Emulation) -> PodLevelReque
         return None
     total = _aggregate_requests(spec) | own
     milli = version.milli_of_quantity
-    without = {name: milli(amount) for name, amount in total.items()}
+    without_overhead = {name: milli(amount) for name, amount in total.items()}
     if not spec.overhead:
-        return PodLevelRequests(without, without)
+        return PodLevelRequests(without_overhead, without_overhead)
     _add(total, _parsed(spec.overhead))
-    return PodLevelRequests({name: milli(amount) for name, amount in total.items()}, without)
+    return PodLevelRequests({name: milli(amount) for name, amount in total.items()}, without_overhead)
 
 
 def _aggregate_requests(spec: pods.PodSpec) -> Requests:
-    """The sum of requests of all containers that run together, at its maximum.
+    """The highest sum of the requests of containers that run at the same time, as the scheduler counts a pod.
 
-    An ordinary init container runs together with the restartable ones before it.
+    An ordinary init container runs together with the restartable ones (sidecars) before it.
     """
     running: Requests = {}
     for container in spec.containers or ():

@@ -1,7 +1,9 @@
 """Parses an entry of `spec.metrics`: its target as a number, and the texts for messages about it.
 
-Called by `podscaler.core.model.spec` once for each edit of an autoscaler; the calculators use the result. The texts are
-made here so that a sync without failures formats nothing.
+Called by `podscaler.core.model.spec` once for each edit of an autoscaler; the calculators use the result. Example: the
+Resource metric `cpu` with averageUtilization 60 becomes ResourceMetric(resource="cpu", target=Utilization(60)), which
+messages name `cpu resource utilization (percentage of request)`. The texts, those of the HPA controller, are made here
+so that a sync without failures formats nothing. A new metric type: a subclass of Metric and a reader in `_READERS`.
 
 Source: docs/spec/decision.md 3.3 (Failure of one metric), 4 (One metric), 6 (Replica calculator), 12.1 (Label selector
 inside a message).
@@ -40,19 +42,22 @@ Target = Utilization | Average | Total
 
 
 class Metric(Fact, frozen=True, gc=False, kw_only=True):
-    """The fields of all types.
+    """One metric of an autoscaler: the fields that all types have.
+
+    A failed query leads to the error `{outer}{inner}{lead}{fetch}{error}`; its event has it without `outer` and
+    `inner` (the bare error).
 
     Attributes:
-        type: as written in the spec.
-        target: None where none is set (then there is a `fault`).
+        type: the text in the spec, such as `Resource`.
+        target: None: no target is set, and `fault` says so.
         name: how messages name the metric.
         subject: the container or object (`Kind/name`) that is measured; empty for other types.
-        reason: of the event and the condition when it fails.
+        reason: the reason of the event and of the condition ScalingActive when the metric fails.
         outer, inner: prefixes of the returned error before the bare one.
-        lead: the prefix of the bare error before the calculator's.
+        lead: the prefix of the bare error before the error of the calculator.
         fetch: the prefix of the calculator's error before that of a failed query.
-        fault: the bare error of an invalid entry, which needs no query; else empty.
-        has_inner_fault: whether the returned error of `fault` has `inner` too.
+        fault: the bare error of an invalid entry, which needs no query; empty: the entry is valid.
+        has_inner_fault: whether the returned error of `fault` has the prefix `inner` too.
     """
 
     type: str
@@ -93,11 +98,11 @@ class ObjectMetric(IdentifiedMetric, frozen=True, gc=False, kw_only=True):
 
 
 class ExternalMetric(IdentifiedMetric, frozen=True, gc=False, kw_only=True):
-    """A metric of no object."""
+    """A metric of the external metrics API, which belongs to no object of the cluster."""
 
 
 class UnknownMetric(Metric, frozen=True, gc=False, kw_only=True):
-    """An entry whose type is none of the five."""
+    """An entry whose type is none of the five that Kubernetes has."""
 
 
 def read(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
@@ -146,7 +151,7 @@ def _read_container_resource(wire: autoscaling.MetricSpec, namespace: str, versi
 def _resource_target(
     resource: str, target: autoscaling.MetricTarget, utilization_name: str, version: Emulation
 ) -> dict[str, Any]:
-    """The fields of ResourceMetric that the target determines; `target.type` does not matter."""
+    """The fields of ResourceMetric that the target determines; `target.type` is ignored, as the HPA controller does."""
     fields = {"fetch": f"unable to get metrics for resource {resource}: "}
     if average := _average(target, version):
         return fields | {"target": average, "name": f"{resource} resource", "lead": f"failed to get {resource} usage: "}
@@ -237,7 +242,7 @@ def _no_target(kind: str) -> str:
 
 
 def _selector(metric: autoscaling.MetricIdentifier) -> tuple[Selector, str]:
-    """The selector, and the error in it (then EVERYTHING), which is empty where there is none."""
+    """The selector and an empty text; for an invalid selector EVERYTHING and the error."""
     try:
         return selectors.from_label_selector(metric.selector or {}), ""
     except selectors.SelectorError as error:

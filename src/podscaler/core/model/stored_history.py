@@ -1,11 +1,12 @@
-"""Compacts a history for storage, and adapts a stored one to the process that restores it.
+"""Compacts an autoscaler's history for storage, and adapts a stored one to the process that restores it.
 
 Called by the controller's history stores. Decisions with the compacted history equal those with the whole one, for
 every proposal and every window that the API admits: a recommendation matters to a window's highest only while no later
-one is as high, to its lowest only while no later one is as low.
+one is as high, to its lowest only while no later one is as low. Example: the recommendations
+5, 3, 9, 7, 8 become 3, 9, 7, 8: after 3 and 9 the earlier 5 is no longer the lowest or the highest of any window.
 
-Invariants: instants are wall-clock time, valid on another machine. An instant that is not known exactly is taken as the
-latest possible: a window is never shortened, it may last a little longer.
+Invariants: instants are wall-clock time, ns since 1970, valid on another machine. An instant that is not known exactly
+is taken as the latest possible: a window is never shortened, it may last a little longer.
 
 Source: docs/spec/decision.md 8 (Normalisation without behavior), 9.2 (Stabilisation), 9.3 (Rates and bounds), 10
 (Scale-event history).
@@ -18,14 +19,14 @@ import msgspec
 from podscaler.core.model.history import History, LastProposal, Recommendation, ScaleEvent
 
 ENTRIES_MAX = 64
-"""The limit of highs, lows and changes of each direction; above it, neighbours are joined."""
+"""The highest number of highs, of lows, and of scale events of each direction; above it, neighbours are joined."""
 
 
 def compacted(history: History, since: int) -> History:
     """The entries of a history that can matter to a later decision, in the order of time.
 
     Args:
-        since: older entries are dropped, but for the latest recommendation.
+        since: the instant before which entries are dropped, but for the latest recommendation.
     """
     ordered = sorted(history.recommendations, key=lambda each: (each.at, each.replicas))
     recent = [each for each in ordered if each.at >= since] or ordered[-1:]
@@ -62,7 +63,7 @@ def _thinned(chain: list[Recommendation]) -> list[Recommendation]:
 
 
 def _events(events: Iterable[ScaleEvent], since: int) -> tuple[ScaleEvent, ...]:
-    """The changes since then; more than ENTRIES_MAX have the oldest joined, at the latest instant of those."""
+    """The scale events since then; of more than ENTRIES_MAX the oldest are joined to one, at their latest instant."""
     recent = sorted([each for each in events if each.at >= since], key=lambda each: each.at)
     surplus = len(recent) - ENTRIES_MAX
     if surplus > 0:
@@ -72,7 +73,7 @@ def _events(events: Iterable[ScaleEvent], since: int) -> tuple[ScaleEvent, ...]:
 
 
 def is_equivalent(stored: History, latest: History, *, goes_on: bool) -> bool:
-    """Whether the stored compacted history is as the latest one.
+    """Whether the latest compacted history need not be stored, because the stored one leads to the same decisions.
 
     Args:
         goes_on: whether the instant of the newest recommendation may differ, because every sync renews it.
@@ -92,7 +93,7 @@ def is_equivalent(stored: History, latest: History, *, goes_on: bool) -> bool:
 
 
 def _failing(history: History) -> set[LastProposal]:
-    """The last proposals that the newest sync did not renew: a process that is killed has to find these."""
+    """The last proposals that the newest sync did not renew, which must be stored in case the process is killed."""
     newest_at = max([each.at for each in history.recommendations])
     return {each for each in history.last_proposals if each.at < newest_at}
 
@@ -107,7 +108,7 @@ def renewed(stored: History, until: int) -> History:
 
 
 def with_later_recommendations(stored: History, span: int, until: int) -> History:
-    """The history with every recommendation later by `span` ns, but none later than `until` because of that."""
+    """The history with every recommendation later by `span` ns, but moved no further than to `until`."""
     moved = [Recommendation(each.replicas, max(each.at, min(each.at + span, until))) for each in stored.recommendations]
     return msgspec.structs.replace(stored, recommendations=tuple(moved))
 
