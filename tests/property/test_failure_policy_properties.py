@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from test_decision_properties import METRICS, worlds
 
 from podscaler.core.decision import Decision
-from podscaler.core.model import failure_policy, lasting_history
+from podscaler.core.model import failure_policy, stored_history
 from podscaler.core.model.failure_policy import FailurePolicy, FallbackReplicas
 from podscaler.core.model.history import History
 from podscaler.core.model.model import Failure, Observation
@@ -102,7 +102,7 @@ def test_a_stored_history_decides_as_the_whole_does(world: World, policy: Failur
     spec, observation, past = world
     spec, later = with_policy(spec, policy), NOW + seconds * SECOND
     past = decided(spec, failing(observation), decided(spec, observation, past).history).history
-    stored = lasting_history.compacted(past, NOW - 3600 * SECOND)
+    stored = stored_history.compacted(past, NOW - 3600 * SECOND)
     whole = decided(spec, failing(observation), past, later)
     restored = decided(spec, failing(observation), stored, later)
     assert (restored.replicas, restored.status) == (whole.replicas, whole.status)

@@ -11,7 +11,7 @@ from podscaler.controller.history import history_record, stored_map
 from podscaler.controller.history.history_record import HEARTBEAT_S, LAZY_S, Heartbeat, HistoryRecord
 from podscaler.controller.history.store import HistorySnapshot
 from podscaler.core.limits import stabilization
-from podscaler.core.model import history, lasting_history
+from podscaler.core.model import history, stored_history
 from podscaler.core.model.history import EMPTY, History, Recommendation
 from podscaler.core.model.settings import SECOND_NS, Settings
 
@@ -100,7 +100,7 @@ class Process:
         if now - self.beat.at >= HEARTBEAT_S * SECOND_NS:
             self.beat = Heartbeat(now)
         self.past = history.begun(self.past, self.replicas, now)
-        self.all_past = lasting_history.merged(
+        self.all_past = stored_history.merged(
             history.begun(self.all_past, self.replicas, now), History((Recommendation(proposal, now),))
         )
         held = self.stabilize(self.past, proposal, now)

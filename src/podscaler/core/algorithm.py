@@ -59,9 +59,9 @@ CURRENT = Algorithm(
     },
     tolerance=situation.tolerance,
     normalise=normalisation.by_windows,
-    delays=cooldown.NONE,
+    delays=cooldown.NO_DELAYS,
     scales_to_zero=True,
-    complete=annotated_metrics.as_it_is,
+    complete=annotated_metrics.unchanged,
 )
 """That of the current Kubernetes."""
 

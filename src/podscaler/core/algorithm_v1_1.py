@@ -26,11 +26,11 @@ from fractions import Fraction
 
 from podscaler.api.machinery import numbers
 from podscaler.api.typed.autoscaling import MetricValueStatus
-from podscaler.core.calculation import per_pod, pods
-from podscaler.core.calculation.pods import Grouped
+from podscaler.core.calculation import per_pod, pod_groups
+from podscaler.core.calculation.pod_groups import Grouped
 from podscaler.core.calculation.situation import MetricError, Proposal, Situation, Tolerance
 from podscaler.core.limits.normalisation import DesiredReplicas, Normalised
-from podscaler.core.limits.stabilization import READY, Stabilized
+from podscaler.core.limits.stabilization import READY_FOR_NEW_SCALE, Stabilized
 from podscaler.core.model import status_text
 from podscaler.core.model.metric_spec import Average, Metric, PodsMetric, ResourceMetric, Utilization
 from podscaler.core.model.model import Measurement
@@ -39,7 +39,9 @@ from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Direction, Limits, Outcome, PerPod, PodSample, Reading, Stabilization
 
 RESOURCE = "cpu"
-UNKNOWN = "the algorithm v1.1 knows no other metrics than the utilization of cpu by pods and averages of custom metrics"
+UNSUPPORTED_METRIC = (
+    "the algorithm v1.1 knows no other metrics than the utilization of cpu by pods and averages of custom metrics"
+)
 LEAST_REPLICAS = 1
 
 
@@ -49,11 +51,11 @@ def propose(metric: Metric, measurement: Measurement, situation: Situation) -> P
     if isinstance(metric, PodsMetric) and isinstance(target, Average):
         return _propose_custom(metric, target, measurement, situation)
     if not isinstance(metric, ResourceMetric) or not isinstance(target, Utilization):
-        raise MetricError(UNKNOWN)
+        raise MetricError(UNSUPPORTED_METRIC)
     if metric.resource != RESOURCE or metric.container:
-        raise MetricError(UNKNOWN)
+        raise MetricError(UNSUPPORTED_METRIC)
     grouped = per_pod.grouped_samples(metric, measurement, "", situation)
-    requests_milli = [pods.request_milli(pod, RESOURCE, "", situation.settings) for pod in situation.pods]
+    requests_milli = [pod_groups.request_milli(pod, RESOURCE, "", situation.settings) for pod in situation.pods]
     samples = _samples(grouped, requests_milli, situation)
     _check_complete(grouped, samples)
     reading, sum_pct = _reading(grouped, requests_milli, target, situation.tolerance)
@@ -152,7 +154,7 @@ def within_bounds(desired: DesiredReplicas) -> Normalised:
         result=result,
     )
     step = Stabilization(wanted, (), desired.now, None, highest=wanted, lowest=None, result=wanted, held_by=None)
-    return Normalised(Stabilized(desired.past.recommendations, READY, step), limits)
+    return Normalised(Stabilized(desired.past.recommendations, READY_FOR_NEW_SCALE, step), limits)
 
 
 def _direction(wanted: int, current: int) -> Direction:

@@ -199,8 +199,8 @@ class Replay:
         key = namespace, name, text, tuple(sorted(annotations.items()))
         spec = self._specs.get(key)
         if spec is None:
-            wire, rules = _SPEC.decode(text), self.settings.emulation
-            spec = specs.read(namespace, name, wire, rules, annotations=annotations)
+            wire, version = _SPEC.decode(text), self.settings.emulation
+            spec = specs.read(namespace, name, wire, version, annotations=annotations)
             if len(self._specs) >= CACHED_SPECS:
                 self._specs.clear()
             self._specs[key] = spec
@@ -221,16 +221,16 @@ class Replay:
         return [None if answer is None else self._measurement(metric, answer) for metric, answer in answers]
 
     def _measurement(self, metric: Metric, answer: recording.Answer) -> Measurement:
-        rules = self.settings.emulation
+        version = self.settings.emulation
         if isinstance(answer, meta.Status):
             return intake.failure(answer)
         if isinstance(metric, ResourceMetric) and isinstance(answer, metrics.PodMetricsList):
-            return samples.of_resource(answer, metric.resource, metric.container, rules)
+            return samples.of_resource(answer, metric.resource, metric.container, version)
         if isinstance(metric, PodsMetric) and isinstance(answer, metrics.MetricValueList):
-            return samples.of_pods(answer, rules)
+            return samples.of_pods(answer, version)
         if isinstance(answer, metrics.PodMetricsList):
             raise RecordingError(f"a metric of type {metric.type} cannot have a PodMetricsList for an answer")
-        return samples.of_values(answer, rules)
+        return samples.of_values(answer, version)
 
 
 def _settled(decision: Decision, sync: RecordedSync) -> Decision:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podscaler.api.machinery import instants
-from podscaler.core.algorithm_v1_1 import UNKNOWN
+from podscaler.core.algorithm_v1_1 import UNSUPPORTED_METRIC
 from podscaler.core.decision import Decision
 from podscaler.core.model.model import Failure
 from podscaler.core.model.settings import Settings
@@ -162,7 +162,7 @@ def test_other_metrics(metric: Any) -> None:
     answer = values(1000) if metric["type"] == "External" else sampled(900)
     decision = decided(scaler(metric), observed(answer, replicas=1), settings=V1_1)
     assert decision.replicas is None
-    assert decision.error.endswith(UNKNOWN)
+    assert decision.error.endswith(UNSUPPORTED_METRIC)
 
 
 def test_a_failing_query() -> None:

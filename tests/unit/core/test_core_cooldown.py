@@ -58,7 +58,7 @@ def test_never_scaled() -> None:
 def test_off_unless_given() -> None:
     """Today's algorithm has no cooldowns, and one flag is one direction."""
     found = [algorithm.delays(each) for each in (Settings(), Settings(upscale_delay_ns=SECOND))]
-    assert found == [cooldown.NONE, Delays(SECOND, 0)]
+    assert found == [cooldown.NO_DELAYS, Delays(SECOND, 0)]
     assert decided(SPEC, _scaled(0, 9)).replicas == 9
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from podscaler.api.typed.autoscaling import FallbackReplicasSpec, MetricSpec, OnMetricFailureSpec
 from podscaler.core.model import failure_policy, spec
-from podscaler.core.model.failure_policy import NONE, FailurePolicy, FallbackReplicas
+from podscaler.core.model.failure_policy import NO_POLICY, FailurePolicy, FallbackReplicas
 from podscaler.core.model.settings import SECOND_NS
 from podscaler.testing.decisions import Json, external_metric, scaler
 
@@ -27,12 +27,12 @@ def read(annotations: Annotations, stated: OnMetricFailureSpec | None = None) ->
 @pytest.mark.parametrize(
     ("annotations", "policy"),
     [
-        ({}, NONE),
-        ({"podscaler.dev/migrated-from": "hpa/web/1"}, NONE),
+        ({}, NO_POLICY),
+        ({"podscaler.dev/migrated-from": "hpa/web/1"}, NO_POLICY),
         (annotated(keep_last_for="5m"), FailurePolicy(keep_last_ns=5 * MINUTE_NS)),
         (annotated(keep_last_for="24h"), FailurePolicy(keep_last_ns=24 * 60 * MINUTE_NS)),
         (annotated(ignore_failed="true"), FailurePolicy(ignores_failed=True)),
-        (annotated(ignore_failed="false"), NONE),
+        (annotated(ignore_failed="false"), NO_POLICY),
         (annotated(fallback_replicas="3"), FailurePolicy(fallback=FallbackReplicas(3, 5 * MINUTE_NS))),
         (
             annotated(fallback_replicas="0", fallback_after="0s"),
@@ -134,4 +134,4 @@ def test_a_spec_has_the_policy_of_its_annotations() -> None:
 
 def test_a_spec_without_a_policy() -> None:
     """By default there is none."""
-    assert scaler().failure_policy == NONE
+    assert scaler().failure_policy == NO_POLICY

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from podscaler.api.typed import pods
-from podscaler.core.calculation.pods import request_milli
+from podscaler.core.calculation.pod_groups import request_milli
 from podscaler.core.calculation.situation import MetricError
 from podscaler.core.model import intake
 from podscaler.core.model.settings import DEFAULT, Gates, Settings

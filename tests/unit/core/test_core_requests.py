@@ -5,7 +5,7 @@ Source: docs/spec/decision.md 6.2 (Requests).
 
 import pytest
 
-from podscaler.core.calculation import pods
+from podscaler.core.calculation import pod_groups
 from podscaler.core.calculation.situation import MetricError
 from podscaler.core.model.emulation import V1_38
 from podscaler.core.model.model import ContainerRequests, Pod, PodLevelRequests
@@ -36,7 +36,7 @@ LEVEL = Pod("a", requests_milli={"cpu": 1}, pod_level=PodLevelRequests({"cpu": 5
 )
 def test_request(facts: Pod, resource: str, container: str, settings: Settings, request_milli: int) -> None:
     """The request of the whole pod, of one container, or of the pod itself."""
-    assert pods.request_milli(facts, resource, container, settings) == request_milli
+    assert pod_groups.request_milli(facts, resource, container, settings) == request_milli
 
 
 @pytest.mark.parametrize(
@@ -51,5 +51,5 @@ def test_request(facts: Pod, resource: str, container: str, settings: Settings, 
 def test_missing(facts: Pod, resource: str, container: str, message: str) -> None:
     """What is missing is named with its container and pod."""
     with pytest.raises(MetricError) as caught:
-        pods.request_milli(facts, resource, container, DEFAULT)
+        pod_groups.request_milli(facts, resource, container, DEFAULT)
     assert str(caught.value) == message

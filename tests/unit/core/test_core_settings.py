@@ -80,5 +80,5 @@ def test_errors(flags: dict[str, Any], version: str, message: str) -> None:
 )
 def test_versions(rules: Any, ceiling: int, average: int, milli: int) -> None:
     """Overflow, averages over nobody and negative rounding are what versions differ in."""
-    found = (rules.ceil_int32(1e10), rules.average_milli(5000, 0), rules.milli("-1.5n"))
+    found = (rules.ceil_int32(1e10), rules.average_milli(5000, 0), rules.parse_milli("-1.5n"))
     assert found == (ceiling, average, milli)

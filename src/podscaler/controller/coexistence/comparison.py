@@ -7,7 +7,7 @@ different instants, so that only a difference counts that this does not explain.
    syncs, cannot be compared (`unsettled`).
 2. The same replicas, conditions aside: `same`, if the conditions of one of our last syncs are the same too.
 3. Replicas between those of our last syncs, or what our rules give for the metrics that the other reported
-   (`podscaler.core.resampled`): `sampling`, the other had samples of another instant.
+   (`podscaler.core.rescaled_samples`): `sampling`, the other had samples of another instant.
 4. As long as we have run shorter than the windows that can explain the difference: `history`, the other has a history
    that we do not have. Replicas that it holds above ours are explained by its windows for scaling down; replicas below
    ours, or a scale-up beyond ours, by those for scaling up, which are 15 s unless a behavior says otherwise.
@@ -27,7 +27,7 @@ from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.recording.observed import ObservedSync
 from podscaler.controller.telemetry.telemetry import Telemetry
-from podscaler.core import decide, resampled
+from podscaler.core import decide, rescaled_samples
 from podscaler.core.decision import Decision
 from podscaler.core.model.conditions import ABLE_TO_SCALE, SCALING_ACTIVE, SCALING_LIMITED
 from podscaler.core.model.history import History
@@ -137,7 +137,7 @@ class DecisionComparison:
     def _follows(self, spec: Spec, syncs: Sequence[_OwnSync], theirs: HorizontalPodAutoscalerStatus) -> bool:
         """Whether our rules give the other's replicas for the metrics that it reported (rule 3)."""
         for sync in syncs:
-            spans = resampled.between(sync.observation, sync.decision.status, theirs)
+            spans = rescaled_samples.lowest_and_highest(sync.observation, sync.decision.status, theirs)
             if spans is None:
                 continue
             low, high = sorted(

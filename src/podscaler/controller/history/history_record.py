@@ -1,7 +1,7 @@
 """The record of one autoscaler's history as text in a ConfigMap, and how a later process continues from it.
 
 `podscaler.controller.history.config_map_store` writes and reads records. A record holds the compacted history
-(`podscaler.core.model.lasting_history`) as of its last change. A recommendation that every sync renews is no change:
+(`podscaler.core.model.stored_history`) as of its last change. A recommendation that every sync renews is no change:
 the record marks it as renewed (`goes_on`), and the heartbeat of its writer tells until when. So a steady autoscaler
 costs no writes.
 
@@ -18,7 +18,7 @@ from podscaler.api.machinery.meta import Wire
 from podscaler.api.typed import recording
 from podscaler.base.clock import NANOSECONDS
 from podscaler.core import replay
-from podscaler.core.model import lasting_history
+from podscaler.core.model import stored_history
 from podscaler.core.model.history import History, Recommendation
 from podscaler.kube.informers.cache import Key
 
@@ -143,7 +143,7 @@ def is_as_good(kept: HistoryRecord, latest: HistoryRecord) -> bool:
         latest.writer,
         latest.replicas,
         latest.goes_on,
-    ) and lasting_history.is_equivalent(kept.history, latest.history, goes_on=latest.goes_on)
+    ) and stored_history.is_equivalent(kept.history, latest.history, goes_on=latest.goes_on)
 
 
 def prolongs(kept: HistoryRecord, history: History, *, replicas: int, at: int) -> bool:
@@ -216,13 +216,13 @@ def resumed(found: RestoredHistory, present: int, now: int, *, has_behavior: boo
     """
     history, left_with = found.history, found.replicas
     if left_with is not None and found.rescaled_from == present:
-        history, left_with = lasting_history.without_change(history, left_with - present), present
+        history, left_with = stored_history.without_change(history, left_with - present), present
     is_scaled_down = left_with is not None and present < left_with
     if is_scaled_down or not (found.is_complete or has_behavior):
-        history = lasting_history.at_most(history, present)
+        history = stored_history.at_most(history, present)
     if left_with in (None, present):
         return history
-    return lasting_history.merged(history, History(recommendations=(Recommendation(present, now),)))
+    return stored_history.merged(history, History(recommendations=(Recommendation(present, now),)))
 
 
 def continued(record: HistoryRecord, heartbeat: Heartbeat | None, now: int) -> History:
@@ -233,18 +233,18 @@ def continued(record: HistoryRecord, heartbeat: Heartbeat | None, now: int) -> H
     after the last heartbeat, which may have been a minute after its end. So no window is cut short, and some last up to
     two minutes longer.
     """
-    history = lasting_history.not_after(record.history, now)
+    history = stored_history.not_after(record.history, now)
     if heartbeat is not None and heartbeat.ended:
         return history
     until = alive_until(record, heartbeat, now)
-    history = lasting_history.younger(history, UNSAVED_NS, until)
-    return lasting_history.renewed(history, until) if record.goes_on else history
+    history = stored_history.with_later_recommendations(history, UNSAVED_NS, until)
+    return stored_history.renewed(history, until) if record.goes_on else history
 
 
 def current(record: HistoryRecord, heartbeat: Heartbeat | None, now: int) -> History:
     """The history of a record whose writer is at work: as saved, with a renewed recommendation up to now."""
-    history = lasting_history.not_after(record.history, now)
-    return lasting_history.renewed(history, alive_until(record, heartbeat, now)) if record.goes_on else history
+    history = stored_history.not_after(record.history, now)
+    return stored_history.renewed(history, alive_until(record, heartbeat, now)) if record.goes_on else history
 
 
 def data_key(key: Key) -> str:

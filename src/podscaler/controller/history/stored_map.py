@@ -13,7 +13,7 @@ from podscaler.controller.history import history_record
 from podscaler.controller.history.history_maps import ConfigMapContents
 from podscaler.controller.history.history_record import HistoryRecord
 from podscaler.controller.history.store import HistorySnapshot
-from podscaler.core.model import lasting_history
+from podscaler.core.model import stored_history
 from podscaler.kube.informers.cache import Key
 
 log = logging.getLogger(__name__)
@@ -206,6 +206,6 @@ class StoredMap:
 
 def record_of(latest: HistorySnapshot, writer: str, *, now_ns: int, reach_ns: int) -> HistoryRecord:
     """The record of a snapshot; instants before `now_ns - reach_ns` are left out."""
-    kept = lasting_history.compacted(latest.history, now_ns - reach_ns)
+    kept = stored_history.compacted(latest.history, now_ns - reach_ns)
     goes_on = any(each.at == latest.at_ns for each in kept.recommendations[-1:])
     return HistoryRecord(latest.uid, writer, now_ns, kept, latest.replicas, goes_on, latest.rescaled_from)

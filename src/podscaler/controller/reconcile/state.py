@@ -26,7 +26,7 @@ from podscaler.controller.history import history_record
 from podscaler.controller.history.history_record import RestoredHistory
 from podscaler.controller.informers import consistency
 from podscaler.controller.informers.consistency import WrittenVersion
-from podscaler.core.model import history, lasting_history
+from podscaler.core.model import history, stored_history
 from podscaler.core.model.history import History
 from podscaler.core.model.neighbours import Namespace, SelectorStore
 from podscaler.kube.client.client import is_conflict
@@ -90,7 +90,7 @@ class AutoscalerState:
         """
         if self.restored is not None:
             earlier = history_record.resumed(self.restored, replicas, now_ns, has_behavior=has_behavior)
-            self.history, self.restored = lasting_history.merged(earlier, self.history), None
+            self.history, self.restored = stored_history.merged(earlier, self.history), None
 
     def standby_change(self, replicas: int) -> int:
         """By how many replicas another writer changed the target since the last sync in standby."""
@@ -201,7 +201,7 @@ class AutoscalerStates:
         if abs(step_ns) > STEP_MAX_NS:
             self._clock_offset_ns = offset_ns
             for state in self._states.values():
-                state.history = lasting_history.moved(state.history, step_ns)
+                state.history = stored_history.shifted(state.history, step_ns)
 
     def keep_selector(self, state: AutoscalerState, selector: Selector) -> None:
         """Keep the selector of an autoscaler's target, if the watch still has the autoscaler."""

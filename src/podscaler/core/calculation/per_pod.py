@@ -2,8 +2,8 @@
 
 Called by `podscaler.core.algorithm`. Theory of operation:
 
-1. Pods are grouped (`podscaler.core.calculation.pods`), and the samples that count are compared with the target: the
-   first reading.
+1. Pods are grouped (`podscaler.core.calculation.pod_groups`), and the samples that count are compared with the target:
+   the first reading.
 2. Where no pod is missing, and none is unready while the ratio asks for more, that reading decides.
 3. Otherwise values are assumed for missing and unready pods that damp the change, and the second reading decides: no
    change if it is within tolerance or reverses the direction.
@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from podscaler.api.machinery import numbers
 from podscaler.api.typed.autoscaling import MetricValueStatus
-from podscaler.core.calculation import pods
-from podscaler.core.calculation.pods import Grouped
+from podscaler.core.calculation import pod_groups
+from podscaler.core.calculation.pod_groups import Grouped
 from podscaler.core.calculation.situation import NO_PODS, MetricError, Proposal, Situation, Tolerance
 from podscaler.core.model import status_text
 from podscaler.core.model.metric_spec import Average, PodsMetric, ResourceMetric, Utilization
@@ -85,7 +85,7 @@ def _samples(measurement: Measurement, fetch: str, api: str) -> Mapping[str, Sam
 def _grouped(samples: Mapping[str, Sample], resource: str, situation: Situation) -> Grouped:
     if not situation.pods:
         raise MetricError(NO_PODS)
-    grouped = pods.grouped(samples, resource, situation)
+    grouped = pod_groups.grouped(samples, resource, situation)
     if not grouped.counted and not grouped.unlisted:
         raise MetricError(NOTHING_RECEIVED, PerPod(_pod_samples(grouped, None, _NOT_FILLED, situation)))
     return grouped
@@ -95,7 +95,7 @@ def _requests(metric: ResourceMetric, grouped: Grouped, situation: Situation) ->
     """The request of every pod of the target in thousandths, also of those that do not count. Raises MetricError."""
     resource, container, settings = metric.resource, metric.container, situation.settings
     try:
-        return [pods.request_milli(pod, resource, container, settings) for pod in situation.pods]
+        return [pod_groups.request_milli(pod, resource, container, settings) for pod in situation.pods]
     except MetricError as error:
         error.calculation = PerPod(_pod_samples(grouped, None, _NOT_FILLED, situation), grouped.unlisted)
         raise

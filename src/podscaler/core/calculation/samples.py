@@ -17,7 +17,7 @@ DEFAULT_WINDOW_NS = 60 * SECOND_NS
 
 
 def of_resource(
-    response: metrics.PodMetricsList, resource: str, container: str = "", rules: Emulation = emulation.V1_37
+    response: metrics.PodMetricsList, resource: str, container: str = "", version: Emulation = emulation.V1_37
 ) -> PodSamples:
     """The usage of a resource by each pod, or by one container of it.
 
@@ -26,7 +26,7 @@ def of_resource(
     """
     samples: dict[str, Sample] = {}
     for item in response.items or ():
-        usage_milli = _usage(item, resource, container, rules)
+        usage_milli = _usage(item, resource, container, version)
         if usage_milli is not None:
             samples[item.metadata.name] = Sample(
                 usage_milli, instants.parse_optional(item.timestamp), duration.parse(item.window)
@@ -34,16 +34,16 @@ def of_resource(
     return PodSamples(samples, is_empty=not response.items)
 
 
-def _usage(item: metrics.PodMetrics, resource: str, container: str, rules: Emulation) -> int | None:
+def _usage(item: metrics.PodMetrics, resource: str, container: str, version: Emulation) -> int | None:
     if not container:
-        return _pod_usage(item, resource, rules)
+        return _pod_usage(item, resource, version)
     first = next((each for each in item.containers or () if each.name == container), None)
     if first is None or not first.usage or resource not in first.usage:
         return None
-    return rules.milli(first.usage[resource])
+    return version.parse_milli(first.usage[resource])
 
 
-def _pod_usage(item: metrics.PodMetrics, resource: str, rules: Emulation) -> int | None:
+def _pod_usage(item: metrics.PodMetrics, resource: str, version: Emulation) -> int | None:
     if not item.containers:
         return None
     total_milli = 0
@@ -51,15 +51,15 @@ def _pod_usage(item: metrics.PodMetrics, resource: str, rules: Emulation) -> int
         text = each.usage.get(resource) if each.usage else None
         if text is None:
             return None
-        total_milli += rules.milli(text)
+        total_milli += version.parse_milli(text)
     return numbers.wrap64(total_milli)
 
 
-def of_pods(response: metrics.MetricValueList, rules: Emulation = emulation.V1_37) -> PodSamples:
+def of_pods(response: metrics.MetricValueList, version: Emulation = emulation.V1_37) -> PodSamples:
     """The values of a custom metric by the names of the pods that they describe. Raises ValueError as `of_resource`."""
     samples = {
         item.described_object.name: Sample(
-            rules.milli(item.value),
+            version.parse_milli(item.value),
             instants.parse_optional(item.timestamp),
             DEFAULT_WINDOW_NS if item.window_seconds is None else item.window_seconds * SECOND_NS,
         )
@@ -69,11 +69,11 @@ def of_pods(response: metrics.MetricValueList, rules: Emulation = emulation.V1_3
 
 
 def of_values(
-    response: metrics.MetricValueList | metrics.ExternalMetricValueList, rules: Emulation = emulation.V1_37
+    response: metrics.MetricValueList | metrics.ExternalMetricValueList, version: Emulation = emulation.V1_37
 ) -> Values:
     """The values of a metric of an object, or of an external one, in order. Raises ValueError as `of_resource`."""
     items = response.items or ()
-    return Values(tuple(rules.milli(item.value) for item in items), _query(items[0]) if items else "")
+    return Values(tuple(version.parse_milli(item.value) for item in items), _query(items[0]) if items else "")
 
 
 def _query(item: metrics.MetricValue | metrics.ExternalMetricValue) -> str:

@@ -9,7 +9,7 @@ Source: docs/spec/decision.md 6.5 (Object, Value target) to 6.8 (External, Avera
 
 from podscaler.api.machinery import numbers
 from podscaler.api.typed.autoscaling import MetricValueStatus
-from podscaler.core.calculation import pods
+from podscaler.core.calculation import pod_groups
 from podscaler.core.calculation.situation import NO_PODS, MetricError, Proposal, Situation
 from podscaler.core.model import status_text
 from podscaler.core.model.metric_spec import Average, ExternalMetric, ObjectMetric, Total
@@ -112,7 +112,7 @@ def _of_total(usage_milli: int, target_milli: int, situation: Situation) -> Prop
 def _ready_pods(situation: Situation) -> int:
     if not situation.pods:
         raise MetricError(f"unable to calculate ready pods: {NO_PODS}")
-    return pods.count_ready(situation)
+    return pod_groups.count_ready(situation)
 
 
 def _of_average(

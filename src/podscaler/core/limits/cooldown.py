@@ -29,12 +29,12 @@ class Delays(Fact, frozen=True, gc=False):
     down_ns: int = 0
 
 
-NONE = Delays()
+NO_DELAYS = Delays()
 
 
 def of(delays: Delays, last_scale_time: str | None, now: int) -> Cooldown | None:
     """The cooldown at `now`, whose `held` is None; None where there are no delays."""
-    if delays == NONE:
+    if delays == NO_DELAYS:
         return None
     if not last_scale_time:
         return Cooldown(delays.up_ns, delays.down_ns)

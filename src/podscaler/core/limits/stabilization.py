@@ -20,15 +20,15 @@ from podscaler.core.model.trace import Stabilization
 
 Recommendations = tuple[Recommendation, ...]
 
-HIGHEST = (
+SCALE_DOWN_STABILIZED = (
     "ScaleDownStabilized",
     "recent recommendations were higher than current one, applying the highest recent recommendation",
 )
-LOWEST = (
+SCALE_UP_STABILIZED = (
     "ScaleUpStabilized",
     "recent recommendations were lower than current one, applying the lowest recent recommendation",
 )
-READY = ("ReadyForNewScale", "recommended size matches current size")
+READY_FOR_NEW_SCALE = ("ReadyForNewScale", "recommended size matches current size")
 
 
 class Stabilized(Fact, frozen=True, gc=False):
@@ -50,7 +50,7 @@ def by_flag(recommendations: Recommendations, proposal: int, now: int, settings:
             highest, held_by = each.replicas, index
     return Stabilized(
         history.recommended(recommendations, Recommendation(proposal, now), slot),
-        READY if highest == proposal else HIGHEST,
+        READY_FOR_NEW_SCALE if highest == proposal else SCALE_DOWN_STABILIZED,
         Stabilization(
             proposal, recommendations, cutoff, None, highest=highest, lowest=None, result=highest, held_by=held_by
         ),
@@ -80,10 +80,10 @@ def by_behavior(
         result, held_by = lowest, lowest_at
     if result > highest:
         result, held_by = highest, highest_at
-    held = LOWEST if proposal >= current else HIGHEST
+    held = SCALE_UP_STABILIZED if proposal >= current else SCALE_DOWN_STABILIZED
     return Stabilized(
         history.recommended(recommendations, Recommendation(proposal, now), slot),
-        READY if result == proposal else held,
+        READY_FOR_NEW_SCALE if result == proposal else held,
         Stabilization(proposal, recommendations, down_cutoff, up_cutoff, highest, lowest, result, held_by),
     )
 

@@ -1,7 +1,8 @@
 """Adds the custom metrics of an autoscaler's annotation to its spec, for the algorithm of Kubernetes 1.1.
 
 `podscaler.core.algorithm` has `complete` as a stage of that algorithm; the informer of autoscalers calls it for each
-object, so that decisions, recordings and replays all have the completed spec.
+object, so that decisions, recordings and replays all have the completed spec. Example: the annotation's
+`{"items": [{"name": "qps", "value": "10"}]}` becomes a Pods metric `qps` with the target averageValue 10.
 
 Source: `podscaler.api.kinds.autoscaling.alpha_custom_metrics`.
 """
@@ -14,13 +15,17 @@ from podscaler.api.typed import autoscaling
 
 
 class CompletedAutoscaler(msgspec.Struct, frozen=True):
-    """An autoscaler with all its metrics, and why an annotation cannot be used; empty where it can."""
+    """An autoscaler with all its metrics.
+
+    Attributes:
+        fault: why the annotation cannot be used, so that its metrics are absent; empty: it is usable, or there is none.
+    """
 
     wire: autoscaling.HorizontalPodAutoscaler
     fault: str = ""
 
 
-def as_it_is(wire: autoscaling.HorizontalPodAutoscaler) -> CompletedAutoscaler:
+def unchanged(wire: autoscaling.HorizontalPodAutoscaler) -> CompletedAutoscaler:
     """The autoscaler without a change: the current algorithm reads no annotations."""
     return CompletedAutoscaler(wire)
 
@@ -31,7 +36,7 @@ def complete(wire: autoscaling.HorizontalPodAutoscaler) -> CompletedAutoscaler:
     if text is None:
         return CompletedAutoscaler(wire)
     try:
-        found = alpha_custom_metrics.parse_list(text)
+        targets = alpha_custom_metrics.parse_list(text)
     except ValueError as error:
         return CompletedAutoscaler(wire, f'metadata.annotations["{TARGETS}"] {error}')
     pods = [
@@ -42,7 +47,7 @@ def complete(wire: autoscaling.HorizontalPodAutoscaler) -> CompletedAutoscaler:
                 target=autoscaling.MetricTarget(type="AverageValue", average_value=each.value),
             ),
         )
-        for each in found
+        for each in targets
     ]
     metrics = (*(wire.spec.metrics or ()), *pods)
     return CompletedAutoscaler(msgspec.structs.replace(wire, spec=msgspec.structs.replace(wire.spec, metrics=metrics)))

@@ -1,6 +1,7 @@
-"""The conditions of an autoscaler during a sync: set by type, never reordered.
+"""Builds the new `status.conditions` of an autoscaler during one sync: set by type, never reordered.
 
-Called by `podscaler.core.decide` and `podscaler.core.settle`.
+Example: setting AbleToScale from True to False changes its lastTransitionTime; setting it to True again with another
+reason does not. Called by `podscaler.core.decide` and `podscaler.core.settle`.
 
 Source: docs/spec/decision.md 11.3 (Conditions).
 """
@@ -16,10 +17,10 @@ SCALED_TO_ZERO = "ScaledToZero"
 
 
 class Conditions:
-    """The conditions so far.
+    """The conditions of one autoscaler, with the changes that the stages of the sync have made so far.
 
     Args:
-        conditions: those of the status.
+        conditions: the conditions in the status before the sync.
         now: the transition time of changes, RFC 3339.
     """
 
@@ -29,7 +30,7 @@ class Conditions:
         self._now = now
 
     def set(self, condition_type: str, status: str, reason: str, message: str) -> None:
-        """Overwrite or append; the transition time changes only when the status does."""
+        """Overwrite the condition of that type, or append it; the transition time changes only when the status does."""
         for index, each in enumerate(self._conditions):
             if each.type == condition_type:
                 transition = each.last_transition_time if each.status == status else self._now
@@ -50,5 +51,5 @@ class Conditions:
         self._conditions = [each for each in self._conditions if each.type != condition_type]
 
     def as_tuple(self) -> tuple[Condition, ...]:
-        """All of them, in order."""
+        """All conditions, in the order of the status."""
         return tuple(self._conditions)

@@ -1,6 +1,8 @@
-"""The differences between versions of Kubernetes as records: each difference is a field.
+"""What differs between the Kubernetes versions whose HPA controller is emulated: each difference is a field.
 
-`podscaler.core.model.settings` holds the record that applies; the stages of the decision do not compare versions.
+`podscaler.core.model.settings` holds the Emulation that applies; the stages of the decision call its functions and do
+not compare versions. A new version: add a constant and list it in VERSIONS. Example: the average of 5000 over 0 pods
+overflows in 1.37 and is 5000 in 1.38.
 
 Source: docs/spec/decision.md 13 (Differences of v1.38 alpha).
 """
@@ -18,18 +20,18 @@ class Emulation(msgspec.Struct, frozen=True):
 
     Attributes:
         version: `1.37`, ...
-        ceil_int32: a float rounded up to a replica count; the difference is at overflow.
-        average_milli: the reported average of a total over a number of pods that may be 0.
-        milli: thousandths of a quantity's text; the difference is the rounding of negative numbers.
-        milli_of: the same for a quantity.
-        adds_overhead: whether `spec.overhead` counts where a pod has pod-level requests.
+        ceil_int32: rounds a float up to a replica count; versions differ where it does not fit an int32.
+        average_milli: (total in thousandths, replicas, may be 0) -> the average that status reports.
+        parse_milli: the text of a quantity -> thousandths; versions differ in the rounding of negative numbers.
+        milli_of_quantity: as `parse_milli`, for a parsed quantity.
+        adds_overhead: whether a pod's `spec.overhead` adds to its pod-level requests.
     """
 
     version: str
     ceil_int32: Callable[[float], int]
     average_milli: Callable[[int, int], int]
-    milli: Callable[[str], int]
-    milli_of: Callable[[Quantity], int]
+    parse_milli: Callable[[str], int]
+    milli_of_quantity: Callable[[Quantity], int]
     adds_overhead: bool
 
 
@@ -50,17 +52,18 @@ V1_37 = Emulation(
     version="1.37",
     ceil_int32=numbers.ceil_int32,
     average_milli=_average,
-    milli=quantity.milli,
-    milli_of=Quantity.milli_value,
+    parse_milli=quantity.milli,
+    milli_of_quantity=Quantity.milli_value,
     adds_overhead=True,
 )
 V1_38 = Emulation(
     version="1.38",
     ceil_int32=numbers.ceil_int32_saturating,
     average_milli=_average_or_total,
-    milli=_milli_away_from_zero,
-    milli_of=Quantity.milli_value_away_from_zero,
+    parse_milli=_milli_away_from_zero,
+    milli_of_quantity=Quantity.milli_value_away_from_zero,
     adds_overhead=False,
 )
 
 VERSIONS = {each.version: each for each in (V1_37, V1_38)}
+"""By `major.minor`."""

@@ -1,8 +1,10 @@
-"""Reads what an autoscaler states about metrics that cannot be read: the failure policy, which upstream does not have.
+"""Parses an autoscaler's failure policy: what happens when its metrics cannot be read.
 
 Called by `podscaler.core.model.spec`; `podscaler.core.failure_responses` applies the policy. A PodAutoscaler states it
-in `spec.onMetricFailure`, an autoscaler of either kind in annotations; the field counts where both are there. An
-autoscaler that states nothing, or something invalid, has the policy that changes nothing.
+in `spec.onMetricFailure`, an autoscaler of either kind in annotations; the field counts where both are there. Example:
+`podscaler.dev/on-metric-failure-keep-last-for: 5m` gives FailurePolicy(keep_last_ns=300 s). An autoscaler that states
+nothing, or something invalid, has the policy that changes nothing. A new setting: add a constant, a field of
+FailurePolicy and a check in `_policy`.
 
 Source: docs/metric-failures.md. Differs: Kubernetes has no such policy.
 """
@@ -31,9 +33,9 @@ FALLBACK_REPLICAS = f"{PREFIX}fallback-replicas"
 FALLBACK_AFTER = f"{PREFIX}fallback-after"
 ANNOTATIONS = (KEEP_LAST_FOR, IGNORE_FAILED, FALLBACK_REPLICAS, FALLBACK_AFTER)
 
-LONGEST = "24h"
-"""The longest span that can be stated."""
-_LONGEST_NS = duration.parse(LONGEST)
+LONGEST_SPAN = "24h"
+"""The longest duration that a policy can state."""
+_LONGEST_SPAN_NS = duration.parse(LONGEST_SPAN)
 _BOOLEANS = {"true": True, "false": False}
 _ENCODER = msgspec.json.Encoder(order="sorted")
 
@@ -52,7 +54,7 @@ class FailurePolicy(Fact, frozen=True, gc=False):
         keep_last_ns: for how long the last proposal of such a metric counts; 0: not at all.
         ignores_failed: whether the other metrics scale down without those that cannot be read.
         fallback: None: there are no fallback replicas.
-        identities: of the metrics of the spec, in order, for `History.last_proposals`; empty where none are kept.
+        identities: hashes of the metrics of the spec, in order, for `History.last_proposals`; empty: none are kept.
         fault: why the stated policy is invalid and does not count; empty: it is valid, or there is none.
     """
 
@@ -63,7 +65,7 @@ class FailurePolicy(Fact, frozen=True, gc=False):
     fault: str = ""
 
 
-NONE = FailurePolicy()
+NO_POLICY = FailurePolicy()
 """Changes nothing."""
 
 
@@ -83,16 +85,20 @@ class PolicyError(ValueError):
 def read(
     stated: OnMetricFailureSpec | None, annotations: Mapping[str, str], metrics: Sequence[MetricSpec]
 ) -> FailurePolicy:
-    """The policy of an autoscaler with these metrics; an invalid one has no effect but its `fault`."""
+    """The policy of an autoscaler with these metrics; an invalid one has no effect but its `fault`.
+
+    Args:
+        stated: `spec.onMetricFailure`; None: only annotations can state a policy.
+    """
     try:
-        found = stated or parse_annotations(annotations)
-        return NONE if found is None else _policy(found, metrics)
+        effective = stated or parse_annotations(annotations)
+        return NO_POLICY if effective is None else _policy(effective, metrics)
     except PolicyError as error:
         return FailurePolicy(fault=str(error))
 
 
 def parse_annotations(annotations: Mapping[str, str]) -> OnMetricFailureSpec | None:
-    """What annotations state, in the form of the field; None where none of them is there. Raises PolicyError."""
+    """The policy in annotations, in the form of `spec.onMetricFailure`; None: there is none. Raises PolicyError."""
     own = of_policy(annotations)
     if not own:
         return None
@@ -141,18 +147,18 @@ def annotations_of(stated: OnMetricFailureSpec) -> dict[str, str]:
     return {name: text for name, text in texts.items() if text is not None}
 
 
-_FIELDS = {
+_FIELD_OF = {
     KEEP_LAST_FOR: "spec.onMetricFailure.keepLastFor",
     FALLBACK_REPLICAS: "spec.onMetricFailure.fallback.replicas",
     FALLBACK_AFTER: "spec.onMetricFailure.fallback.after",
 }
-_ANNOTATION_OF = {name: name for name in _FIELDS}
+_ANNOTATION_OF = {name: name for name in _FIELD_OF}
 
 
 def _policy(
-    stated: OnMetricFailureSpec, metrics: Sequence[MetricSpec], *, names: Mapping[str, str] = _FIELDS
+    stated: OnMetricFailureSpec, metrics: Sequence[MetricSpec], *, names: Mapping[str, str] = _FIELD_OF
 ) -> FailurePolicy:
-    """The stated policy; `names` are the subjects of errors, by annotation."""
+    """The stated policy; `names` has how errors name each annotation: by itself, or by its field."""
     keep_last_ns, fallback = 0, None
     if stated.keep_last_for is not None:
         keep_last_ns = _span_ns(names[KEEP_LAST_FOR], stated.keep_last_for)
@@ -172,8 +178,8 @@ def _span_ns(subject: str, text: str) -> int:
         span_ns = duration.parse(text)
     except ValueError:
         raise PolicyError(subject, f'"{text}" is not a duration such as 90s or 5m') from None
-    if not 0 <= span_ns <= _LONGEST_NS:
-        raise PolicyError(subject, f'"{text}" is not between 0s and {LONGEST}')
+    if not 0 <= span_ns <= _LONGEST_SPAN_NS:
+        raise PolicyError(subject, f'"{text}" is not between 0s and {LONGEST_SPAN}')
     return span_ns
 
 
@@ -192,5 +198,5 @@ def _boolean(text: str | None) -> bool | None:
 
 
 def _identity(metric: MetricSpec) -> str:
-    """The same for equal entries of a spec only, so that the last proposal of an edited metric does not count."""
+    """A hash of an entry of the spec; an edited metric has another, so that its last proposal does not count."""
     return hashlib.sha256(_ENCODER.encode(metric)).hexdigest()[:16]

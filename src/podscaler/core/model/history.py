@@ -1,8 +1,10 @@
-"""The history of an autoscaler: earlier recommendations and scale events.
+"""The history of an autoscaler: the recommendations and scale events that stabilization and policies look back on.
 
-The controller and the replay keep one for each autoscaler; `decide` takes it and returns the next.
+The controller and the replay keep one for each autoscaler; `podscaler.core.decide` takes it and returns the next.
+Instants are nanoseconds since 1970.
 
-Invariants: immutable; the lists stay short, because entries outside of all windows are overwritten before a list grows.
+Invariants: immutable; the lists stay short: an entry outside of all windows is overwritten in place before a list
+grows, as `stabilizeRecommendation` and `storeScaleEvent` of the HPA controller do, so lists are not in time order.
 
 Source: docs/spec/decision.md 8 (Normalisation without behavior), 9.2 (Stabilisation), 10 (Scale-event history).
 """
@@ -16,14 +18,24 @@ from podscaler.api.typed.autoscaling import MetricValueStatus
 
 
 class Recommendation(msgspec.Struct, frozen=True, gc=False):
-    """The replicas that an earlier sync wanted, before any limit, and its instant."""
+    """The replicas that an earlier sync wanted, before any limit.
+
+    Attributes:
+        at: the instant of that sync.
+    """
 
     replicas: int
     at: int
 
 
 class ScaleEvent(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """A rescale: by how many replicas, when, and whether it is older than all policies' periods."""
+    """A rescale.
+
+    Attributes:
+        change: by how many replicas, up or down: above 0.
+        at: the instant of the rescale.
+        is_outdated: whether it is older than all policies' periods, so that a later event may overwrite it.
+    """
 
     change: int
     at: int
@@ -47,10 +59,10 @@ class LastProposal(msgspec.Struct, frozen=True, gc=False):
 
 
 class History(msgspec.Struct, frozen=True):
-    """The history of one autoscaler; a reused slot keeps its place in the list.
+    """The history of one autoscaler.
 
     Attributes:
-        last_proposals: of the metrics of the spec that were read; empty unless a failure policy keeps them.
+        last_proposals: the last proposal of each metric that was read; empty unless a failure policy keeps them.
         unread_since: the first of the syncs in a row that could read no metric; None: the last one could, or there is
             no policy with fallback replicas.
     """
@@ -75,7 +87,7 @@ def begun(history: History, replicas: int, now: int) -> History:
 def recommended(
     recommendations: tuple[Recommendation, ...], latest: Recommendation, slot: int | None
 ) -> tuple[Recommendation, ...]:
-    """The recommendations with `latest` in `slot`, or appended where there is none to reuse."""
+    """The recommendations with `latest` in place of the one with the index `slot`; None: `latest` is appended."""
     if slot is None:
         return (*recommendations, latest)
     return (*recommendations[:slot], latest, *recommendations[slot + 1 :])
@@ -87,7 +99,7 @@ def changed_since(events: Sequence[ScaleEvent], cutoff: int) -> int:
 
 
 def recorded(events: tuple[ScaleEvent, ...], latest: ScaleEvent, cutoff: int) -> tuple[ScaleEvent, ...]:
-    """The events with those before `cutoff` marked outdated and `latest` in the last outdated slot, or appended."""
+    """The events, those before `cutoff` marked outdated; `latest` replaces the last outdated one, or is appended."""
     marked = [_marked(event, cutoff) for event in events]
     slots = [index for index, event in enumerate(marked) if event.is_outdated]
     if slots:

@@ -1,7 +1,8 @@
-"""Converts typed pods and scales into facts; numbers are parsed here, once for each object.
+"""Converts pods and scales of the API into the facts that a decision uses: quantities and times become numbers.
 
-Called by the controller's caches, the replay and the lint rules. `podscaler.core.calculation.samples` does the same for
-the lists of metrics APIs.
+Example: a container that requests `cpu: 250m` becomes ContainerRequests(requests_milli={"cpu": 250}). Called by the
+controller's caches, the replay and the lint rules, once for each object.
+`podscaler.core.calculation.samples` converts the lists of metrics APIs.
 
 Source: docs/spec/decision.md 6.1 (Grouping pods), 6.2 (Requests).
 """
@@ -21,10 +22,10 @@ Requests = dict[str, Quantity]
 _NO_REQUESTS: Mapping[str, str] = {}
 
 
-def pod(wire: pods.Pod, rules: Emulation = emulation.V1_37) -> Pod:
+def pod(wire: pods.Pod, version: Emulation = emulation.V1_37) -> Pod:
     """The facts of one pod. Raises ValueError where a quantity or a time of it cannot be read."""
     ready = next((each for each in wire.status.conditions or () if each.type == "Ready"), None)
-    containers = tuple(_container_requests(each, rules) for each in _counting_containers(wire.spec))
+    containers = tuple(_container_requests(each, version) for each in _counting_containers(wire.spec))
     return Pod(
         name=wire.metadata.name,
         labels=wire.metadata.labels or {},
@@ -35,7 +36,7 @@ def pod(wire: pods.Pod, rules: Emulation = emulation.V1_37) -> Pod:
         ready_changed_at=instants.parse_optional(ready.last_transition_time) if ready else instants.ZERO,
         containers=containers,
         requests_milli=_common_sums(containers),
-        pod_level=_pod_level_requests(wire.spec, rules),
+        pod_level=_pod_level_requests(wire.spec, version),
     )
 
 
@@ -65,8 +66,8 @@ def _requested(container: pods.Container) -> Mapping[str, str]:
     return requests or _NO_REQUESTS
 
 
-def _container_requests(container: pods.Container, rules: Emulation) -> ContainerRequests:
-    milli = rules.milli
+def _container_requests(container: pods.Container, version: Emulation) -> ContainerRequests:
+    milli = version.parse_milli
     return ContainerRequests(container.name, {name: milli(text) for name, text in _requested(container).items()})
 
 
@@ -88,24 +89,24 @@ def _is_pod_level_resource(name: str) -> bool:
     return name in {"cpu", "memory"} or name.startswith("hugepages-")
 
 
-def _pod_level_requests(spec: pods.PodSpec, rules: Emulation) -> PodLevelRequests | None:
+def _pod_level_requests(spec: pods.PodSpec, version: Emulation) -> PodLevelRequests | None:
     stated = spec.resources.requests if spec.resources else None
     own = {name: quantity.parse(text) for name, text in (stated or {}).items() if _is_pod_level_resource(name)}
     if not own:
         return None
     total = _aggregate_requests(spec) | own
-    milli = rules.milli_of
-    without = {name: milli(amount) for name, amount in total.items()}
+    milli = version.milli_of_quantity
+    without_overhead = {name: milli(amount) for name, amount in total.items()}
     if not spec.overhead:
-        return PodLevelRequests(without, without)
+        return PodLevelRequests(without_overhead, without_overhead)
     _add(total, _parsed(spec.overhead))
-    return PodLevelRequests({name: milli(amount) for name, amount in total.items()}, without)
+    return PodLevelRequests({name: milli(amount) for name, amount in total.items()}, without_overhead)
 
 
 def _aggregate_requests(spec: pods.PodSpec) -> Requests:
-    """The sum of requests of all containers that run together, at its maximum.
+    """The highest sum of the requests of containers that run at the same time, as the scheduler counts a pod.
 
-    An ordinary init container runs together with the restartable ones before it.
+    An ordinary init container runs together with the restartable ones (sidecars) before it.
     """
     running: Requests = {}
     for container in spec.containers or ():

@@ -1,7 +1,9 @@
 """Parses an entry of `spec.metrics`: its target as a number, and the texts for messages about it.
 
-Called by `podscaler.core.model.spec` once for each edit of an autoscaler; the calculators use the result. The texts are
-made here so that a sync without failures formats nothing.
+Called by `podscaler.core.model.spec` once for each edit of an autoscaler; the calculators use the result. Example: the
+Resource metric `cpu` with averageUtilization 60 becomes ResourceMetric(resource="cpu", target=Utilization(60)), which
+messages name `cpu resource utilization (percentage of request)`. The texts, those of the HPA controller, are made here
+so that a sync without failures formats nothing. A new metric type: a subclass of Metric and a reader in `_READERS`.
 
 Source: docs/spec/decision.md 3.3 (Failure of one metric), 4 (One metric), 6 (Replica calculator), 12.1 (Label selector
 inside a message).
@@ -40,19 +42,22 @@ Target = Utilization | Average | Total
 
 
 class Metric(Fact, frozen=True, gc=False, kw_only=True):
-    """The fields of all types.
+    """One metric of an autoscaler: the fields that all types have.
+
+    A failed query leads to the error `{outer}{inner}{lead}{fetch}{error}`; its event has it without `outer` and
+    `inner` (the bare error).
 
     Attributes:
-        type: as written in the spec.
-        target: None where none is set (then there is a `fault`).
+        type: the text in the spec, such as `Resource`.
+        target: None: no target is set, and `fault` says so.
         name: how messages name the metric.
         subject: the container or object (`Kind/name`) that is measured; empty for other types.
-        reason: of the event and the condition when it fails.
+        reason: the reason of the event and of the condition ScalingActive when the metric fails.
         outer, inner: prefixes of the returned error before the bare one.
-        lead: the prefix of the bare error before the calculator's.
+        lead: the prefix of the bare error before the error of the calculator.
         fetch: the prefix of the calculator's error before that of a failed query.
-        fault: the bare error of an invalid entry, which needs no query; else empty.
-        has_inner_fault: whether the returned error of `fault` has `inner` too.
+        fault: the bare error of an invalid entry, which needs no query; empty: the entry is valid.
+        has_inner_fault: whether the returned error of `fault` has the prefix `inner` too.
     """
 
     type: str
@@ -93,14 +98,14 @@ class ObjectMetric(IdentifiedMetric, frozen=True, gc=False, kw_only=True):
 
 
 class ExternalMetric(IdentifiedMetric, frozen=True, gc=False, kw_only=True):
-    """A metric of no object."""
+    """A metric of the external metrics API, which belongs to no object of the cluster."""
 
 
 class UnknownMetric(Metric, frozen=True, gc=False, kw_only=True):
-    """An entry whose type is none of the five."""
+    """An entry whose type is none of the five that Kubernetes has."""
 
 
-def read(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation) -> Metric:
+def read(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
     """One entry of `spec.metrics` of an autoscaler in `namespace`. Raises ValueError for an unreadable quantity.
 
     A missing source is read as an empty one; the API admits neither.
@@ -109,29 +114,29 @@ def read(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation) -> Metr
     if reader is None:
         fault = f"unknown metric source type {quoted(wire.type)}"
         return UnknownMetric(type=wire.type, reason="InvalidMetricSourceType", fault=fault)
-    return reader(wire, namespace, rules)
+    return reader(wire, namespace, version)
 
 
-def _average(target: autoscaling.MetricTarget, rules: Emulation) -> Average | None:
-    return None if target.average_value is None else Average(rules.milli(target.average_value))
+def _average(target: autoscaling.MetricTarget, version: Emulation) -> Average | None:
+    return None if target.average_value is None else Average(version.parse_milli(target.average_value))
 
 
-def _total(target: autoscaling.MetricTarget, rules: Emulation) -> Total | None:
-    return None if target.value is None else Total(rules.milli(target.value))
+def _total(target: autoscaling.MetricTarget, version: Emulation) -> Total | None:
+    return None if target.value is None else Total(version.parse_milli(target.value))
 
 
-def _read_resource(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation) -> Metric:
+def _read_resource(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
     del namespace
     source = wire.resource or autoscaling.ResourceMetricSource()
     outer = f"failed to get {source.name} resource metric value: "
-    target = _resource_target(source.name, source.target, f"{source.name} resource utilization", rules)
+    target = _resource_target(source.name, source.target, f"{source.name} resource utilization", version)
     return ResourceMetric(type=wire.type, reason="FailedGetResourceMetric", outer=outer, resource=source.name, **target)
 
 
-def _read_container_resource(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation) -> Metric:
+def _read_container_resource(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
     del namespace
     source = wire.container_resource or autoscaling.ContainerResourceMetricSource()
-    target = _resource_target(source.name, source.target, f"{source.name} container resource utilization", rules)
+    target = _resource_target(source.name, source.target, f"{source.name} container resource utilization", version)
     return ResourceMetric(
         type=wire.type,
         reason="FailedGetContainerResourceMetric",
@@ -144,11 +149,11 @@ def _read_container_resource(wire: autoscaling.MetricSpec, namespace: str, rules
 
 
 def _resource_target(
-    resource: str, target: autoscaling.MetricTarget, utilization_name: str, rules: Emulation
+    resource: str, target: autoscaling.MetricTarget, utilization_name: str, version: Emulation
 ) -> dict[str, Any]:
-    """The fields of ResourceMetric that the target determines; `target.type` does not matter."""
+    """The fields of ResourceMetric that the target determines; `target.type` is ignored, as the HPA controller does."""
     fields = {"fetch": f"unable to get metrics for resource {resource}: "}
-    if average := _average(target, rules):
+    if average := _average(target, version):
         return fields | {"target": average, "name": f"{resource} resource", "lead": f"failed to get {resource} usage: "}
     if target.average_utilization is not None:
         name, lead = f"{utilization_name} (percentage of request)", f"failed to get {resource} utilization: "
@@ -157,11 +162,11 @@ def _resource_target(
     return {"fault": f"invalid resource metric source: {fault}"}
 
 
-def _read_pods(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation) -> Metric:
+def _read_pods(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
     del namespace
     source = wire.pods or autoscaling.PodsMetricSource()
     metric = source.metric.name
-    target = _average(source.target, rules)
+    target = _average(source.target, version)
     missing = "" if target else "invalid pods metric source: no average value target was set"
     selector, selector_fault = _selector(source.metric)
     return PodsMetric(
@@ -177,15 +182,15 @@ def _read_pods(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation) -
     )
 
 
-def _read_object(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation) -> Metric:
+def _read_object(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
     source = wire.object or autoscaling.ObjectMetricSource()
     metric, described = source.metric.name, source.described_object
     target: Target | None = None
     name, inner = f"{described.kind} metric {metric}", ""
     if source.target.type == "Value":
-        target = _total(source.target, rules)
+        target = _total(source.target, version)
     elif source.target.type == "AverageValue":
-        target = _average(source.target, rules)
+        target = _average(source.target, version)
         name, inner = _external_name(source.metric), f"failed to get {metric} object metric: "
     missing = "" if target else _no_target("object")
     selector, selector_fault = _selector(source.metric)
@@ -205,10 +210,10 @@ def _read_object(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation)
     )
 
 
-def _read_external(wire: autoscaling.MetricSpec, namespace: str, rules: Emulation) -> Metric:
+def _read_external(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
     source = wire.external or autoscaling.ExternalMetricSource()
     metric = source.metric.name
-    target = _average(source.target, rules) or _total(source.target, rules)
+    target = _average(source.target, version) or _total(source.target, version)
     is_average = isinstance(target, Average)
     selector, selector_fault = _selector(source.metric)
     return ExternalMetric(
@@ -237,7 +242,7 @@ def _no_target(kind: str) -> str:
 
 
 def _selector(metric: autoscaling.MetricIdentifier) -> tuple[Selector, str]:
-    """The selector, and the error in it (then EVERYTHING), which is empty where there is none."""
+    """The selector and an empty text; for an invalid selector EVERYTHING and the error."""
     try:
         return selectors.from_label_selector(metric.selector or {}), ""
     except selectors.SelectorError as error:

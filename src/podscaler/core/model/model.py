@@ -16,7 +16,7 @@ from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerStatus
 
 
 class Fact(msgspec.Struct, frozen=True, gc=False):
-    """The base of facts."""
+    """The base class of the immutable values that decisions are made from."""
 
 
 class ContainerRequests(Fact, frozen=True, gc=False):
@@ -27,7 +27,11 @@ class ContainerRequests(Fact, frozen=True, gc=False):
 
 
 class PodLevelRequests(Fact, frozen=True, gc=False):
-    """The effective requests of a pod with pod-level requests, with and without `spec.overhead`."""
+    """The effective requests of a pod that has `spec.resources.requests`, by resource, in thousandths.
+
+    Attributes:
+        with_overhead_milli, without_overhead_milli: with and without the pod's `spec.overhead`.
+    """
 
     with_overhead_milli: Mapping[str, int]
     without_overhead_milli: Mapping[str, int]
@@ -39,12 +43,12 @@ class Pod(Fact, frozen=True, gc=False):
     Attributes:
         name, labels, phase: as in the API.
         is_deleting: whether it has a deletionTimestamp.
-        started_at: `status.startTime`, None without one.
-        ready: the status of its Ready condition, None without one.
+        started_at: `status.startTime`; None: the pod has none.
+        ready: the status of its Ready condition; None: the pod has no such condition.
         ready_changed_at: that condition's lastTransitionTime.
         containers: regular containers in order, then restartable init containers in order.
         requests_milli: the sums over `containers` of the resources for which all of them have a request.
-        pod_level: set where `spec.resources.requests` counts.
+        pod_level: the requests of the pod as a whole; None: only its containers have requests.
     """
 
     name: str
@@ -60,7 +64,13 @@ class Pod(Fact, frozen=True, gc=False):
 
 
 class Scale(Fact, frozen=True, gc=False):
-    """The scale subresource of the target; `selector` is its text."""
+    """The scale subresource of the target.
+
+    Attributes:
+        replicas: `spec.replicas`.
+        status_replicas: `status.replicas`.
+        selector: `status.selector`, the text of a label selector such as `app=web`; empty: the target has none.
+    """
 
     replicas: int
     status_replicas: int = 0
@@ -73,7 +83,7 @@ class Failure(Fact, frozen=True, gc=False):
     Attributes:
         message: the bare error text.
         reason: the Status' reason; NO_KIND_MATCH where the target's kind is not served.
-        code: the HTTP status, 0 where the failure arose in the client.
+        code: the HTTP status; 0: no response was received.
     """
 
     message: str
@@ -85,7 +95,13 @@ NO_KIND_MATCH = "NoKindMatch"
 
 
 class Sample(Fact, frozen=True, gc=False):
-    """The value of a metric for one pod, averaged over `window_ns` until `taken_at`."""
+    """The value of a metric for one pod.
+
+    Attributes:
+        value_milli: the average over the window, in thousandths (of a core, a byte, ...).
+        taken_at: the end of the window.
+        window_ns: the length of the window.
+    """
 
     value_milli: int
     taken_at: int = 0
@@ -109,7 +125,7 @@ class Values(Fact, frozen=True, gc=False):
 
     Attributes:
         values_milli: its values in thousandths, in order.
-        query: what was asked of which system for the first value; empty where the response does not say it.
+        query: the query behind the first value, and the system that answered it; empty: the response has no such label.
     """
 
     values_milli: tuple[int, ...]
@@ -128,7 +144,7 @@ class Neighbours(Protocol):
 
 
 class NoNeighbours:
-    """No other autoscaler in the namespace."""
+    """The Neighbours of an autoscaler that is alone in its namespace."""
 
     def sharing(self, key: str, pods: Sequence[Pod]) -> set[str]:
         """The empty set."""

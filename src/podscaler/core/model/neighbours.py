@@ -1,8 +1,10 @@
-"""The selector store: the last selectors of the autoscalers of each namespace, to find those that share pods.
+"""Finds autoscalers of a namespace that select the same pods, from the last selector of each: the selector store.
 
-The controller and the replay keep one: they `store` a decision's selector, and `forget` that of a deleted autoscaler.
-The cost of finding the autoscalers that match a pod is proportional to the pod's labels, not to the number of
-autoscalers: a selector is indexed by the rarest of its equalities.
+Two autoscalers over one pod would overwrite each other's replicas, so neither scales. Example: after
+`store("shop/web", app=web)` the namespace `shop` has `sharing("shop/other", pods)` = {"shop/web"}, if a pod has the
+label app=web. The controller and the replay keep one SelectorStore: they `store` a decision's selector, and `forget`
+that of a deleted autoscaler. The cost of a look-up grows with the pod's labels, not with the number of autoscalers: a
+selector is indexed by the rarest of its equalities.
 
 Source: docs/spec/decision.md 3.1 (Selector checks), docs/spec/controller.md 1 (State).
 """
@@ -19,11 +21,11 @@ _ANY: Label = ("", "")
 
 
 class Namespace:
-    """The selectors of one namespace."""
+    """The selectors of the autoscalers of one namespace, by their keys `namespace/name`."""
 
     def __init__(self) -> None:
         self._selectors: dict[str, Selector] = {}
-        self._filed_under: dict[str, Label] = {}
+        self._index_label_of: dict[str, Label] = {}
         self._keys_by_label: dict[Label, set[str]] = {}
 
     def __len__(self) -> int:
@@ -46,30 +48,30 @@ class Namespace:
         if self._selectors.get(key) == selector:
             return
         self.forget(key)
-        label = min(selector.equalities, key=self._crowd, default=_ANY)
+        label = min(selector.equalities, key=self._autoscalers_at, default=_ANY)
         self._selectors[key] = selector
-        self._filed_under[key] = label
+        self._index_label_of[key] = label
         self._keys_by_label.setdefault(label, set()).add(key)
 
     def forget(self, key: str) -> None:
         """Drop the selector of `key`, if there is one."""
         if self._selectors.pop(key, None) is None:
             return
-        label = self._filed_under.pop(key)
+        label = self._index_label_of.pop(key)
         keys = self._keys_by_label[label]
         keys.discard(key)
         if not keys:
             del self._keys_by_label[label]
 
-    def _crowd(self, label: Label) -> int:
+    def _autoscalers_at(self, label: Label) -> int:
         return len(self._keys_by_label.get(label, ()))
 
 
 class RecordedNeighbours:
-    """The autoscalers that shared the pods of a sync, by a recording.
+    """The autoscalers that shared the pods of a sync, as its recording lists them.
 
     Args:
-        keys: theirs.
+        keys: the keys (`namespace/name`) of those autoscalers.
     """
 
     def __init__(self, keys: Sequence[str]) -> None:

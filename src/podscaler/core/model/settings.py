@@ -1,6 +1,8 @@
 """The settings of decisions: flags, feature gates, the emulated version of Kubernetes.
 
-The controller's flags and the header of a recording both become a `Settings`.
+The controller's flags and the header of a recording both become a `Settings`, by `from_flags`. Example:
+`{"horizontal-pod-autoscaler-tolerance": 0.2, "feature-gates": "HPAScaleToZero=false"}`. A new flag: a field of
+Settings and a branch of `from_flags`; a new gate: a field of Gates and an entry of GATE_NAMES.
 
 Source: docs/spec/decision.md 1.2 (Feature gates), docs/spec/controller.md 7 (Flags).
 """
@@ -45,7 +47,7 @@ FALSE_WORDS = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 
 CURRENT = "current"
 ALGORITHMS = (CURRENT, "v1.1")
-"""Names of the algorithms: today's, and that of Kubernetes v1.1."""
+"""Names of the algorithms: of Kubernetes today, and of Kubernetes v1.1."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -54,10 +56,12 @@ class Settings(msgspec.Struct, frozen=True):
     Attributes:
         tolerance: the deviation of a ratio from 1.0 that calls for no change.
         downscale_stabilization_ns: the window of recommendations for scaling down.
-        cpu_initialization_period_ns: see docs/spec/decision.md 6.1 (Grouping pods).
-        initial_readiness_delay_ns: see docs/spec/decision.md 6.1.
+        cpu_initialization_period_ns: how long after its start CPU samples of a pod count only from its ready time.
+        initial_readiness_delay_ns: a pod that became unready within this time after its start was never ready.
+        emulation: what the emulated version of Kubernetes does differently.
         algorithm: one of ALGORITHMS.
-        upscale_delay_ns, downscale_delay_ns: of that direction after a rescale; None: the algorithm's.
+        upscale_delay_ns, downscale_delay_ns: how long no further rescale in that direction follows a rescale; None:
+            the delay of the algorithm.
     """
 
     tolerance: float = 0.1
@@ -72,14 +76,14 @@ class Settings(msgspec.Struct, frozen=True):
 
     @property
     def algorithm_shown(self) -> str:
-        """The algorithm's name for traces, empty for today's."""
+        """The algorithm's name for traces; empty for the current one."""
         return "" if self.algorithm == CURRENT else self.algorithm
 
 
 DEFAULT = Settings()
 
 _PREFIX = "horizontal-pod-autoscaler-"
-_SPANS = {
+_SPAN_FIELDS = {
     f"{_PREFIX}downscale-stabilization": "downscale_stabilization_ns",
     f"{_PREFIX}cpu-initialization-period": "cpu_initialization_period_ns",
     f"{_PREFIX}initial-readiness-delay": "initial_readiness_delay_ns",
@@ -100,8 +104,8 @@ def from_flags(flags: Mapping[str, Any], version: str = "1.37") -> Settings:
     values: dict[str, Any] = {"emulation": parse_version(version)}
     for flag, value in flags.items():
         try:
-            if flag in _SPANS:
-                values[_SPANS[flag]] = duration.parse(str(value))
+            if flag in _SPAN_FIELDS:
+                values[_SPAN_FIELDS[flag]] = duration.parse(str(value))
             elif flag == f"{_PREFIX}tolerance":
                 values["tolerance"] = float(value)
             elif flag == "feature-gates":
@@ -114,7 +118,7 @@ def from_flags(flags: Mapping[str, Any], version: str = "1.37") -> Settings:
 
 
 def parse_algorithm(text: str) -> str:
-    """The name, if an algorithm has it. Raises ValueError."""
+    """The name of an algorithm, one of ALGORITHMS. Raises ValueError for another text."""
     if text not in ALGORITHMS:
         raise ValueError(f"{text!r} is not one of {', '.join(ALGORITHMS)}")
     return text
@@ -145,6 +149,6 @@ def gate_values(text: str) -> list[tuple[str, bool]]:
 
 
 def _gates(value: Any) -> Gates:
-    """The gates of `A=true,B=false` or of {"A": true}; those that no decision looks at are ignored."""
+    """The gates of `A=true,B=false` or of {"A": true}; gates that no decision depends on are ignored."""
     text = ",".join(f"{name}={on}" for name, on in value.items()) if isinstance(value, Mapping) else str(value)
     return Gates(**{GATE_NAMES[name]: on for name, on in gate_values(text) if name in GATE_NAMES})

@@ -1,6 +1,8 @@
 """Parses the spec of an autoscaler: bounds, metrics, behavior and target as numbers and texts for decisions.
 
 `read` is called once for each edit of an autoscaler, and its callers keep the result for `podscaler.core.decide`.
+Defaults are filled in: a spec without metrics has 80 % of the requested CPU, and a behavior without policies has those
+of the API.
 
 Source: autoscaling/v2 (docs/spec/api.md 1.1 (autoscaling/v2), docs/spec/decision.md 2 (Reconcile in order), 5
 (Tolerance), 9 (Normalisation with behavior)).
@@ -19,7 +21,12 @@ from podscaler.core.model.settings import SECOND_NS
 
 
 class Policy(Fact, frozen=True, gc=False, rename="camel"):
-    """How much one direction may change within a period: `value` pods, or percent of the replicas at its start."""
+    """A scaling policy: how much the replicas may change in one direction within a period.
+
+    Attributes:
+        type: `Pods` or `Percent`.
+        value: the number of pods, or percent of the replicas at the start of the period.
+    """
 
     type: str
     value: int
@@ -30,10 +37,10 @@ class Rules(Fact, frozen=True, gc=False, rename="camel"):
     """The behavior of one direction.
 
     Attributes:
-        window_ns: the stabilization window; None: the flag's (scale-down only).
+        window_ns: the stabilization window; None: that of the flag (scale-down only).
         select_policy: `Max`, `Min` or `Disabled`.
-        tolerance: a ratio, None for the flag's.
-        longest_period_ns: of the policies, 0 without any.
+        tolerance: the deviation from 1.0 that calls for no change; None: that of the flag.
+        longest_period_ns: the longest period of the policies; 0: there are no policies.
     """
 
     window_ns: int | None
@@ -55,10 +62,11 @@ class Spec(Fact, frozen=True, gc=False):
 
     Attributes:
         key: `namespace/name` of the autoscaler.
-        reference: its target, as messages name it.
-        target_fault: the error of `scaleTargetRef.apiVersion`, empty where there is none.
-        scales_on_others: whether a metric is of type Object or External.
-        failure_policy: what happens when metrics cannot be read, beyond upstream.
+        reference: its target, as messages name it: `Deployment/shop/web`.
+        target_fault: the error in `scaleTargetRef.apiVersion`; empty: it is valid.
+        scales_on_others: whether a metric is of type Object or External, which has a value without any pod.
+        behavior: None: the spec has none, and the flag's window and fixed limits apply.
+        failure_policy: what happens when metrics cannot be read (Kubernetes has no such policy).
     """
 
     key: str
@@ -71,7 +79,7 @@ class Spec(Fact, frozen=True, gc=False):
     metrics: tuple[Metric, ...]
     scales_on_others: bool
     behavior: Behavior | None
-    failure_policy: FailurePolicy = failure_policy.NONE
+    failure_policy: FailurePolicy = failure_policy.NO_POLICY
 
 
 NO_ANNOTATIONS: Mapping[str, str] = {}
@@ -82,8 +90,8 @@ DEFAULT_METRIC = autoscaling.MetricSpec(
     ),
 )
 
-_PERCENT = autoscaling.HPAScalingPolicy("Percent", 100, 15)
-_PODS = autoscaling.HPAScalingPolicy("Pods", 4, 15)
+_DEFAULT_PERCENT_POLICY = autoscaling.HPAScalingPolicy("Percent", 100, 15)
+_DEFAULT_PODS_POLICY = autoscaling.HPAScalingPolicy("Pods", 4, 15)
 _NO_RULES = autoscaling.HPAScalingRules()
 
 
@@ -91,14 +99,14 @@ def read(
     namespace: str,
     name: str,
     wire: autoscaling.HorizontalPodAutoscalerSpec,
-    rules: Emulation = emulation.V1_37,
+    version: Emulation = emulation.V1_37,
     *,
     annotations: Mapping[str, str] = NO_ANNOTATIONS,
 ) -> Spec:
     """The parsed spec, with the API's defaults.
 
     Args:
-        annotations: of the autoscaler; those of a failure policy count where the spec has none.
+        annotations: the annotations of the autoscaler; they may state the failure policy that `wire` does not have.
 
     Raises ValueError for a quantity that cannot be read.
     """
@@ -112,17 +120,17 @@ def read(
         target_fault=api_version_fault(target.api_version),
         min_replicas=1 if wire.min_replicas is None else wire.min_replicas,
         max_replicas=wire.max_replicas,
-        metrics=tuple(metric_spec.read(each, namespace, rules) for each in metrics),
+        metrics=tuple(metric_spec.read(each, namespace, version) for each in metrics),
         scales_on_others=any(each.type in {"Object", "External"} for each in metrics),
         behavior=_behavior(wire.behavior) if wire.behavior else None,
         failure_policy=failure_policy.read(wire.on_metric_failure, annotations, metrics),
     )
 
 
-def of(wire: autoscaling.HorizontalPodAutoscaler, rules: Emulation = emulation.V1_37) -> Spec:
-    """As `read`, for a whole object."""
+def of(wire: autoscaling.HorizontalPodAutoscaler, version: Emulation = emulation.V1_37) -> Spec:
+    """The parsed spec of a whole autoscaler object. Raises ValueError as `read`."""
     meta = wire.metadata
-    return read(meta.namespace, meta.name, wire.spec, rules, annotations=meta.annotations or NO_ANNOTATIONS)
+    return read(meta.namespace, meta.name, wire.spec, version, annotations=meta.annotations or NO_ANNOTATIONS)
 
 
 def api_version_fault(text: str) -> str:
@@ -134,8 +142,8 @@ def _behavior(wire: autoscaling.HorizontalPodAutoscalerBehavior) -> Behavior:
     up, down = wire.scale_up or _NO_RULES, wire.scale_down or _NO_RULES
     up_window_s = up.stabilization_window_seconds or 0
     return Behavior(
-        up=_rules(up, (_PODS, _PERCENT), up_window_s),
-        down=_rules(down, (_PERCENT,), down.stabilization_window_seconds),
+        up=_rules(up, (_DEFAULT_PODS_POLICY, _DEFAULT_PERCENT_POLICY), up_window_s),
+        down=_rules(down, (_DEFAULT_PERCENT_POLICY,), down.stabilization_window_seconds),
     )
 
 

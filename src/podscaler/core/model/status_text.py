@@ -1,14 +1,15 @@
-"""Formats values of status as quantity texts, in the form in which the API server stores and returns them.
+"""Formats metric values for an autoscaler's status as quantity texts, in the API server's canonical form.
 
-Called by the calculators of metrics.
+Called by the calculators of metrics. Examples: 1500 thousandths of a core are `1500m`, 2000 are `2`; 512 MiB of memory
+are `512Mi`.
 
 Source: docs/spec/decision.md 11.4 (Text of status quantities).
-Differs: upstream sends a multiple of 1000 bytes as a plain number, which the server shortens (`73536000` to `73536k`);
-the text made here is shortened already. The value is the same.
+Differs: the HPA controller sends a multiple of 1000 bytes as a plain number, which the API server shortens (`73536000`
+to `73536k`); the text made here is shortened already. The value is the same.
 """
 
-_DECIMAL = ("m", "", "k", "M", "G", "T", "P")
-_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_DECIMAL_SUFFIXES = ("m", "", "k", "M", "G", "T", "P")
+_BINARY_SUFFIXES = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
 def decimal(milli: int) -> str:
@@ -19,7 +20,7 @@ def decimal(milli: int) -> str:
     while milli % 1000 == 0:
         milli //= 1000
         count += 1
-    return f"{milli}{_DECIMAL[count]}"
+    return f"{milli}{_DECIMAL_SUFFIXES[count]}"
 
 
 def binary(milli: int) -> str:
@@ -31,7 +32,7 @@ def binary(milli: int) -> str:
     while whole % 1024 == 0:
         whole //= 1024
         count += 1
-    return f"{whole}{_BINARY[count]}"
+    return f"{whole}{_BINARY_SUFFIXES[count]}"
 
 
 def of_resource(resource: str, milli: int) -> str:

@@ -2,10 +2,10 @@
 
 The stages of `podscaler.core.decide` make it while they decide, so that it cannot disagree with the decision. Read by
 `podscaler.explain`, the replay and the tests; docs/trace.md documents its JSON form, and a checker in the tests
-recomputes replicas and conditions from that JSON alone.
+recomputes replicas and conditions from that JSON alone. A new step: a subclass of Step and a field of Trace.
 
-Invariants: amounts are thousandths, instants and spans nanoseconds. Steps that did not take place are None. Making it
-formats no text and copies no long lists.
+Invariants: amounts are thousandths, instants nanoseconds since 1970, spans nanoseconds. Steps that did not take place
+are None. Making it formats no text and copies no long lists.
 """
 
 from enum import StrEnum
@@ -20,7 +20,7 @@ from podscaler.core.model.spec import Behavior
 
 
 class Step(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """The base of all parts."""
+    """The base class of all parts of a trace: camelCase in JSON, without fields that have their default."""
 
 
 class Branch(StrEnum):
@@ -70,9 +70,9 @@ class PodSample(Step, frozen=True, gc=False):
     """One pod of the target.
 
     Attributes:
-        value_milli: its sample, None without one.
-        request_milli: its request, None where it is not used.
-        filled_milli: the value assumed for the second reading, None where none was.
+        value_milli: its sample; None: it has none.
+        request_milli: its request; None: the calculation does not use requests.
+        filled_milli: the value assumed for it in the second reading; None: no value was assumed.
     """
 
     pod: str
@@ -91,14 +91,13 @@ class Unlisted(Step, frozen=True, gc=False):
 
 
 class Reading(Step, frozen=True, gc=False):
-    """The sums of the samples.
+    """The samples of a metric taken together, and compared with the target.
 
     Attributes:
-        usage_milli: the sum of the values.
-        entries: the number of values.
-        requests_milli: the sum of the requests, None for an average target.
-        current: percent of the requests, or thousandths for each entry, in the unit of the target.
-        average_milli: thousandths for each entry.
+        usage_milli, entries: the sum and the number of the values.
+        requests_milli: the sum of the requests; None: the target is an average.
+        current: what the target is compared with: percent of the requests, or `average_milli`.
+        average_milli: `usage_milli` / `entries`.
         ratio: current / target.
         is_within_tolerance: whether the ratio calls for no change.
     """
@@ -113,28 +112,31 @@ class Reading(Step, frozen=True, gc=False):
 
 
 class Outcome(StrEnum):
-    """How a calculation became a proposal."""
+    """How a calculation became a proposal: by the ratio, or the current count for the reason that is named."""
 
     WITHIN_TOLERANCE = "WithinTolerance"
     SCALED = "Scaled"
     STILL_WITHIN_TOLERANCE = "StillWithinTolerance"
+    """The second reading is within tolerance: no change. The next three are of the second reading, too."""
     DIRECTION_REVERSED = "DirectionReversed"
     REFILLED = "Refilled"
     WRONG_DIRECTION = "WrongDirection"
+    """Its ratio asks for more, but times the pods gives less than the current count, or the reverse: no change."""
     FROM_ZERO = "FromZero"
 
 
 class PerPod(Step, frozen=True, gc=False, tag_field="method", tag="PerPod"):
-    """Resource, ContainerResource and Pods metrics.
+    """The calculation of a Resource, ContainerResource or Pods metric.
 
     Source: docs/spec/decision.md 6.3 (Utilisation target), 6.4 (Plain per-pod value).
 
     Attributes:
-        pods: in list order.
-        ready_pods: how many were counted.
-        first: without missing and unready pods; None where it failed before.
-        second: with them filled in, None where that was not needed.
-        second_pods: the number by which its ratio was multiplied.
+        pods: the pods of the target, in list order.
+        ready_pods: the number of pods whose sample counts.
+        first: the reading without missing and unready pods; None: the calculation failed before it.
+        second: the reading with values assumed for those pods; None: it was not needed.
+        second_pods: the number of pods by which the ratio of `second` was multiplied.
+        outcome: None: the calculation failed.
     """
 
     pods: tuple[PodSample, ...]
@@ -147,12 +149,12 @@ class PerPod(Step, frozen=True, gc=False, tag_field="method", tag="PerPod"):
 
 
 class OfTotal(Step, frozen=True, gc=False, tag_field="method", tag="OfTotal"):
-    """Object and External metrics with a Value target.
+    """The calculation of an Object or External metric with a Value target.
 
     Source: docs/spec/decision.md 6.5 (Object, Value target), 6.7 (External, Value target).
 
     Attributes:
-        ready_pods: None where they were not counted.
+        ready_pods: the number of ready pods, which the ratio multiplies; None: it was not needed.
     """
 
     usage_milli: int
@@ -163,12 +165,13 @@ class OfTotal(Step, frozen=True, gc=False, tag_field="method", tag="OfTotal"):
 
 
 class OfAverage(Step, frozen=True, gc=False, tag_field="method", tag="OfAverage"):
-    """Object and External metrics with an AverageValue target.
+    """The calculation of an Object or External metric with an AverageValue target.
 
     Source: docs/spec/decision.md 6.6 (Object, AverageValue target), 6.8 (External, AverageValue target).
 
     Attributes:
-        replicas: of the scale's status; the divisor.
+        replicas: the replicas in the status of the scale; the ratio is usage / (target x replicas).
+        reported_milli: the average that the autoscaler's status reports.
     """
 
     usage_milli: int
@@ -180,7 +183,12 @@ class OfAverage(Step, frozen=True, gc=False, tag_field="method", tag="OfAverage"
 
 
 class MetricFailure(Step, frozen=True, gc=False):
-    """Why a metric has no proposal: the event's reason, its bare error, and that error as it is returned."""
+    """Why a metric has no proposal.
+
+    Attributes:
+        reason, message: of the event (an empty reason: there is no event).
+        error: the message with the prefixes of the sync's error.
+    """
 
     reason: str
     message: str
@@ -188,7 +196,7 @@ class MetricFailure(Step, frozen=True, gc=False):
 
 
 class KeptProposal(Step, frozen=True, gc=False):
-    """The instant of the sync whose proposal still counts, and the value that status reported then."""
+    """Where an earlier proposal is from: the instant of its sync, and the value that status reported then."""
 
     at: int
     current: MetricValueStatus
@@ -198,10 +206,10 @@ class MetricStep(Step, frozen=True, gc=False):
     """One metric: its proposal, or its failure; both where a failure policy keeps its last proposal.
 
     Attributes:
-        target: percent or thousandths, as its calculation says; None where none is set.
+        target: in percent for a utilization, else in thousandths; None: the spec sets no target.
         subject: the container, or the object (`Kind/name`), that is measured; empty for other types.
-        kept: the origin of a proposal that is kept; None: the proposal, if there is one, is of this sync.
-        query: what was asked of which system, for a metric that is read directly; else empty.
+        kept: the origin of an earlier proposal that counts; None: the proposal, if there is one, is of this sync.
+        query: the query and the system that answered it, for a metric that podscaler reads directly; else empty.
     """
 
     type: str
@@ -219,10 +227,10 @@ class Selection(Step, frozen=True, gc=False):
     """The pods of the target (docs/spec/decision.md 3.1 (Selector checks)).
 
     Attributes:
-        selector: the scale's text.
+        selector: the text of the label selector in the scale.
         pods: the number of pods that it matches.
-        overlapping: keys of autoscalers over the same pods, this one included; empty if it is alone.
-        failure: the error where the pods are unknown, else None.
+        overlapping: keys of autoscalers over the same pods, this one included; empty: no other one has these pods.
+        failure: why the pods are unknown; None: they are known.
     """
 
     selector: str
@@ -232,7 +240,7 @@ class Selection(Step, frozen=True, gc=False):
 
 
 class FailureResponse(StrEnum):
-    """What a failure policy did; the reason of the event, and of ScalingActive."""
+    """An action of a failure policy; the text is the reason of its event, and of ScalingActive."""
 
     KEPT = "LastMetricValueKept"
     """The last proposal of a metric that cannot be read counted."""
@@ -246,11 +254,11 @@ class Combination(Step, frozen=True, gc=False):
     """All metrics taken together (docs/spec/decision.md 3.2 (Loop)).
 
     Attributes:
-        proposal: the largest, None where there is no conclusion.
+        proposal: the largest proposal; None: failures forbid a conclusion.
         winner: index of the metric that proposed it; None: no metric has a proposal.
-        failed: indexes of those that failed, those whose last proposal counts included.
-        error: the sync's error for those, else empty.
-        responses: what a failure policy did; empty where it did nothing.
+        failed: indexes of the metrics that failed, also of those whose earlier proposal counts.
+        error: the error of the sync about them; empty: no metric failed.
+        responses: the actions of a failure policy; empty: it did nothing.
     """
 
     proposal: int | None
@@ -266,9 +274,9 @@ class FailurePolicyStep(Step, frozen=True, gc=False):
     Attributes:
         keep_last_ns: for how long the last proposal of a metric counts; 0: not at all.
         ignores_failed: whether metrics that cannot be read do not prevent a scale-down.
-        fallback_replicas: None: there are none.
+        fallback_replicas: the replicas while no metric can be read; None: the policy has none.
         fallback_after_ns: how long no metric can be read before they apply.
-        unread_since: the first of the syncs in a row that could read no metric; None: this one could.
+        unread_since: the instant of the first of the syncs in a row that could read no metric; None: this one could.
         fault: why the stated policy is invalid and does not count; else empty.
     """
 
@@ -286,12 +294,10 @@ class Stabilization(Step, frozen=True, gc=False):
     Source: docs/spec/decision.md 8 (Normalisation without behavior), 9.2 (Stabilisation).
 
     Attributes:
-        proposal: before.
-        recommendations: all of the history.
-        down_cutoff, up_cutoff: only later ones count for that direction (None: that direction has no window).
-        highest, lowest: of the proposal and those that count.
-        result: after.
-        held_by: index of the recommendation that is the result, None where it is the proposal or the current count.
+        proposal, result: the count before and after stabilization.
+        down_cutoff, up_cutoff: the instants at which the windows begin; None: that direction has no window.
+        highest, lowest: the extremes of the proposal and the recommendations within the down and the up window.
+        held_by: index of the recommendation that is the result; None: it is the proposal or the current count.
     """
 
     proposal: int
@@ -313,13 +319,12 @@ class Direction(StrEnum):
 
 
 class PolicyBudget(Step, frozen=True, gc=False):
-    """One policy: the count that it allows, and the remaining change.
+    """One scaling policy: the count that it allows, and the remaining change.
 
     Attributes:
-        added, removed: replicas within the period, by this autoscaler.
-        start: replicas at the period's start.
-        limit: what the policy allows now.
-        remaining: from the current count to that, in the direction of the change (negative: exceeded).
+        added, removed: replicas that this autoscaler added and removed since the `start` of the period.
+        limit: the count that the policy allows now.
+        remaining: the change from the current count to `limit`, in the direction of the change; below 0: exceeded.
     """
 
     type: str
@@ -336,16 +341,14 @@ class Limits(Step, frozen=True, gc=False):
     """The limits of the stabilized count by rates and bounds (docs/spec/decision.md 8, 9.3 (Rates and bounds)).
 
     Attributes:
-        wanted: before.
-        direction: rates matter only where it is not UNCHANGED.
-        select_policy: how the policies are combined; empty without behavior.
-        policies: in order; empty where none was evaluated.
-        rate_limit: the count that the rate allows, None where rates do not apply.
-        bound: the limit that applied, None where none did.
-        reason: of ScalingLimited.
-        result: after.
-        scale_ups, scale_downs: the scale events of the history, for `added` and `removed` of the policies; empty
-            without behavior.
+        wanted, result: the count before and after the limits.
+        direction: from the current count to `wanted`; UNCHANGED: rates do not matter.
+        select_policy: how the policies are combined (`Max`, `Min`, `Disabled`); empty: the spec has no behavior.
+        policies: the scaling policies of the direction, in order; empty: none was evaluated.
+        rate_limit: the count that the rate allows; None: rates do not apply.
+        bound: the limit that changed the count; None: none did.
+        reason: the reason of the condition ScalingLimited.
+        scale_ups, scale_downs: the scale events of the history; empty: the spec has no behavior.
     """
 
     wanted: int
@@ -361,7 +364,13 @@ class Limits(Step, frozen=True, gc=False):
 
 
 class ZeroRules(Step, frozen=True, gc=False):
-    """The facts for decisions at zero replicas (docs/spec/decision.md 2 (step 7))."""
+    """The facts for decisions at zero replicas (docs/spec/decision.md 2 (step 7)).
+
+    Attributes:
+        is_enabled: whether targets may be scaled to and from zero (the feature gate HPAScaleToZero).
+        was_scaled_to_zero: by the condition ScaledToZero.
+        scales_on_others: whether a metric is of type Object or External, which has a value without any pod.
+    """
 
     is_enabled: bool
     was_scaled_to_zero: bool
@@ -369,7 +378,7 @@ class ZeroRules(Step, frozen=True, gc=False):
 
 
 class Write(Step, frozen=True, gc=False):
-    """The write of the scale: its instant, or its error."""
+    """The write of the scale: the instant of the (last) attempt, and its error, empty if it succeeded."""
 
     replicas: int
     at: int
@@ -380,10 +389,10 @@ class Cooldown(Step, frozen=True, gc=False):
     """The delays after the last rescale.
 
     Attributes:
-        up_delay_ns, down_delay_ns: of that direction.
+        up_delay_ns, down_delay_ns: how long no scale-up, and no scale-down, follows a rescale.
         scaled_at: the instant of the last rescale; None: there was none.
-        up_until, down_until: the end of that direction's delay; None: it is over.
-        held: the count that the cooldown holds back; None: no cooldown holds a count back.
+        up_until, down_until: the instant at which that direction's delay ends; None: it is over.
+        held: the count that is not applied because of a delay; None: no delay prevents a change.
     """
 
     up_delay_ns: int
@@ -403,22 +412,22 @@ class Trace(Step, frozen=True, gc=False):
     """One decision.
 
     Attributes:
-        now: when the sync began.
+        now: the instant at which the sync began.
         version: the emulated version of Kubernetes (`1.37`).
-        conditions_before: as the status had them.
+        conditions_before: the conditions in the status before the sync.
         scale_failure: the bare error where there is no scale, else empty; `error` has the prefix.
-        behavior: of the spec, with the API's defaults; None without one.
-        tolerance_down, tolerance_up: the deviations below and above 1.0 that call for no change.
+        behavior: the behavior in the spec, with the API's defaults; None: the spec has none.
+        tolerance_down, tolerance_up: the deviations of a ratio below and above 1.0 that call for no change.
         is_lifted: whether the result was raised to the minimum when scaling from zero (docs/spec/decision.md 2
             (step 10.7)).
-        current_replicas, status_replicas: of the scale.
-        desired: the resulting count; None where the sync ended before it.
-        reason: of the rescale.
-        cooldown: None where there are no delays.
-        failure_policy: None where the autoscaler states none, or metrics were not evaluated.
-        algorithm: its name where it is not the current one.
-        write: None where the scale is not written.
-        status_failure: the error of the write of the status, else empty.
+        current_replicas, status_replicas: `spec.replicas` and `status.replicas` of the scale.
+        desired: the resulting count; None: the sync ended before it.
+        reason: the reason of the rescale, as its event has it; empty: there is no rescale.
+        cooldown: None: neither the algorithm nor a flag has a delay.
+        failure_policy: None: the autoscaler states none, or metrics were not evaluated.
+        algorithm: `v1.1`; empty for the current algorithm.
+        write: None: the scale is not written.
+        status_failure: why the status could not be written; empty: it is written, or did not change.
     """
 
     now: int
@@ -454,8 +463,8 @@ class Trace(Step, frozen=True, gc=False):
 def read(value: Any) -> Trace:
     """The trace in JSON-ready data, as `podscaler replay --trace` and `podscaler explain -o json` write it.
 
-    JSON has neither infinities nor NaN: such ratios are computed again from the numbers beside them. Raises ValueError
-    naming the part that cannot be used.
+    JSON has neither infinities nor NaN: such a ratio is null there, and is computed again from the numbers beside it.
+    Raises ValueError naming the part that cannot be used.
     """
     if isinstance(value, dict) and isinstance(value.get("metrics"), list):
         value = value | {"metrics": [_with_ratios(each) for each in value["metrics"]]}
@@ -468,12 +477,14 @@ def _with_ratios(metric: Any) -> Any:
         return metric
     target = metric.get("target") or 0
     if "ratio" in calculation:
-        return metric | {"calculation": _of_value(calculation, target)}
-    readings = {look: _of_reading(calculation[look], target) for look in ("first", "second") if calculation.get(look)}
+        return metric | {"calculation": _with_value_ratio(calculation, target)}
+    readings = {
+        name: _with_reading_ratio(calculation[name], target) for name in ("first", "second") if calculation.get(name)
+    }
     return metric | {"calculation": calculation | readings}
 
 
-def _of_value(calculation: dict[str, Any], target: int) -> dict[str, Any]:
+def _with_value_ratio(calculation: dict[str, Any], target: int) -> dict[str, Any]:
     if calculation["ratio"] is not None:
         return calculation
     divisor = float(target)
@@ -482,7 +493,7 @@ def _of_value(calculation: dict[str, Any], target: int) -> dict[str, Any]:
     return calculation | {"ratio": numbers.divide(float(calculation.get("usageMilli", 0)), divisor)}
 
 
-def _of_reading(reading: Any, target: int) -> Any:
+def _with_reading_ratio(reading: Any, target: int) -> Any:
     if not isinstance(reading, dict) or reading.get("ratio", 0.0) is not None:
         return reading
     return reading | {"ratio": numbers.divide(float(reading.get("current", 0)), float(target))}

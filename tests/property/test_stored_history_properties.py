@@ -4,7 +4,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from podscaler.core.limits import stabilization
-from podscaler.core.model import history, lasting_history
+from podscaler.core.model import history, stored_history
 from podscaler.core.model.history import History, Recommendation, ScaleEvent
 from podscaler.core.model.settings import SECOND_NS, Settings
 
@@ -23,7 +23,7 @@ WINDOWS_S = st.integers(0, HOUR_S)
 @settings(deadline=None)
 def test_windows_see_the_same(past: History, proposal: int, current: int, down_s: int, up_s: int) -> None:
     """For every proposal and every window the stabilized count and the condition are the same."""
-    kept = lasting_history.compacted(past, 0)
+    kept = stored_history.compacted(past, 0)
     windows_ns = (down_s * SECOND_NS, up_s * SECOND_NS)
     flags = Settings(downscale_stabilization_ns=windows_ns[0])
     by_flag = [stabilization.by_flag(each.recommendations, proposal, NOW, flags) for each in (past, kept)]
@@ -38,7 +38,7 @@ def test_windows_see_the_same(past: History, proposal: int, current: int, down_s
 @given(HISTORIES, WINDOWS_S)
 def test_policies_count_the_same(past: History, period_s: int) -> None:
     """What was added and removed within any period is the same."""
-    kept, cutoff = lasting_history.compacted(past, 0), NOW - period_s * SECOND_NS
+    kept, cutoff = stored_history.compacted(past, 0), NOW - period_s * SECOND_NS
     for whole, lasting in ((past.scale_ups, kept.scale_ups), (past.scale_downs, kept.scale_downs)):
         assert history.changed_since(lasting, cutoff) == history.changed_since(whole, cutoff)
 
@@ -47,15 +47,15 @@ def test_policies_count_the_same(past: History, period_s: int) -> None:
 @example(History((Recommendation(0, SECOND_NS), Recommendation(2, 0), Recommendation(1, 0)), (), ()))
 def test_the_essence_of_an_essence_is_itself(past: History) -> None:
     """Nothing is lost by being kept twice."""
-    kept = lasting_history.compacted(past, 0)
-    assert lasting_history.compacted(kept, 0) == kept
+    kept = stored_history.compacted(past, 0)
+    assert stored_history.compacted(kept, 0) == kept
 
 
 @given(HISTORIES, st.integers(0, 300), WINDOWS_S)
 def test_younger_holds_at_least_as_long(past: History, span_s: int, window_s: int) -> None:
     """Recommendations that count as younger hold a scale-down at least as high, and a scale-up at least as low."""
-    kept, later = lasting_history.compacted(past, 0), NOW + 60 * SECOND_NS
-    moved = lasting_history.younger(kept, span_s * SECOND_NS, NOW)
+    kept, later = stored_history.compacted(past, 0), NOW + 60 * SECOND_NS
+    moved = stored_history.with_later_recommendations(kept, span_s * SECOND_NS, NOW)
     windows_ns = (window_s * SECOND_NS, window_s * SECOND_NS)
     before, after = (
         stabilization.by_behavior(each.recommendations, 5, 5, now=later, windows_ns=windows_ns).step
@@ -70,9 +70,9 @@ def test_the_size_is_bounded(count: int) -> None:
     """Long declines and many changes are kept with fewer entries, which hold as long and count as much."""
     falling = tuple(Recommendation(1000 - number, number * SECOND_NS) for number in range(count))
     events = tuple(ScaleEvent(1, number * SECOND_NS) for number in range(count))
-    kept = lasting_history.compacted(History(falling, events, events), 0)
-    assert len(kept.recommendations) <= 2 * lasting_history.ENTRIES_MAX
-    assert len(kept.scale_ups) == len(kept.scale_downs) == lasting_history.ENTRIES_MAX
+    kept = stored_history.compacted(History(falling, events, events), 0)
+    assert len(kept.recommendations) <= 2 * stored_history.ENTRIES_MAX
+    assert len(kept.scale_ups) == len(kept.scale_downs) == stored_history.ENTRIES_MAX
     for second in range(0, count, 7):
         full, small = (
             max((each.replicas for each in some if each.at >= second * SECOND_NS), default=0)

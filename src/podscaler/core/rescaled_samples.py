@@ -20,7 +20,7 @@ Span = tuple[Fraction, Fraction]
 """The bounds of a value that is reported rounded down to a whole number."""
 
 
-def between(
+def lowest_and_highest(
     observation: Observation, ours: HorizontalPodAutoscalerStatus, theirs: HorizontalPodAutoscalerStatus
 ) -> tuple[Observation, Observation] | None:
     """The observations with the lowest and with the highest samples that fit the other's status.

@@ -1,11 +1,12 @@
-"""Compacts a history for storage, and adapts a stored one to the process that restores it.
+"""Compacts an autoscaler's history for storage, and adapts a stored one to the process that restores it.
 
 Called by the controller's history stores. Decisions with the compacted history equal those with the whole one, for
 every proposal and every window that the API admits: a recommendation matters to a window's highest only while no later
-one is as high, to its lowest only while no later one is as low.
+one is as high, to its lowest only while no later one is as low. Example: the recommendations
+5, 3, 9, 7, 8 become 3, 9, 7, 8: after 3 and 9 the earlier 5 is no longer the lowest or the highest of any window.
 
-Invariants: instants are wall-clock time, valid on another machine. An instant that is not known exactly is taken as the
-latest possible: a window is never shortened, it may last a little longer.
+Invariants: instants are wall-clock time, ns since 1970, valid on another machine. An instant that is not known exactly
+is taken as the latest possible: a window is never shortened, it may last a little longer.
 
 Source: docs/spec/decision.md 8 (Normalisation without behavior), 9.2 (Stabilisation), 9.3 (Rates and bounds), 10
 (Scale-event history).
@@ -18,14 +19,14 @@ import msgspec
 from podscaler.core.model.history import History, LastProposal, Recommendation, ScaleEvent
 
 ENTRIES_MAX = 64
-"""The limit of highs, lows and changes of each direction; above it, neighbours are joined."""
+"""The highest number of highs, of lows, and of scale events of each direction; above it, neighbours are joined."""
 
 
 def compacted(history: History, since: int) -> History:
     """The entries of a history that can matter to a later decision, in the order of time.
 
     Args:
-        since: older entries are dropped, but for the latest recommendation.
+        since: the instant before which entries are dropped, but for the latest recommendation.
     """
     ordered = sorted(history.recommendations, key=lambda each: (each.at, each.replicas))
     recent = [each for each in ordered if each.at >= since] or ordered[-1:]
@@ -45,11 +46,11 @@ def _lasting(
     recent: list[Recommendation], outdoes: Callable[[Recommendation, Recommendation], bool]
 ) -> list[Recommendation]:
     """The recommendations that `outdoes` prefers to every later one, in the order of time."""
-    kept: list[Recommendation] = []
+    lasting: list[Recommendation] = []
     for each in reversed(recent):
-        if not kept or outdoes(each, kept[-1]):
-            kept.append(each)
-    return kept[::-1]
+        if not lasting or outdoes(each, lasting[-1]):
+            lasting.append(each)
+    return lasting[::-1]
 
 
 def _thinned(chain: list[Recommendation]) -> list[Recommendation]:
@@ -62,7 +63,7 @@ def _thinned(chain: list[Recommendation]) -> list[Recommendation]:
 
 
 def _events(events: Iterable[ScaleEvent], since: int) -> tuple[ScaleEvent, ...]:
-    """The changes since then; more than ENTRIES_MAX have the oldest joined, at the latest instant of those."""
+    """The scale events since then; of more than ENTRIES_MAX the oldest are joined to one, at their latest instant."""
     recent = sorted([each for each in events if each.at >= since], key=lambda each: each.at)
     surplus = len(recent) - ENTRIES_MAX
     if surplus > 0:
@@ -71,82 +72,82 @@ def _events(events: Iterable[ScaleEvent], since: int) -> tuple[ScaleEvent, ...]:
     return tuple(recent)
 
 
-def is_equivalent(kept: History, latest: History, *, goes_on: bool) -> bool:
-    """Whether the stored compacted history is as the latest one.
+def is_equivalent(stored: History, latest: History, *, goes_on: bool) -> bool:
+    """Whether the latest compacted history need not be stored, because the stored one leads to the same decisions.
 
     Args:
         goes_on: whether the instant of the newest recommendation may differ, because every sync renews it.
     """
-    if kept == latest:
+    if stored == latest:
         return True
-    before, after = kept.recommendations, latest.recommendations
+    before, after = stored.recommendations, latest.recommendations
     return (
         goes_on
         and bool(before and after)
         and before[:-1] == after[:-1]
         and before[-1].replicas == after[-1].replicas
-        and (kept.scale_ups, kept.scale_downs) == (latest.scale_ups, latest.scale_downs)
-        and kept.unread_since == latest.unread_since
-        and _failing(latest) <= set(kept.last_proposals)
+        and (stored.scale_ups, stored.scale_downs) == (latest.scale_ups, latest.scale_downs)
+        and stored.unread_since == latest.unread_since
+        and _failing(latest) <= set(stored.last_proposals)
     )
 
 
 def _failing(history: History) -> set[LastProposal]:
-    """The last proposals that the newest sync did not renew: a process that is killed has to find these."""
+    """The last proposals that the newest sync did not renew, which must be stored in case the process is killed."""
     newest_at = max([each.at for each in history.recommendations])
     return {each for each in history.last_proposals if each.at < newest_at}
 
 
-def renewed(kept: History, until: int) -> History:
+def renewed(stored: History, until: int) -> History:
     """The history with the newest recommendation repeated at `until`."""
-    if not kept.recommendations:
-        return kept
-    *older, newest = kept.recommendations
+    if not stored.recommendations:
+        return stored
+    *older, newest = stored.recommendations
     latest = Recommendation(newest.replicas, max(newest.at, until))
-    return msgspec.structs.replace(kept, recommendations=(*older, latest))
+    return msgspec.structs.replace(stored, recommendations=(*older, latest))
 
 
-def younger(kept: History, span: int, until: int) -> History:
-    """The history with every recommendation later by `span` ns, but none later than `until` because of that."""
-    moved = [Recommendation(each.replicas, max(each.at, min(each.at + span, until))) for each in kept.recommendations]
-    return msgspec.structs.replace(kept, recommendations=tuple(moved))
+def with_later_recommendations(stored: History, span: int, until: int) -> History:
+    """The history with every recommendation later by `span` ns, but moved no further than to `until`."""
+    moved = [Recommendation(each.replicas, max(each.at, min(each.at + span, until))) for each in stored.recommendations]
+    return msgspec.structs.replace(stored, recommendations=tuple(moved))
 
 
-def not_after(kept: History, now: int) -> History:
+def not_after(stored: History, now: int) -> History:
     """The history with instants after `now`, which come from another machine's clock, moved to `now`."""
-    return _with_instants(kept, lambda at: min(at, now))
+    return _with_instants(stored, lambda at: min(at, now))
 
 
-def _with_instants(kept: History, change: Callable[[int], int]) -> History:
-    since = kept.unread_since
+def _with_instants(stored: History, change: Callable[[int], int]) -> History:
+    since = stored.unread_since
     return History(
-        tuple([Recommendation(each.replicas, change(each.at)) for each in kept.recommendations]),
-        tuple([msgspec.structs.replace(each, at=change(each.at)) for each in kept.scale_ups]),
-        tuple([msgspec.structs.replace(each, at=change(each.at)) for each in kept.scale_downs]),
-        tuple([msgspec.structs.replace(each, at=change(each.at)) for each in kept.last_proposals]),
+        tuple([Recommendation(each.replicas, change(each.at)) for each in stored.recommendations]),
+        tuple([msgspec.structs.replace(each, at=change(each.at)) for each in stored.scale_ups]),
+        tuple([msgspec.structs.replace(each, at=change(each.at)) for each in stored.scale_downs]),
+        tuple([msgspec.structs.replace(each, at=change(each.at)) for each in stored.last_proposals]),
         None if since is None else change(since),
     )
 
 
-def at_most(kept: History, replicas: int) -> History:
+def at_most(stored: History, replicas: int) -> History:
     """The history with every recommendation limited to `replicas`."""
-    lowered = [Recommendation(min(each.replicas, replicas), each.at) for each in kept.recommendations]
-    return msgspec.structs.replace(kept, recommendations=tuple(lowered))
+    lowered = [Recommendation(min(each.replicas, replicas), each.at) for each in stored.recommendations]
+    return msgspec.structs.replace(stored, recommendations=tuple(lowered))
 
 
-def without_change(kept: History, change: int) -> History:
+def without_change(stored: History, change: int) -> History:
     """The history without its latest scale event, if that is of `change` replicas (below zero: down)."""
     field = "scale_ups" if change > 0 else "scale_downs"
-    events: tuple[ScaleEvent, ...] = getattr(kept, field)
+    events: tuple[ScaleEvent, ...] = getattr(stored, field)
     latest = max(events, key=lambda each: each.at, default=None)
     if latest is None or latest.change != abs(change):
-        return kept
-    return msgspec.structs.replace(kept, **{field: tuple(each for each in events if each is not latest)})
+        return stored
+    return msgspec.structs.replace(stored, **{field: tuple(each for each in events if each is not latest)})
 
 
-def moved(kept: History, span: int) -> History:
+def shifted(stored: History, span: int) -> History:
     """The history with all instants later by `span` ns: the wall clock was set by so much."""
-    return _with_instants(kept, lambda at: at + span)
+    return _with_instants(stored, lambda at: at + span)
 
 
 def merged(earlier: History, later: History) -> History:

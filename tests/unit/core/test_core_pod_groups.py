@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.core.calculation import pods
+from podscaler.core.calculation import pod_groups
 from podscaler.core.model.model import Sample
 from podscaler.core.model.trace import Group, PodRule, Unlisted
 from podscaler.testing.decisions import NOW, SECOND, pod, situation
@@ -37,7 +37,7 @@ FRESH = Sample(100, NOW, 30 * SECOND)
 )
 def test_cpu(facts: dict[str, Any], rule: PodRule) -> None:
     """A sample of CPU counts only where the pod's start-up cannot have caused it."""
-    grouped = pods.grouped({"a": FRESH}, "cpu", situation([pod(**facts)]))
+    grouped = pod_groups.grouped({"a": FRESH}, "cpu", situation([pod(**facts)]))
     assert grouped.rules == [rule]
 
 
@@ -55,7 +55,7 @@ def test_cpu(facts: dict[str, Any], rule: PodRule) -> None:
 @pytest.mark.parametrize("resource", ["memory", "example.com/gpu", ""])
 def test_other_resources(facts: dict[str, Any], rule: PodRule, resource: str) -> None:
     """Only cpu knows readiness: samples of everything else count from a pod's first second."""
-    grouped = pods.grouped({"a": FRESH}, resource, situation([pod(**facts)]))
+    grouped = pod_groups.grouped({"a": FRESH}, resource, situation([pod(**facts)]))
     assert grouped.rules == [rule]
 
 
@@ -65,7 +65,7 @@ def test_other_resources(facts: dict[str, Any], rule: PodRule, resource: str) ->
 )
 def test_without_a_sample(facts: dict[str, Any], rule: PodRule) -> None:
     """A pod without a sample is missing, unless it is ignored or pending anyway."""
-    assert pods.grouped({}, "cpu", situation([pod(**facts)])).rules == [rule]
+    assert pod_groups.grouped({}, "cpu", situation([pod(**facts)])).rules == [rule]
 
 
 def test_every_rule_has_its_group() -> None:
@@ -88,7 +88,7 @@ def test_indexes_and_unlisted_samples() -> None:
     """Groups name pods by their place in the list; samples of pods that are not listed are kept apart."""
     listed = [pod("a"), pod("b", phase="Pending"), pod("c"), pod("d", deleting=True)]
     samples = {"a": Sample(1), "b": Sample(2), "d": Sample(4), "gone": Sample(5)}
-    grouped = pods.grouped(samples, "memory", situation(listed))
+    grouped = pod_groups.grouped(samples, "memory", situation(listed))
     assert (grouped.counted, grouped.unready, grouped.missing) == ([0], [1], [2])
     assert (grouped.values_milli, grouped.unlisted) == ([1, 2, None, 4], (Unlisted("gone", 5),))
 
@@ -104,4 +104,4 @@ def test_ready_pods_run_and_are_ready() -> None:
         pod(phase="Succeeded"),
         pod(deleting=True),
     ]
-    assert pods.count_ready(situation(listed)) == 2
+    assert pod_groups.count_ready(situation(listed)) == 2
