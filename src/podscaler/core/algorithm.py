@@ -1,7 +1,8 @@
-"""The algorithms of the decision as records: each stage in which they differ is a field.
+"""The autoscaling algorithms (current, v1.1) as tables of functions: each stage in which they differ is a field.
 
-`podscaler.core.model.settings` names the algorithm that applies; the stages of the decision read its record and do not
-compare its name.
+`podscaler.core.model.settings` names the algorithm that applies; the stages of `podscaler.core.decide` call the
+functions of its Algorithm and do not compare its name. A new algorithm: a constant here, an entry of `_BY_NAME`, and
+its name in `settings.ALGORITHMS`.
 
 Source: docs/spec/decision.md; the design document of Kubernetes v1.1.
 """
@@ -34,10 +35,10 @@ class Algorithm(Fact, frozen=True, gc=False):
     """One algorithm.
 
     Attributes:
-        propose: computes the proposal of a metric of each type from its measurement.
+        propose: by type of metric, (metric, measurement, situation) -> its proposal.
         tolerance: how far a ratio may be from 1.0 without a change.
         normalise: limits the replicas that the metrics propose.
-        delays: of each direction after a rescale, where no flag sets them.
+        delays: the delays of each direction after a rescale, where no flag sets them.
         scales_to_zero: whether a target may be scaled to and from zero.
         complete: adds the metrics that the algorithm reads from annotations.
     """
@@ -63,7 +64,7 @@ CURRENT = Algorithm(
     scales_to_zero=True,
     complete=annotated_metrics.unchanged,
 )
-"""That of the current Kubernetes."""
+"""The algorithm of current Kubernetes."""
 
 V1_1 = Algorithm(
     propose=dict.fromkeys(
@@ -75,13 +76,13 @@ V1_1 = Algorithm(
     scales_to_zero=False,
     complete=annotated_metrics.complete,
 )
-"""That of Kubernetes v1.1."""
+"""The algorithm of Kubernetes v1.1."""
 
 _BY_NAME = {"current": CURRENT, "v1.1": V1_1}
 
 
 def of(settings: Settings) -> Algorithm:
-    """The algorithm that applies."""
+    """The algorithm that the settings name."""
     return _BY_NAME[settings.algorithm]
 
 

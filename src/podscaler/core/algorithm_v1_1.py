@@ -29,6 +29,7 @@ from podscaler.api.typed.autoscaling import MetricValueStatus
 from podscaler.core.calculation import per_pod, pod_groups
 from podscaler.core.calculation.pod_groups import Grouped
 from podscaler.core.calculation.situation import MetricError, Proposal, Situation, Tolerance
+from podscaler.core.limits import bounds
 from podscaler.core.limits.normalisation import DesiredReplicas, Normalised
 from podscaler.core.limits.stabilization import READY_FOR_NEW_SCALE, Stabilized
 from podscaler.core.model import status_text
@@ -36,7 +37,7 @@ from podscaler.core.model.metric_spec import Average, Metric, PodsMetric, Resour
 from podscaler.core.model.model import Measurement
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
-from podscaler.core.model.trace import Direction, Limits, Outcome, PerPod, PodSample, Reading, Stabilization
+from podscaler.core.model.trace import Limits, Outcome, PerPod, PodSample, Reading, Stabilization
 
 RESOURCE = "cpu"
 UNSUPPORTED_METRIC = (
@@ -132,7 +133,7 @@ def _samples(grouped: Grouped, requests_milli: Sequence[int] | None, situation: 
 
 
 def tolerance(spec: Spec, settings: Settings) -> Tolerance:
-    """The flag's, in both directions."""
+    """The tolerance of the flag, in both directions."""
     del spec
     return Tolerance(settings.tolerance, settings.tolerance)
 
@@ -145,7 +146,7 @@ def within_bounds(desired: DesiredReplicas) -> Normalised:
     reason = "DesiredWithinRange" if result == wanted else "TooFewReplicas" if result > wanted else "TooManyReplicas"
     limits = Limits(
         wanted=wanted,
-        direction=_direction(wanted, desired.current),
+        direction=bounds.direction(wanted, desired.current),
         select_policy="",
         policies=(),
         rate_limit=None,
@@ -155,9 +156,3 @@ def within_bounds(desired: DesiredReplicas) -> Normalised:
     )
     step = Stabilization(wanted, (), desired.now, None, highest=wanted, lowest=None, result=wanted, held_by=None)
     return Normalised(Stabilized(desired.past.recommendations, READY_FOR_NEW_SCALE, step), limits)
-
-
-def _direction(wanted: int, current: int) -> Direction:
-    if wanted == current:
-        return Direction.UNCHANGED
-    return Direction.UP if wanted > current else Direction.DOWN

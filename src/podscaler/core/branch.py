@@ -15,12 +15,12 @@ from podscaler.core.model.trace import Branch, ZeroRules
 
 
 class NoScale(Fact, frozen=True, gc=False):
-    """The error where there is no scale.
+    """Why a sync has no scale of the target, and ends at once.
 
     Attributes:
         message: the bare error.
-        prefix: precedes it in the error of the sync.
-        is_spec_error: whether the error is in the spec.
+        prefix: the text before `message` in the error of the sync.
+        is_spec_error: whether the autoscaler's spec is wrong, not the cluster.
     """
 
     message: str
@@ -50,10 +50,10 @@ def zero_rules(spec: Spec, status: HorizontalPodAutoscalerStatus, settings: Sett
 
 
 def choose(spec: Spec, zero: ZeroRules, current: int) -> Branch:
-    """The branch for a target with `current` replicas."""
+    """The branch for a target with `current` replicas; zero replicas that another one set disable scaling."""
     if current == 0:
-        is_awake = zero.was_scaled_to_zero and (spec.min_replicas != 0 or zero.scales_on_others)
-        return Branch.METRICS if is_awake else Branch.DISABLED
+        may_scale_up = zero.was_scaled_to_zero and (spec.min_replicas != 0 or zero.scales_on_others)
+        return Branch.METRICS if may_scale_up else Branch.DISABLED
     if current > spec.max_replicas:
         return Branch.ABOVE_MAXIMUM
     if current < spec.min_replicas:

@@ -1,6 +1,7 @@
 """Combines the proposals of all metrics: the largest wins, unless failures forbid a conclusion.
 
-Called by `podscaler.core.decide` where the branch needs metrics.
+Called by `podscaler.core.decide` where the branch needs metrics. Examples at 4 replicas: proposals 3 and 6 give 6; a
+failed metric and 6 give 6; a failed metric and 3 give no conclusion, because the failed one might want more.
 
 Source: docs/spec/decision.md 3 (Combining the metrics).
 """
@@ -24,10 +25,10 @@ class Combined(Fact, frozen=True, gc=False):
     """The combined result of the metrics.
 
     Attributes:
-        target: the pods of the target, and the selector to remember.
-        results: one for each metric; empty where the target's pods are unknown.
-        combination: its `proposal` is None where there is no conclusion.
-        failures: in order, one event each.
+        target: the pods of the target, and the selector for the selector store.
+        results: one for each metric; empty: the target's pods are unknown.
+        combination: the conclusion; its `proposal` is None where failures forbid one.
+        failures: the failures of the pods or of metrics, in order; each leads to one event.
         is_spec_error: whether the first failure is an error of the spec (an unknown metric type).
     """
 
@@ -44,7 +45,7 @@ class Combined(Fact, frozen=True, gc=False):
 
     @property
     def winner(self) -> str:
-        """The name of the metric whose proposal won; empty: none."""
+        """The name of the metric whose proposal won; empty: no metric has a proposal."""
         index = self.combination.winner
         return "" if index is None else self.results[index].step.name
 
@@ -93,15 +94,18 @@ def conclude(results: Sequence[MetricResult], current: int, *, ignores_failed: b
     winner = _winner(results)
     proposal = 0 if winner is None else results[winner].step.proposal or 0
     failed = tuple([index for index, result in enumerate(results) if result.step.failure])
-    without = sum([result.step.proposal is None for result in results])
+    without_proposal = sum([result.step.proposal is None for result in results])
     error = _error(results, failed)
-    if without == len(results) or (without and proposal < current and not ignores_failed):
+    if without_proposal == len(results) or (without_proposal and proposal < current and not ignores_failed):
         return Combination(None, winner, failed, error)
     return Combination(proposal, winner, failed, error)
 
 
 def _winner(results: Sequence[MetricResult]) -> int | None:
-    """The index of the largest proposal; any later proposal replaces one of 0. None: all failed."""
+    """The index of the largest proposal; None: all failed. Any later proposal replaces one of 0, as upstream.
+
+    Source: docs/spec/decision.md 3.2 (Loop): the loop of `computeReplicasForMetrics` starts with 0 for "not set yet".
+    """
     best, winner = 0, None
     for index, result in enumerate(results):
         proposal = result.step.proposal

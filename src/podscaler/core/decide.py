@@ -1,6 +1,7 @@
 """Decides about one autoscaler: from an observation to the replicas, status and events, as a pure function.
 
-Called by the controller, the replay and what-if. The stages in order: the branch
+Called by the controller, the replay and what-if. Example: 4 replicas at 90 % of their requested CPU, with a target of
+60 %, become 6. The stages in order: the branch
 (`branch`), the pods of the target (`target_pods`), the metrics (`proposals`, `combine`), the autoscaler's failure
 policy where it states one (`failure_responses`), stabilization, rates and bounds (`normalisation`), cooldowns where
 there are any (`cooldown`), and the write of the scale (`settle`). Where algorithms differ, the record of the one that
@@ -67,7 +68,7 @@ class Demand(Fact, frozen=True, gc=False):
 
     Attributes:
         metrics: for each entry of `spec.metrics` the metric to query; None: no query is needed.
-        selector: of the target's pods, for the queries; None: there are none.
+        selector: the label selector of the target's pods, for the queries; None: no query is needed.
     """
 
     metrics: tuple[Metric | None, ...]
@@ -94,7 +95,7 @@ def needed_metrics(spec: Spec, observation: Observation, flags: Settings = setti
 
 
 class _Sync:
-    """What the stages of one sync share; its conditions are changed by the stages."""
+    """The inputs of one sync and its branch, for all stages; the stages change its conditions."""
 
     def __init__(self, spec: Spec, observation: Observation, scale: Scale, now: int, flags: Settings) -> None:
         self.spec = spec

@@ -1,4 +1,4 @@
-"""The result of a sync: replicas, status, events, history and trace.
+"""The result of a sync: a Decision with replicas, status, events, history and trace.
 
 Made by `podscaler.core.decide` and `podscaler.core.settle`; the controller executes it, the replay prints it.
 """
@@ -37,7 +37,7 @@ def warning(reason: str, message: str) -> AutoscalerEvent:
 
 
 class ErrorKind(StrEnum):
-    """The label `error` of upstream's Prometheus metrics."""
+    """The label `error` of kube-controller-manager's metrics of reconciliations."""
 
     NONE = "none"
     SPEC = "spec"
@@ -45,7 +45,7 @@ class ErrorKind(StrEnum):
 
 
 class Action(StrEnum):
-    """The label `action` of upstream's Prometheus metrics."""
+    """The label `action` of kube-controller-manager's metrics of reconciliations."""
 
     NONE = "none"
     SCALE_UP = "scale_up"
@@ -58,10 +58,11 @@ class Draft(msgspec.Struct, frozen=True):
     Attributes:
         combined: the result of the metrics; None where the branch does not need them.
         desired: the count that the scale should have.
-        reason: of the rescale, empty without one.
-        conditions, events: so far.
+        now: the instant at which the sync began.
+        reason: the reason of the rescale; empty: there is no rescale.
+        conditions, events: the conditions and events that do not depend on the write.
         past: the history, with the new recommendation.
-        failure_policy: for the trace; None where the autoscaler states none, or metrics were not evaluated.
+        tolerance ... failure_policy: steps for the trace; None or False where a step did not take place.
     """
 
     spec: Spec
@@ -89,12 +90,12 @@ class Decision(msgspec.Struct, frozen=True):
     """The outcome of one sync.
 
     Attributes:
-        replicas: to write to the scale; None: leave it alone (or writing it failed).
-        status: the new status; equal to the old one where no write is needed.
-        events: in order.
-        history: for the next sync.
+        replicas: the count to write to the scale; None: write nothing (or the write failed).
+        status: the new status; equal to the old one: no write is needed.
+        events: the Events to emit, in order.
+        history: the history for the next sync.
         error: the text of the error of the sync, or empty.
-        selector: to store for this autoscaler in the selector store; None: leave the stored one.
+        selector: what to store for this autoscaler in the selector store; None: leave the stored one.
         reached_end: whether the sync reached its last step, at which the gauge of desired replicas is set.
         draft: for `settle`, where the write fails or happens later; None where nothing is written.
     """

@@ -39,10 +39,10 @@ class PolicyResult(Fact, frozen=True, gc=False):
     """The metrics after the policy.
 
     Attributes:
-        combined: with the responses of the policy.
+        combined: the result of the metrics, with the actions of the policy.
         past: the history, with the last proposals.
         warnings: the events about the policy.
-        step: for the trace; None where the autoscaler states no policy.
+        step: the policy, for the trace; None: the autoscaler states none.
     """
 
     combined: Combined
@@ -55,7 +55,7 @@ def respond(spec: Spec, combined: Combined, past: History, *, current: int, now:
     """The result of the policy of `spec` at the instant `now`.
 
     Args:
-        combined: of the metrics, as upstream.
+        combined: the result of the metrics as Kubernetes combines them.
         past: the history before this sync.
         current: the replicas of the target.
     """
@@ -98,7 +98,7 @@ def message(response: FailureResponse, combined: Combined) -> str:
 
 
 def _forgotten(past: History) -> History:
-    """The history without what only a policy needs."""
+    """The history without the last proposals and the instant of failure, which only a policy needs."""
     if not past.last_proposals and past.unread_since is None:
         return past
     return msgspec.structs.replace(past, last_proposals=(), unread_since=None)
@@ -137,18 +137,18 @@ def _remembered(policy: FailurePolicy, results: Sequence[MetricResult], past: Hi
 def _combination(
     policy: FailurePolicy, results: Sequence[MetricResult], past: History, *, current: int, now: int
 ) -> Combination:
-    found = combine.conclude(results, current)
+    conclusion = combine.conclude(results, current)
     responses = [FailureResponse.KEPT] if any(each.step.kept is not None for each in results) else []
-    if found.proposal is None and found.winner is not None and policy.ignores_failed:
-        found = combine.conclude(results, current, ignores_failed=True)
+    if conclusion.proposal is None and conclusion.winner is not None and policy.ignores_failed:
+        conclusion = combine.conclude(results, current, ignores_failed=True)
         responses.append(FailureResponse.IGNORED)
     fallback, since = policy.fallback, past.unread_since
-    if found.winner is None and fallback is not None and since is not None and now - since >= fallback.after_ns:
-        found = msgspec.structs.replace(found, proposal=fallback.replicas)
+    if conclusion.winner is None and fallback is not None and since is not None and now - since >= fallback.after_ns:
+        conclusion = msgspec.structs.replace(conclusion, proposal=fallback.replicas)
         responses.append(FailureResponse.FALLBACK)
-    if found.proposal is None:
-        return found
-    return msgspec.structs.replace(found, responses=tuple(responses))
+    if conclusion.proposal is None:
+        return conclusion
+    return msgspec.structs.replace(conclusion, responses=tuple(responses))
 
 
 def _step(policy: FailurePolicy, past: History) -> FailurePolicyStep:

@@ -1,6 +1,7 @@
-"""The proposal of one metric, whatever its type: replicas and a status entry, or the failure with its texts.
+"""Computes the proposal of one metric of any type: replicas and a status entry, or the failure with its texts.
 
-Called by `podscaler.core.combine` for each entry of `spec.metrics`.
+Called by `podscaler.core.combine` for each entry of `spec.metrics`. The calculator for the metric's type is that of the
+algorithm (`podscaler.core.algorithm`); a new type also needs an entry of `_STATUS_BY_TYPE`.
 
 Source: docs/spec/decision.md 3.3 (Failure of one metric), 4 (One metric).
 """
@@ -29,8 +30,8 @@ class MetricResult(Fact, frozen=True, gc=False):
     """The result of one metric.
 
     Attributes:
-        status: its entry for `status.currentMetrics`; empty if it failed.
-        step: its step of the trace.
+        status: the metric's entry for `status.currentMetrics`; empty if it failed.
+        step: the metric's step of the trace, with its proposal or failure.
         current: the value in `status`; None if it failed.
     """
 
@@ -40,9 +41,9 @@ class MetricResult(Fact, frozen=True, gc=False):
 
 
 def of_metric(metric: Metric, measurement: Measurement | None, situation: Situation) -> MetricResult:
-    """The proposal of `metric` by its `measurement`, which a metric with a fault does not need.
+    """The proposal of `metric`, or its failure.
 
-    Raises IncompleteObservation where it is None and needed.
+    Raises IncompleteObservation where `measurement` is None; only a metric with a `fault` needs none.
     """
     if metric.fault:
         inner = metric.inner if metric.has_inner_fault else ""
@@ -62,7 +63,7 @@ def of_metric(metric: Metric, measurement: Measurement | None, situation: Situat
 
 def status_of(metric: Metric, current: MetricValueStatus) -> MetricStatus:
     """The entry for `status.currentMetrics` of a metric that has a value."""
-    return _STATUS[type(metric)](metric, current)
+    return _STATUS_BY_TYPE[type(metric)](metric, current)
 
 
 def _failed(metric: Metric, bare: str, inner: str, calculation: Calculation | None) -> MetricResult:
@@ -99,7 +100,7 @@ def _external_status(metric: ExternalMetric, current: MetricValueStatus) -> Metr
     return MetricStatus(metric.type, external=autoscaling.ExternalMetricStatus(metric.identifier, current))
 
 
-_STATUS: dict[type[Metric], Callable[..., MetricStatus]] = {
+_STATUS_BY_TYPE: dict[type[Metric], Callable[..., MetricStatus]] = {
     ResourceMetric: _resource_status,
     PodsMetric: _pods_status,
     ObjectMetric: _object_status,

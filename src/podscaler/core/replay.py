@@ -48,7 +48,15 @@ class EventLine(msgspec.Struct, frozen=True, gc=False):
 
 
 class DecisionLine(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One decision in the decisions format, version 1; `trace` is an extension."""
+    """One line of the decisions format, version 1: the decision about one sync.
+
+    Attributes:
+        time: the instant of the sync, RFC 3339.
+        hpa: `namespace/name` of the autoscaler.
+        replicas: the count written to the scale; None: no write.
+        error: the error of the sync, or empty.
+        trace: an extension of the format.
+    """
 
     time: str
     hpa: str
@@ -60,7 +68,7 @@ class DecisionLine(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RecordedSync(NamedTuple):
-    """The inputs of the decision about one sync line."""
+    """The inputs of `decide` for one sync line: the parsed spec, the observation, the history and the instant in ns."""
 
     line: RecordingLine
     spec: Spec
@@ -110,7 +118,7 @@ class Replay:
     """The state of the replay of one recording.
 
     Args:
-        header: its first line.
+        header: the first line of the recording, with flags and the version of Kubernetes.
     """
 
     def __init__(self, header: recording.RecordingHeader) -> None:
@@ -119,7 +127,7 @@ class Replay:
         except ValueError as error:
             raise RecordingError(str(error)) from None
         self._histories: dict[str, History] = {}
-        self._seen_at: dict[str, int] = {}
+        self._latest_sync_at: dict[str, int] = {}
         self._selectors = SelectorStore()
         self._pods: dict[bytes, Pod] = {}
         self._specs: dict[tuple[str, str, bytes, tuple[tuple[str, str], ...]], Spec] = {}
@@ -157,13 +165,13 @@ class Replay:
 
     def _forget(self, key: str) -> None:
         self._histories.pop(key, None)
-        self._seen_at.pop(key, None)
+        self._latest_sync_at.pop(key, None)
         self._selectors.forget(key)
 
     def _advance(self, key: str, now: int) -> None:
-        if now < self._seen_at.get(key, now):
+        if now < self._latest_sync_at.get(key, now):
             raise RecordingError(f"time goes backwards for {key}: lines of one autoscaler must be in time order")
-        self._seen_at[key] = now
+        self._latest_sync_at[key] = now
 
     def _past(self, line: RecordingLine, spec: Spec) -> History:
         if line.history is not None:

@@ -1,10 +1,11 @@
-"""Scales the samples of an observation to the averages that another controller reported.
+"""Scales the samples of an observation so that their averages are those that another controller reported.
 
-The comparison of two controllers tests whether decisions differ because the other one sampled at another moment. Its
-status has the averages; pods, readiness and requests are those of our own observation. Our samples are scaled so that
-our status would show the same averages.
+Called by `podscaler.controller.coexistence.comparison`, which compares our decisions with those of another HPA
+controller: they may differ only because that one sampled at another moment. Its status has averages; pods, readiness
+and requests are those of our observation. Example: we measured 60 %, the other reports 75 %; a sample of 300m becomes
+about 375m. The report is rounded down, so that the samples are known between two bounds only.
 
-Invariant: pure; other metrics, zero averages and failures cannot be scaled and give None.
+Invariant: pure; different metrics, zero averages and failures cannot be scaled and give None.
 """
 
 from collections.abc import Sequence
@@ -17,13 +18,13 @@ from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerStatus, Metri
 from podscaler.core.model.model import Failure, Measurement, Observation, PodSamples, Values
 
 Span = tuple[Fraction, Fraction]
-"""The bounds of a value that is reported rounded down to a whole number."""
+"""The lowest and the highest exact value behind one that is rounded down: 75 is from 75 to 76."""
 
 
 def lowest_and_highest(
     observation: Observation, ours: HorizontalPodAutoscalerStatus, theirs: HorizontalPodAutoscalerStatus
 ) -> tuple[Observation, Observation] | None:
-    """The observations with the lowest and with the highest samples that fit the other's status.
+    """The observations with the lowest and with the highest samples that agree with the other controller's status.
 
     Args:
         observation: with measurements of all metrics.
@@ -49,7 +50,7 @@ def _with(observation: Observation, answers: Sequence[Measurement | None]) -> Ob
 
 
 def _factors(ours: MetricStatus, theirs: MetricStatus) -> Span | None:
-    """The lowest and the highest factor; None where there is none."""
+    """The lowest and the highest factor from our value to theirs; None: the metrics or values have no ratio."""
     before, after = _current(ours), _current(theirs)
     if ours.type != theirs.type or before is None or after is None:
         return None

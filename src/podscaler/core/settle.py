@@ -1,8 +1,8 @@
-"""Completes a draft to a decision, given whether the scale was written.
+"""Completes the draft of a decision with the outcome of the write of the scale: its status, events, history and trace.
 
-`podscaler.core.decide` assumes that the scale is written at once. The controller, after the write, calls `written` with
-its instant or `refused` with its error: both return the whole decision anew. `unreported` is for a status that could
-not be written afterwards.
+`podscaler.core.decide` calls `written` as if the scale were written at once, and `unscaled` or `inconclusive` where
+nothing is written. The controller, after the real write, calls `written` with its instant or `refused` with its error:
+both return the whole decision anew. `unreported` is for a status that could not be written afterwards.
 
 Source: docs/spec/decision.md 2 (Reconcile in order, steps 10.2 and 11 to 13), 10 (Scale-event history), 11.1 (Setting
 status).
@@ -26,7 +26,7 @@ MAX_WRITE_ATTEMPTS = 5
 """The number of attempts to write the scale after conflicts."""
 
 WRITE_RETRY_DELAY_NS = 10_000_000
-"""The wait between two attempts (upstream adds up to a tenth of it, at random)."""
+"""The wait between two attempts (client-go's DefaultRetry adds up to a tenth of it, at random)."""
 
 
 def is_conflict(failure: Failure) -> bool:
@@ -54,7 +54,7 @@ def written(draft: Draft, at: int) -> Decision:
 
 
 def refused(draft: Draft, at: int, error: str) -> Decision:
-    """The decision whose scale could not be written; `at` is the instant of the last attempt, `error` its bare text."""
+    """The decision whose scale could not be written: the last attempt was at the instant `at`, `error` is its text."""
     conditions = Conditions(draft.conditions, instants.text(at))
     message = f"the HPA controller was unable to update the target scale: {error}"
     conditions.set(ABLE_TO_SCALE, "False", "FailedUpdateScale", message)
@@ -107,14 +107,14 @@ def unreported(decision: Decision, before: HorizontalPodAutoscalerStatus, name: 
     """The decision whose status could not be written, so that it stays as it was `before`.
 
     Args:
-        name: the autoscaler's.
-        error: the bare text.
+        name: the name of the autoscaler.
+        error: the error of the write, without prefix.
     """
     event = AutoscalerEvent("Warning", "FailedUpdateStatus", error, follows_status=True)
     early = [each for each in decision.events if not each.follows_status]
     late = [each for each in decision.events if each.follows_status]
     full_error, kind = decision.error, decision.error_kind
-    if decision.reached_end:
+    if decision.reached_end:  # an earlier error of the sync is returned in place of this one, as upstream
         full_error, kind = f"failed to update status for {name}: {error}", ErrorKind.INTERNAL
     return msgspec.structs.replace(
         decision,

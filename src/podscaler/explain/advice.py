@@ -1,6 +1,7 @@
 """Advice for users about failures, by the text of the error.
 
-Called by `explained`. The first entry of the table whose text occurs in the error applies; other errors have no advice.
+Called by `explained`. The first entry of `_ADVICE` whose text occurs in the error applies; other errors have no advice.
+New advice: an entry of that table, before those whose texts are part of its own.
 
 Source: the error texts of docs/spec/decision.md 2 (Reconcile in order), 3 (Combining the metrics), 6 (Replica
 calculator), 7 (Metrics client).
@@ -9,7 +10,7 @@ calculator), 7 (Metrics client).
 from podscaler.core.model.trace import Trace
 from podscaler.explain.verdict import Verdict, VerdictReason
 
-_SEE = {
+_WHERE_TO_LOOK = {
     "resource": "see `kubectl get apiservice v1beta1.metrics.k8s.io` and the pods of metrics-server",
     "custom": "see `kubectl get apiservices` and the adapter that serves it",
     "external": "see `kubectl get apiservice v1beta1.external.metrics.k8s.io` and the adapter that serves it",
@@ -17,13 +18,14 @@ _SEE = {
 """Where to look when one of the three metrics APIs fails."""
 _UNANSWERED = tuple(
     (f"from {api} metrics API: the server is currently unable", f"the {api} metrics API did not answer: {see}")
-    for api, see in _SEE.items()
+    for api, see in _WHERE_TO_LOOK.items()
 )
 _FAILED = tuple(
-    (f"from {api} metrics API: ", f"the {api} metrics API answered with an error: {see}") for api, see in _SEE.items()
+    (f"from {api} metrics API: ", f"the {api} metrics API answered with an error: {see}")
+    for api, see in _WHERE_TO_LOOK.items()
 )
 
-_ADVICE: tuple[tuple[str, str], ...] = (
+_ADVICE: tuple[tuple[str, str], ...] = (  # (part of the error, advice)
     (
         "do not match the selector",
         "add the labels of the metric's selector to the MetricSource, or remove the selector from the metric",
@@ -109,11 +111,11 @@ _PAUSED = (
 
 
 def of(trace: Trace, verdict: Verdict) -> tuple[str, ...]:
-    """The advice, most important first; empty where nothing failed or there is none."""
+    """The advice, most important first; empty: nothing failed, or no entry fits the errors."""
     if verdict.ending is VerdictReason.PAUSED:
         return (_PAUSED,)
-    found = (_for_error(error) for error in _errors(trace, verdict))
-    return tuple(dict.fromkeys(advice for advice in found if advice))
+    by_error = (_for_error(error) for error in _errors(trace, verdict))
+    return tuple(dict.fromkeys(advice for advice in by_error if advice))
 
 
 def _errors(trace: Trace, verdict: Verdict) -> list[str]:
@@ -125,4 +127,4 @@ def _errors(trace: Trace, verdict: Verdict) -> list[str]:
 
 
 def _for_error(error: str) -> str:
-    return next((advice for part, advice in _ADVICE if part in error), "")
+    return next((advice for text, advice in _ADVICE if text in error), "")

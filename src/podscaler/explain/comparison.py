@@ -1,6 +1,6 @@
-"""Compares two decisions: of the current and of another spec (what-if), or of the computation and the status.
+"""Compares two decisions: with the current and with another spec (what-if), or a computed one with the status.
 
-Called by `podscaler explain`.
+Called by `podscaler explain`. A summary: `With minReplicas=3 shop/web stays at 3 instead of going to 2.`
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from podscaler.explain.verdict import Verdict
 
 
 class ComparisonRow(Step, frozen=True, gc=False):
-    """One number of both decisions."""
+    """One row of the table: a number of the decision with the current spec, and with the other spec."""
 
     label: str
     as_it_is: str
@@ -26,10 +26,10 @@ class Comparison(Step, frozen=True, gc=False):
     """The comparison of a decision with that of a what-if.
 
     Attributes:
-        assignments: the changes of the spec, as written.
+        assignments: the changes of the spec, as the user wrote them.
         summary: the difference in one sentence.
         rows: the numbers of both decisions.
-        explanation: of the other decision.
+        explanation: the explanation of the decision with the other spec.
     """
 
     assignments: str
@@ -106,24 +106,24 @@ def text(comparison: Comparison, as_it_is: Explanation) -> str:
     return "\n".join(lines)
 
 
-_COMPARED = (ABLE_TO_SCALE, SCALING_ACTIVE)
+_COMPARED_CONDITIONS = (ABLE_TO_SCALE, SCALING_ACTIVE)
 
 
 def contradictions(decision: Decision, status: HorizontalPodAutoscalerStatus, verdict: Verdict) -> tuple[str, ...]:
-    """Where a decision that was computed now contradicts the latest status, in phrases; empty where it does not.
+    """Where a decision that was computed now contradicts the latest status, in phrases; empty: it does not.
 
     A change to come is no contradiction, as a status is as old as its last sync. Contradictions are other statuses of
     conditions, and another count where the computation changes nothing."""
     written = {each.type: each for each in status.conditions or ()}
-    found = []
+    phrases = []
     for computed in decision.status.conditions or ():
         there = written.get(computed.type)
-        if computed.type in _COMPARED and there is not None and there.status != computed.status:
-            found.append(
+        if computed.type in _COMPARED_CONDITIONS and there is not None and there.status != computed.status:
+            phrases.append(
                 f"the status says {computed.type} {there.status} ({there.reason}: {there.message}), "
                 f"and what is computed here is {computed.status} ({computed.reason})"
             )
     desired = status.desired_replicas
     if written and not verdict.is_change and verdict.desired not in (None, desired):
-        found.append(f"the status says {desired} desired replicas, and what is computed here is {verdict.desired}")
-    return tuple(found)
+        phrases.append(f"the status says {desired} desired replicas, and what is computed here is {verdict.desired}")
+    return tuple(phrases)

@@ -1,6 +1,7 @@
-"""The explanation of one decision, as data and as text: the sentence, the advice and the steps.
+"""Explains one decision, as data and as text: a summary in one sentence, the advice and the steps.
 
-`podscaler explain` calls `explain`, and prints the result as JSON or with `text`.
+`podscaler explain` calls `explain`, and prints the result as JSON or with `text`. A summary: `shop/web goes from 4 to
+6: cpu is at 90 % of requests, target 60 %.` Each part has its module: `sentence`, `advice`, `steps`, `outlook`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,7 +10,7 @@ from podscaler.api.typed.autoscaling import Condition
 from podscaler.core.decision import Decision
 from podscaler.core.model.trace import Step, Trace
 from podscaler.explain import advice, outlook, sentence, steps, verdict
-from podscaler.explain.data import ReportedEvent, Section, TraceSource
+from podscaler.explain.explanation_parts import ReportedEvent, Section, TraceSource
 from podscaler.explain.outlook import Outlook
 from podscaler.explain.verdict import Verdict
 
@@ -21,11 +22,11 @@ class Explanation(Step, frozen=True, gc=False):
         autoscaler: `namespace/name`.
         at: the instant of the decision.
         summary: one sentence, with its full stop.
-        next_change: the earliest change where the count is held back, else None.
-        advice: for failures, most important first.
+        next_change: the earliest change of a count that is held back; None: it is not, or time changes nothing.
+        advice: what the user can do about failures, most important first.
         steps: the facts and the computation, in order.
-        conditions, events: those of the decision.
-        trace: that of the decision.
+        conditions, events: what the decision writes to the status, and its Events.
+        trace: the trace of the decision.
     """
 
     autoscaler: str
@@ -51,18 +52,18 @@ def explain(
     """The explanation of the decision with that trace.
 
     Args:
-        conditions, events: those of the decision, where they are known.
+        conditions, events: what the decision writes to the status, and its Events; empty: not known.
     """
-    ended = verdict.of(trace)
+    outcome = verdict.of(trace)
     change = outlook.of(trace) if source.has_history else None
     return Explanation(
         autoscaler=trace.autoscaler,
         at=trace.now,
         source=source,
-        summary=f"{sentence.of(trace, ended, change, source)}.",
-        verdict=ended,
+        summary=f"{sentence.of(trace, outcome, change, source)}.",
+        verdict=outcome,
         next_change=change,
-        advice=advice.of(trace, ended),
+        advice=advice.of(trace, outcome),
         steps=steps.of(trace, source, conditions, events),
         conditions=tuple(conditions),
         events=tuple(events),

@@ -1,4 +1,4 @@
-"""Words about metrics that cannot be read: the failure policy, last values and their ages, fallback replicas.
+"""Phrases about metrics that cannot be read: the failure policy, last values and their ages, fallback replicas.
 
 Called by `sentence`, `steps`, `metric_steps` and `limit_steps`.
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from podscaler.api.machinery import instants
 from podscaler.core.model.trace import FailurePolicyStep, FailureResponse, MetricStep, Trace
 from podscaler.explain import metric_words, wording
-from podscaler.explain.data import Line
+from podscaler.explain.explanation_parts import Line
 
 
 def has_fallback(trace: Trace) -> bool:
@@ -36,16 +36,16 @@ def fallback(trace: Trace) -> str:
     return f"no metric can be read{span}, and the fallback replicas are {replicas}"
 
 
-def standing(trace: Trace, step: MetricStep) -> str:
-    """A clause about a metric whose last proposal counts; `metric_words.standing` has the others."""
+def value_and_target(trace: Trace, step: MetricStep) -> str:
+    """A clause about a metric whose last proposal counts; others have `metric_words.value_and_target`."""
     if step.kept is None:
-        return metric_words.standing(step)
+        return metric_words.value_and_target(step)
     target = metric_words.target(step)
     return f"{metric_words.name(step)} cannot be read, and was {last_value(trace, step)}, target {target}"
 
 
 def last_value(trace: Trace, step: MetricStep) -> str:
-    """The value that is kept, and its age: `81 % of requests 2 min 10 s ago`; empty where none is kept."""
+    """The earlier value that counts, and its age: `81 % of requests 2 min 10 s ago`; empty: none counts."""
     kept = step.kept
     if kept is None:
         return ""
@@ -66,13 +66,13 @@ def lines(trace: Trace) -> Iterable[Line]:
     if policy.fault:
         yield Line("policy", f"the failure policy is invalid and does not count: {policy.fault}")
         return
-    yield Line("policy", f"for metrics that fail: {', '.join(_parts(policy))}")
+    yield Line("policy", f"for metrics that fail: {', '.join(_clauses(policy))}")
     if policy.unread_since is not None:
         since = wording.age(policy.unread_since, trace.now)
         yield Line("unread", f"no metric can be read since {instants.text(policy.unread_since)}, {since}")
 
 
-def _parts(policy: FailurePolicyStep) -> Iterable[str]:
+def _clauses(policy: FailurePolicyStep) -> Iterable[str]:
     if policy.keep_last_ns:
         yield f"their last values count for {wording.span(policy.keep_last_ns)}"
     if policy.ignores_failed:

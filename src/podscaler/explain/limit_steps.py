@@ -1,4 +1,4 @@
-"""The section of an explanation about limits: windows, policies, bounds, and the write of the scale.
+"""Writes the section of an explanation about limits: windows, policies, bounds, and the write of the scale.
 
 Called by `steps`.
 
@@ -10,10 +10,11 @@ from itertools import groupby
 
 from podscaler.core.model.history import Recommendation, ScaleEvent
 from podscaler.core.model.trace import Combination, Cooldown, Direction, Limits, PolicyBudget, Stabilization, Trace
-from podscaler.explain import failure_words, holds, wording
-from podscaler.explain.data import Line, Section, TraceSource
+from podscaler.explain import failure_words, hold_reasons, wording
+from podscaler.explain.explanation_parts import Line, Section, TraceSource
 
 RUNS_SHOWN = 5
+"""The highest number of runs (equal recommendations in a row) and of changes in a line."""
 
 
 def section(trace: Trace, source: TraceSource) -> Section:
@@ -57,7 +58,7 @@ def _windows(trace: Trace, step: Stabilization) -> Iterable[Line]:
     yield Line("stabilized", _stabilized(trace, step))
 
 
-def _window(trace: Trace, step: Stabilization, cutoff: int, found: str) -> str:
+def _window(trace: Trace, step: Stabilization, cutoff: int, extreme: str) -> str:
     window_ns = trace.now - cutoff
     if not window_ns:
         return "none"
@@ -65,7 +66,7 @@ def _window(trace: Trace, step: Stabilization, cutoff: int, found: str) -> str:
     inside = [each for each in step.recommendations if each.at > cutoff or (is_open and each.at == cutoff)]
     older = len(step.recommendations) - len(inside)
     left_out = f", {older} older" if older else ""
-    return f"{wording.span(window_ns)}: {_runs(trace, inside)}{left_out}; {found}"
+    return f"{wording.span(window_ns)}: {_runs(trace, inside)}{left_out}; {extreme}"
 
 
 def _runs(trace: Trace, recommendations: Sequence[Recommendation]) -> str:
@@ -104,7 +105,7 @@ def _at(trace: Trace, step: Stabilization, replicas: int, cutoff: int) -> str:
 def _stabilized(trace: Trace, step: Stabilization) -> str:
     if step.result == step.proposal:
         return f"{step.result}, as proposed"
-    held = holds.holder(step)
+    held = hold_reasons.holder(step)
     if held is None or held.replicas != step.result:
         return f"{step.result}, the current count, instead of {step.proposal}"
     return f"{step.result}, recommended {wording.age(held.at, trace.now)}, instead of {step.proposal}"
@@ -138,7 +139,7 @@ def _budget(trace: Trace, limits: Limits, budget: PolicyBudget) -> str:
     within = " and ".join(f"{verb} {text}" for verb, text in (("added", added), ("removed", removed)) if text)
     changed = f"{within} in that time, so it began at {budget.start}" if within else "nothing changed in that time"
     left = f"{budget.remaining} left" if budget.remaining >= 0 else f"overdrawn by {-budget.remaining}"
-    return f"{holds.policy(budget)}: {changed}; allows {budget.limit}, {left}"
+    return f"{hold_reasons.policy(budget)}: {changed}; allows {budget.limit}, {left}"
 
 
 def _changes(trace: Trace, events: Sequence[ScaleEvent], cutoff: int) -> str:

@@ -1,6 +1,7 @@
-"""The section of an explanation about one metric: pods, sums, ratio, tolerance, and proposal or failure.
+"""Writes the section of an explanation about one metric: pods, sums, ratio, tolerance, and proposal or failure.
 
-Called by `steps`. Pods are grouped by the rule that applied to them, one line for each, with the first names.
+Called by `steps`. A line: `ratio  90 % / 60 % = 1.5, outside tolerance (0.9 to 1.1)`. Pods are grouped by the
+rule that applied to them, one line for each, with the first names.
 
 Source: docs/spec/decision.md 4 (One metric) to 6 (Replica calculator).
 """
@@ -20,7 +21,7 @@ from podscaler.core.model.trace import (
     Trace,
 )
 from podscaler.explain import failure_words, metric_words, wording
-from podscaler.explain.data import Line, Section
+from podscaler.explain.explanation_parts import Line, Section
 
 
 def section(trace: Trace, index: int) -> Section:

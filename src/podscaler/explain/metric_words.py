@@ -1,4 +1,4 @@
-"""Words for a metric: its name, its value, its target.
+"""Phrases for a metric: its name, its value, its target.
 
 Called by `sentence` and `metric_steps`.
 """
@@ -6,7 +6,7 @@ Called by `sentence` and `metric_steps`.
 from podscaler.core.model.trace import MetricStep, OfAverage, OfTotal, Outcome, PerPod, Reading
 from podscaler.explain import wording
 
-_UTILIZATION = "(percentage of request)"
+_UTILIZATION_SUFFIX = "(percentage of request)"
 _RESOURCE_TYPES = frozenset({"Resource", "ContainerResource"})
 
 
@@ -29,17 +29,17 @@ def full_name(step: MetricStep) -> str:
 
 
 def resource(step: MetricStep) -> str:
-    """The resource that is measured, empty for custom and external metrics."""
+    """The resource that is measured (`cpu`); empty for custom and external metrics."""
     return step.name.partition(" ")[0] if step.type in _RESOURCE_TYPES else ""
 
 
 def is_utilization(step: MetricStep) -> bool:
     """Whether the target is a percentage of requests."""
-    return step.name.endswith(_UTILIZATION)
+    return step.name.endswith(_UTILIZATION_SUFFIX)
 
 
 def amount(step: MetricStep, milli: int) -> str:
-    """An amount of what the metric measures."""
+    """An amount in the unit of the metric: `250m`, `64Mi`, `12.5`."""
     return wording.amount(milli, resource(step))
 
 
@@ -55,7 +55,7 @@ def target(step: MetricStep) -> str:
     return amount(step, step.target) + (" a pod" if is_average else "")
 
 
-def standing(step: MetricStep) -> str:
+def value_and_target(step: MetricStep) -> str:
     """The value of the metric and its target: `cpu is at 81 % of requests, target 50 %`."""
     calculation = step.calculation
     if isinstance(calculation, PerPod):
@@ -87,13 +87,13 @@ def _bare(step: MetricStep, reading: Reading) -> str:
     return f"{reading.current} %" if reading.requests_milli is not None else amount(step, reading.average_milli)
 
 
-def verdict(step: MetricStep) -> str:
+def no_change_reason(step: MetricStep) -> str:
     """The reason why a proposal changes nothing, as the end of a sentence; empty where there is none."""
     outcome = step.calculation.outcome if step.calculation else None
-    return _STEADY.get(outcome, "") if outcome else ""
+    return _NO_CHANGE_REASONS.get(outcome, "") if outcome else ""
 
 
-_STEADY = {
+_NO_CHANGE_REASONS = {
     Outcome.WITHIN_TOLERANCE: "which is within tolerance",
     Outcome.STILL_WITHIN_TOLERANCE: "which is within tolerance",
     Outcome.DIRECTION_REVERSED: "which turns the direction around, so nothing is done",

@@ -22,15 +22,15 @@ from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Cooldown, Limits, Stabilization, Step, Trace
 
 NEXT_SYNC_NS = 1
-"""The offset that stands for the next sync."""
+"""The offset from the decision's instant that stands for the next sync, whose instant is not known."""
 
 
 class Outlook(Step, frozen=True, gc=False):
     """The earliest change of a count.
 
     Attributes:
-        at: its instant; that of the decision itself stands for the next sync.
-        replicas: the count then.
+        at: its instant in ns; the instant of the decision itself stands for the next sync.
+        replicas: the count after the change.
     """
 
     at: int
@@ -38,12 +38,12 @@ class Outlook(Step, frozen=True, gc=False):
 
 
 def of(trace: Trace) -> Outlook | None:
-    """The earliest change of a count that is held back; None where it is not, or where time changes nothing."""
-    step, limits, rest = trace.stabilization, trace.limits, trace.cooldown
+    """The earliest change of a count that is held back; None: it is not held back, or time changes nothing."""
+    step, limits, cooldown = trace.stabilization, trace.limits, trace.cooldown
     if step is None or limits is None or trace.is_lifted:
         return None
-    if rest is not None and rest.held is not None:
-        return _rested(Outlook(trace.now, rest.held), trace, rest)
+    if cooldown is not None and cooldown.held is not None:
+        return _after_cooldown(Outlook(trace.now, cooldown.held), trace, cooldown)
     if limits.result == step.proposal:
         return None
     future = _Future(trace, step, limits)
@@ -51,23 +51,23 @@ def of(trace: Trace) -> Outlook | None:
         replicas = future.replicas(at)
         if replicas != future.current:
             change = Outlook(trace.now if at == trace.now + NEXT_SYNC_NS else at, replicas)
-            return change if rest is None else _rested(change, trace, rest)
+            return change if cooldown is None else _after_cooldown(change, trace, cooldown)
     return None
 
 
-def _rested(change: Outlook, trace: Trace, rest: Cooldown) -> Outlook:
+def _after_cooldown(change: Outlook, trace: Trace, cooldown: Cooldown) -> Outlook:
     """The change, delayed to the end of the cooldown after this decision's rescale or the last one."""
     is_written = trace.write is not None and not trace.write.error
-    scaled_at = trace.now if is_written else rest.scaled_at
+    scaled_at = trace.now if is_written else cooldown.scaled_at
     current = trace.desired if is_written else trace.current_replicas
-    delay_ns = rest.up_delay_ns if change.replicas > (current or 0) else rest.down_delay_ns
+    delay_ns = cooldown.up_delay_ns if change.replicas > (current or 0) else cooldown.down_delay_ns
     if scaled_at is None or not delay_ns:
         return change
     return Outlook(max(change.at, scaled_at + delay_ns), change.replicas)
 
 
 class _Future:
-    """The decisions of the following syncs."""
+    """The counts that following syncs decide, if the metrics propose the same."""
 
     def __init__(self, trace: Trace, step: Stabilization, limits: Limits) -> None:
         self._trace = trace

@@ -1,6 +1,8 @@
 """Describes a decision in one sentence: the autoscaler, what happens to the count, why, and until when.
 
-Called by `explained`.
+Called by `explained`. Example: `shop/web stays at 10: its metrics ask for 7, but a recommendation of 10 from 2 min ago
+holds back scaling down for 5 min; earliest change in 3 min, to 7`. Each VerdictReason has its function in
+`_CLAUSE_BY_ENDING`; those that hold a count back share `_held`.
 """
 
 from collections.abc import Callable
@@ -8,12 +10,12 @@ from collections.abc import Callable
 from podscaler.api.typed.autoscaling import Condition
 from podscaler.core.model.conditions import ABLE_TO_SCALE, SCALING_LIMITED
 from podscaler.core.model.trace import Branch, MetricStep, Trace
-from podscaler.explain import failure_words, holds, metric_words, wording
-from podscaler.explain.data import TraceSource
+from podscaler.explain import failure_words, hold_reasons, metric_words, wording
+from podscaler.explain.explanation_parts import TraceSource
 from podscaler.explain.outlook import Outlook
 from podscaler.explain.verdict import RATE_REASONS, Verdict, VerdictReason
 
-_HELD_BACK = frozenset({"ScaleDownStabilized", "ScaleUpStabilized"})
+_STABILIZED_REASONS = frozenset({"ScaleDownStabilized", "ScaleUpStabilized"})
 
 
 def of(trace: Trace, verdict: Verdict, outlook: Outlook | None, source: TraceSource) -> str:
@@ -25,7 +27,7 @@ def of(trace: Trace, verdict: Verdict, outlook: Outlook | None, source: TraceSou
         )
     if not source.has_history and verdict.wanted != verdict.current and trace.limits is not None:
         return _without_history(trace, verdict)
-    text = _WRITERS.get(verdict.ending, _held)(trace, verdict, source)
+    text = _CLAUSE_BY_ENDING.get(verdict.ending, _held)(trace, verdict, source)
     return f"{text}{_until(trace, verdict, outlook, source)}{_partial_failure(trace, verdict)}{_status_failure(trace)}"
 
 
@@ -57,8 +59,8 @@ def _no_pods(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
     selection = trace.selection
     stays = f"{trace.autoscaler} stays at {verdict.current}"
     if selection is not None and selection.overlapping:
-        rivals = " and ".join(selection.overlapping)
-        return f"{stays}: {rivals} scale the same pods ({selection.selector}), and none of them does so until that ends"
+        keys = " and ".join(selection.overlapping)
+        return f"{stays}: {keys} scale the same pods ({selection.selector}), and none of them does so until that ends"
     failure = selection.failure if selection else None
     return f"{stays}: its pods cannot be told: {failure.message if failure else trace.error}"
 
@@ -97,22 +99,22 @@ def _steady(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
     stays, winner = f"{trace.autoscaler} stays at {verdict.current}", _winner(trace)
     if winner is None:
         return f"{stays}: {failure_words.fallback(trace)}" if failure_words.has_fallback(trace) else stays
-    why = "" if winner.kept is not None else metric_words.verdict(winner)
+    why = "" if winner.kept is not None else metric_words.no_change_reason(winner)
     why = why or f"which comes to {verdict.current} again"
-    return f"{stays}: {failure_words.standing(trace, winner)}, {why}{_rivals(trace)}"
+    return f"{stays}: {failure_words.value_and_target(trace, winner)}, {why}{_winner_of_several(trace)}"
 
 
 def _scaled(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
     winner = _winner(trace)
     if winner is not None:
-        why = f": {failure_words.standing(trace, winner)}"
+        why = f": {failure_words.value_and_target(trace, winner)}"
     else:
         why = f": {failure_words.fallback(trace)}" if failure_words.has_fallback(trace) else ""
-    return f"{trace.autoscaler} {moves(verdict, source)}{why}{_rivals(trace)}"
+    return f"{trace.autoscaler} {moves(verdict, source)}{why}{_winner_of_several(trace)}"
 
 
 def _held(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
-    reason = holds.reason(trace, verdict)
+    reason = hold_reasons.reason(trace, verdict)
     return f"{trace.autoscaler} {moves(verdict, source)}: {_asked(trace, verdict)}, but {reason}"
 
 
@@ -141,7 +143,7 @@ def _without_history(trace: Trace, verdict: Verdict) -> str:
 def _last_word(trace: Trace) -> Condition | None:
     """The condition of the status that says that the count is held back; None where there is none."""
     for each in trace.conditions_before:
-        if each.type == ABLE_TO_SCALE and each.reason in _HELD_BACK:
+        if each.type == ABLE_TO_SCALE and each.reason in _STABILIZED_REASONS:
             return each
         if each.type == SCALING_LIMITED and each.status == "True" and each.reason in RATE_REASONS:
             return each
@@ -153,7 +155,7 @@ def _winner(trace: Trace) -> MetricStep | None:
     return None if index is None else trace.metrics[index]
 
 
-def _rivals(trace: Trace) -> str:
+def _winner_of_several(trace: Trace) -> str:
     proposals = sum(step.proposal is not None for step in trace.metrics)
     return f" (the highest of {proposals} metrics)" if proposals > 1 else ""
 
@@ -184,7 +186,7 @@ def _until(trace: Trace, verdict: Verdict, outlook: Outlook | None, source: Trac
     return f"; {kind} in {wording.wait(outlook.at - trace.now)}{latest}, to {outlook.replicas}"
 
 
-_WRITERS: dict[VerdictReason, Callable[[Trace, Verdict, TraceSource], str]] = {
+_CLAUSE_BY_ENDING: dict[VerdictReason, Callable[[Trace, Verdict, TraceSource], str]] = {
     VerdictReason.NO_SCALE: _no_scale,
     VerdictReason.PAUSED: _paused,
     VerdictReason.OUT_OF_BOUNDS: _out_of_bounds,

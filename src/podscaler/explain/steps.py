@@ -1,4 +1,4 @@
-"""The sections of an explanation, with all numbers: facts, metrics, limits, status and events.
+"""Writes the sections of an explanation, with all numbers: facts, metrics, limits, status and events.
 
 Called by `explained`.
 """
@@ -9,7 +9,7 @@ from podscaler.api.machinery import instants
 from podscaler.api.typed.autoscaling import Condition
 from podscaler.core.model.trace import Branch, Selection, Trace, ZeroRules
 from podscaler.explain import failure_words, limit_steps, metric_steps, wording
-from podscaler.explain.data import Line, ReportedEvent, Section, TraceSource
+from podscaler.explain.explanation_parts import Line, ReportedEvent, Section, TraceSource
 
 
 def of(
@@ -20,12 +20,12 @@ def of(
     sections += [metric_steps.section(trace, index) for index in range(len(trace.metrics))]
     if trace.branch is not Branch.NO_SCALE:
         sections.append(limit_steps.section(trace, source))
-    if said := tuple(_said(trace, conditions, events)):
-        sections.append(Section(_SAID[source], said))
+    if status_lines := tuple(_status_lines(trace, conditions, events)):
+        sections.append(Section(_STATUS_TITLES[source], status_lines))
     return tuple(sections)
 
 
-_SAID = {
+_STATUS_TITLES = {
     TraceSource.RECORDING: "Status and events",
     TraceSource.WHAT_IF: "Status and events as they would have been",
     TraceSource.CLUSTER: "Status as it is",
@@ -70,7 +70,7 @@ def _pods(selection: Selection) -> str:
     return picked if selection.failure is None else selection.failure.message
 
 
-def _said(trace: Trace, conditions: Sequence[Condition], events: Sequence[ReportedEvent]) -> Iterable[Line]:
+def _status_lines(trace: Trace, conditions: Sequence[Condition], events: Sequence[ReportedEvent]) -> Iterable[Line]:
     for condition in conditions:
         is_new = condition.last_transition_time == instants.text(trace.now)
         since = "from now on" if is_new else f"since {condition.last_transition_time}"

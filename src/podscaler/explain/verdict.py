@@ -1,6 +1,7 @@
-"""The outcome of a decision: its reason, and the wanted, current and desired replicas.
+"""Classifies the outcome of a decision: the stage that decided it, and the wanted, current and desired replicas.
 
-Used by the sentence, the advice and the comparison.
+Used by the sentence, the advice and the comparison. Example: the metrics want 7, a window keeps 10:
+Verdict(STABILIZED, wanted=7, current=10, desired=10).
 
 Source: docs/spec/decision.md 2 (Reconcile in order), 3 (Combining the metrics), 8 (Normalisation without behavior), 9
 (Normalisation with behavior).
@@ -48,11 +49,12 @@ class Verdict(Step, frozen=True, gc=False):
     """The outcome of one decision.
 
     Attributes:
+        ending: the stage that decided.
         wanted: the count by the metrics (or by a bound that was exceeded, or the fallback replicas); None: there is no
             conclusion.
-        current: that of the scale; None: it could not be read.
-        desired: the new count; `current` where nothing changes.
-        write_error: the error of the write of the scale, else empty.
+        current: the count in the scale; None: it could not be read.
+        desired: the new count; equal to `current`: nothing changes.
+        write_error: why the scale could not be written, else empty.
     """
 
     ending: VerdictReason
@@ -97,12 +99,12 @@ def _normalised(trace: Trace, stabilization: Stabilization, limits: Limits) -> V
         return VerdictReason.LIFTED
     if wanted == result:
         return VerdictReason.STEADY if result == trace.current_replicas else VerdictReason.SCALED
-    if _moved_alike(limits.wanted, limits.result, wanted, result):
+    if _is_same_direction(limits.wanted, limits.result, wanted, result):
         return VerdictReason.RATE_LIMITED if limits.reason in RATE_REASONS else VerdictReason.AT_BOUND
     return VerdictReason.STABILIZED
 
 
-def _moved_alike(before: int, after: int, wanted: int, result: int) -> bool:
+def _is_same_direction(before: int, after: int, wanted: int, result: int) -> bool:
     """Whether a step changed the count in the direction of the total change."""
     return (after > before) if result > wanted else (after < before)
 

@@ -31,7 +31,7 @@ FLAGS = {
 """Flags by their names without prefix, and the fields of Settings."""
 
 _PATHS = (*what_if_fields.PATHS, *FLAGS, *GATE_NAMES)
-"""An example of everything that can be assigned."""
+"""One example of each path that can be assigned; a new flag: an entry of FLAGS."""
 
 
 class Assignment(NamedTuple):
@@ -45,7 +45,7 @@ class Assignment(NamedTuple):
 
 
 def parse(text: str) -> tuple[Assignment, ...]:
-    """The assignments of `a=1,b.c=2`. Raises UsageError for a text without any, and for a part that is none."""
+    """The assignments of `a=1,b.c=2`. Raises UsageError for an empty text, and for a part without `=`."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts:
         raise UsageError("what-if needs assignments such as minReplicas=3,metrics[0].target=60%")
@@ -81,7 +81,7 @@ def _as_json(spec: HorizontalPodAutoscalerSpec) -> Object:
 
 
 def _validate(before: Object, after: Object, assignments: Sequence[Assignment]) -> None:
-    """Raise UsageError for faults that were not there before."""
+    """Raise UsageError for errors of validation that the spec did not have before."""
     known = {str(fault) for fault in hpa_validation.validate({"spec": before}, None)}
     faults = [text for fault in hpa_validation.validate({"spec": after}, None) if (text := str(fault)) not in known]
     if faults:

@@ -1,6 +1,7 @@
-"""The fields of an autoscaler's spec that a what-if may assign, with the syntax of their values.
+"""Sets fields of an autoscaler's spec by path and text, for what-if: `metrics[0].target`, `60%`.
 
-Called by `podscaler.explain.what_if`. Specs are JSON-ready data, changed in place.
+Called by `podscaler.explain.what_if`. Specs are JSON-ready data, changed in place. A new field: a pattern with its
+setter in `_SETTERS`, and an example in PATHS.
 
 Source: autoscaling/v2 (docs/spec/api.md 1 (Types)).
 """
@@ -65,7 +66,7 @@ def complete(spec: Object) -> Object:
 
 
 def ratio(text: str) -> str:
-    """A ratio, also written as a percentage: `5%` is `0.05`. Raises ValueError for a percentage that is none."""
+    """A ratio, also written as a percentage: `5%` is `0.05`. Raises ValueError where the text before % is no number."""
     if not text.endswith("%"):
         return text
     percent = text.removesuffix("%").rstrip()
@@ -118,18 +119,11 @@ def _source(spec: Object, index: int) -> tuple[str, Object]:
     return name, metric[name]
 
 
-def _drop_behavior(spec: Object, match: re.Match[str], value: str) -> None:
-    del match
+def _drop(spec: Object, match: re.Match[str], value: str) -> None:
     if value != "none":
-        raise ValueError("only none can be assigned to all of it; its fields are behavior.scaleDown.selectPolicy, ...")
-    spec.pop("behavior", None)
-
-
-def _drop_failure_policy(spec: Object, match: re.Match[str], value: str) -> None:
-    del match
-    if value != "none":
-        raise ValueError("only none can be assigned to all of it; its fields are onMetricFailure.keepLastFor, ...")
-    spec.pop("onMetricFailure", None)
+        example = "onMetricFailure.keepLastFor" if match[0] == "onMetricFailure" else "behavior.scaleDown.selectPolicy"
+        raise ValueError(f"only none can be assigned to all of it; its fields are {example}, ...")
+    spec.pop(match[0], None)
 
 
 def _set_failure_policy(spec: Object, match: re.Match[str], value: str) -> None:
@@ -190,9 +184,8 @@ _SETTERS: tuple[tuple[str, Callable[[Object, re.Match[str], str], None]], ...] =
     (r"minReplicas|maxReplicas", _set_count),
     (r"metrics\[(\d+)]\.target", _set_target),
     (r"metrics\[(\d+)]\.target\.(averageUtilization|averageValue|value)", _set_target_field),
-    (r"onMetricFailure", _drop_failure_policy),
+    (r"onMetricFailure|behavior", _drop),
     (r"onMetricFailure\.(keepLastFor|ignoreFailed|fallback\.replicas|fallback\.after)", _set_failure_policy),
-    (r"behavior", _drop_behavior),
     (rf"{_RULES}\.stabilizationWindowSeconds", _set_window),
     (rf"{_RULES}\.selectPolicy", _set_select_policy),
     (rf"{_RULES}\.tolerance", _set_tolerance),

@@ -1,4 +1,4 @@
-"""Formats numbers, spans and lists for explanations.
+"""Formats numbers, spans and lists for explanations: 250000000000 ns are `4 min 10 s`.
 
 Called by all modules of this package. Amounts are thousandths, spans and instants nanoseconds.
 """
@@ -13,7 +13,8 @@ SECOND_NS = 1_000_000_000
 MILLISECOND_NS = 1_000_000
 NAMES_SHOWN = 5
 LARGEST_PLAIN_MILLI = 10**15
-_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+"""From this amount on (10^12), numbers have a suffix."""
+_SPAN_UNITS_S = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _BYTE_UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
@@ -23,7 +24,7 @@ def span(span_ns: int) -> str:
         return f"{max(span_ns // MILLISECOND_NS, 1)} ms"
     rest_s = span_ns // SECOND_NS
     parts: list[tuple[int, str]] = []
-    for unit_s, unit in _UNITS:
+    for unit_s, unit in _SPAN_UNITS_S:
         amount, rest_s = divmod(rest_s, unit_s)
         if amount or parts:
             parts.append((amount, unit))

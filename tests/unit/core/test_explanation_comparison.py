@@ -7,7 +7,7 @@ from podscaler.core.model.model import Failure, Observation
 from podscaler.core.model.spec import Spec
 from podscaler.explain import comparison, explained
 from podscaler.explain.comparison import Comparison, ComparisonRow
-from podscaler.explain.data import TraceSource
+from podscaler.explain.explanation_parts import TraceSource
 from podscaler.testing.decisions import NOW, SECOND, decided, external_metric, observed, scaler, values
 
 HELD = History((Recommendation(5, NOW - 250 * SECOND),))

@@ -5,8 +5,8 @@ import pytest
 from podscaler.core.model import history
 from podscaler.core.model.history import History
 from podscaler.explain import explained
-from podscaler.explain.data import Line
 from podscaler.explain.explained import Explanation
+from podscaler.explain.explanation_parts import Line
 from podscaler.testing.decisions import (
     DOWN,
     NOW,

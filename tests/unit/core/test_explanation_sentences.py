@@ -8,7 +8,7 @@ from podscaler.core.decision import Decision
 from podscaler.core.model.history import History, Recommendation, ScaleEvent
 from podscaler.core.model.model import Failure, Observation
 from podscaler.explain import explained
-from podscaler.explain.data import TraceSource
+from podscaler.explain.explanation_parts import TraceSource
 from podscaler.testing.decisions import (
     DOWN,
     NOW,

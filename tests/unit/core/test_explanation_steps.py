@@ -6,7 +6,7 @@ from podscaler.core.decision import Decision
 from podscaler.core.model.history import History, Recommendation, ScaleEvent
 from podscaler.core.model.model import Sample, Values
 from podscaler.explain import explained
-from podscaler.explain.data import Line, Section, TraceSource
+from podscaler.explain.explanation_parts import Line, Section, TraceSource
 from podscaler.testing.decisions import (
     DOWN,
     NOW,

@@ -12,7 +12,7 @@ from typing import Any
 from podscaler.controller.informers.other_controllers import StatusWrite
 from podscaler.controller.leaderelection.observed_holder import Holding
 from podscaler.explain import wording
-from podscaler.explain.data import Line, Section
+from podscaler.explain.explanation_parts import Line, Section
 
 TITLE = "Looked after"
 

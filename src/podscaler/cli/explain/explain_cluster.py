@@ -47,8 +47,8 @@ from podscaler.core.model.emulation import Emulation
 from podscaler.core.model.history import History, Recommendation
 from podscaler.core.model.model import Observation
 from podscaler.explain import comparison, explained, what_if
-from podscaler.explain.data import TraceSource
 from podscaler.explain.explained import Explanation
+from podscaler.explain.explanation_parts import TraceSource
 from podscaler.kube.client import urls
 from podscaler.kube.client.client import Client
 from podscaler.kube.client.discovery import Discovery

@@ -19,7 +19,7 @@ from podscaler.core.decision import Decision
 from podscaler.core.model import failure_policy, trace
 from podscaler.core.replay import RecordedSync, Replay
 from podscaler.explain import comparison, explained, wording
-from podscaler.explain.data import ReportedEvent, TraceSource
+from podscaler.explain.explanation_parts import ReportedEvent, TraceSource
 
 _SPEC = msgspec.json.Decoder(autoscaling.HorizontalPodAutoscalerSpec)
 _STATUS = autoscaling.HorizontalPodAutoscalerStatus

@@ -19,7 +19,7 @@ from podscaler.controller.informers.other_controllers import PERIODS, SILENCE_S,
 from podscaler.controller.options.autoscaler_kinds import HPA
 from podscaler.core.decision import Decision
 from podscaler.explain import explained
-from podscaler.explain.data import TraceSource
+from podscaler.explain.explanation_parts import TraceSource
 from podscaler.kube.informers.cache import Key
 
 log = logging.getLogger(__name__)

@@ -102,7 +102,7 @@ def _requests(metric: ResourceMetric, grouped: Grouped, situation: Situation) ->
 
 
 class _UtilizationGauge:
-    """Measures percent of the requests, rounded down; samples of unlisted pods are not in the sums."""
+    """Measures percent of the requests, rounded down; samples of unlisted pods do not count, as upstream."""
 
     def __init__(self, target_pct: int, requests_milli: list[int], tolerance: Tolerance) -> None:
         self._target_pct = target_pct
@@ -130,7 +130,7 @@ class _UtilizationGauge:
 
 
 class _AverageGauge:
-    """Measures the amount for each sample, unlisted pods included."""
+    """Measures the amount for each sample, those of unlisted pods included, as upstream."""
 
     requests_milli: list[int] | None = None
 
@@ -157,7 +157,9 @@ class _AverageGauge:
 _Gauge = _UtilizationGauge | _AverageGauge
 
 
-class _Refilled(NamedTuple):
+class _SecondResult(NamedTuple):
+    """The second reading, the replicas that it leads to, and the number of pods that its ratio multiplies."""
+
     reading: Reading
     replicas: int
     pods: int
@@ -203,17 +205,19 @@ def _filled(gauge: _Gauge, grouped: Grouped, ratio: float, *, includes_unready: 
     return filled
 
 
-def _with_filled(first: Reading, second: Reading, grouped: Grouped, filled: Filled, situation: Situation) -> _Refilled:
+def _with_filled(
+    first: Reading, second: Reading, grouped: Grouped, filled: Filled, situation: Situation
+) -> _SecondResult:
     pods_counted = len(grouped.counted) + len(grouped.unlisted) + len(filled)
     current = situation.replicas
     if second.is_within_tolerance:
-        return _Refilled(second, current, pods_counted, Outcome.STILL_WITHIN_TOLERANCE)
+        return _SecondResult(second, current, pods_counted, Outcome.STILL_WITHIN_TOLERANCE)
     if (first.ratio < 1.0 < second.ratio) or (second.ratio < 1.0 < first.ratio):
-        return _Refilled(second, current, pods_counted, Outcome.DIRECTION_REVERSED)
+        return _SecondResult(second, current, pods_counted, Outcome.DIRECTION_REVERSED)
     replicas = situation.settings.emulation.ceil_int32(second.ratio * float(pods_counted))
     if (second.ratio < 1.0 and replicas > current) or (second.ratio > 1.0 and replicas < current):
-        return _Refilled(second, current, pods_counted, Outcome.WRONG_DIRECTION)
-    return _Refilled(second, replicas, pods_counted, Outcome.REFILLED)
+        return _SecondResult(second, current, pods_counted, Outcome.WRONG_DIRECTION)
+    return _SecondResult(second, replicas, pods_counted, Outcome.REFILLED)
 
 
 def _pod_samples(grouped: Grouped, gauge: _Gauge | None, filled: Filled, situation: Situation) -> tuple[PodSample, ...]:

@@ -1,6 +1,8 @@
-"""Groups the pods of the target for a metric (counted, ignored, unready, missing), and computes their requests.
+"""Groups the pods of the target for a metric (counted, ignored, unready, missing), and finds their requests.
 
-Called by the calculators. The first rule that matches a pod decides its group.
+Called by the calculators. The first rule that matches a pod decides its group: a pod being deleted is ignored, one
+without a sample is missing, and one that is still starting is unready for a CPU metric. A new rule: a member of
+`podscaler.core.model.trace.PodRule` with its group, and a line in `_rule` or `_cpu_rule`.
 
 Source: docs/spec/decision.md 6.1 (Grouping pods), 6.2 (Requests).
 """
@@ -19,8 +21,8 @@ class Grouped(Fact, frozen=True, gc=False):
 
     Attributes:
         rules: for each pod the rule that applied, in list order.
-        values_milli: for each pod its sample, None without one.
-        counted, unready, missing: indexes of pods.
+        values_milli: for each pod its sample; None: it has none.
+        counted, unready, missing: the indexes of the pods in these groups; the others are ignored.
         unlisted: samples of pods that the target does not have.
     """
 
@@ -73,7 +75,10 @@ def _rule(pod: Pod, sample: Sample | None, situation: Situation) -> PodRule:
 
 
 def _cpu_rule(pod: Pod, sample: Sample | None, situation: Situation) -> PodRule:
-    """As `_rule`; the CPU that a starting pod uses is no measure of load, so its samples count later."""
+    """As `_rule`, but the samples of a starting pod do not count: its CPU is no measure of load.
+
+    Source: `groupPods` of the HPA controller, which compares these instants in the same way.
+    """
     rule = _rule(pod, sample, situation)
     if sample is None or rule is not PodRule.HAS_SAMPLE:
         return rule
@@ -117,9 +122,9 @@ def _container_request(pod: Pod, resource: str, name: str) -> int:
     raise MetricError(f"container {name} not found in Pod {pod.name}")
 
 
-def _pod_level_request(pod: Pod, stated: PodLevelRequests, resource: str, settings: Settings) -> int:
+def _pod_level_request(pod: Pod, pod_level: PodLevelRequests, resource: str, settings: Settings) -> int:
     adds_overhead = settings.emulation.adds_overhead
-    requests = stated.with_overhead_milli if adds_overhead else stated.without_overhead_milli
+    requests = pod_level.with_overhead_milli if adds_overhead else pod_level.without_overhead_milli
     if resource not in requests:
         raise MetricError(f"missing pod-level request for {resource} in Pod {pod.name}")
     return requests[resource]

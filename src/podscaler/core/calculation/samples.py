@@ -1,6 +1,7 @@
-"""Converts the metrics APIs' lists into measurements: values in thousandths, by pod or in order.
+"""Converts the lists that metrics APIs return into measurements: values in thousandths, by pod or in order.
 
-Called by the metrics client and the replay for each metric: one PodMetricsList serves several metrics.
+Called by the metrics client and the replay for each metric: one PodMetricsList serves several metrics. Example: a
+PodMetrics of the pod `web-1` with the usage `cpu: 250m` becomes {"web-1": Sample(250)}.
 
 Source: docs/spec/decision.md 7.1 (Resource metrics) to 7.4 (External metrics).
 """
@@ -14,6 +15,7 @@ from podscaler.core.model.model import PodSamples, Sample, Values
 from podscaler.core.model.settings import SECOND_NS
 
 DEFAULT_WINDOW_NS = 60 * SECOND_NS
+"""The window of a custom metric that does not state it, as the HPA controller assumes."""
 
 
 def of_resource(
@@ -37,10 +39,10 @@ def of_resource(
 def _usage(item: metrics.PodMetrics, resource: str, container: str, version: Emulation) -> int | None:
     if not container:
         return _pod_usage(item, resource, version)
-    first = next((each for each in item.containers or () if each.name == container), None)
-    if first is None or not first.usage or resource not in first.usage:
+    measured = next((each for each in item.containers or () if each.name == container), None)
+    if measured is None or not measured.usage or resource not in measured.usage:
         return None
-    return version.parse_milli(first.usage[resource])
+    return version.parse_milli(measured.usage[resource])
 
 
 def _pod_usage(item: metrics.PodMetrics, resource: str, version: Emulation) -> int | None:
@@ -77,6 +79,6 @@ def of_values(
 
 
 def _query(item: metrics.MetricValue | metrics.ExternalMetricValue) -> str:
-    """What was asked for a value, by its label; empty where it has none."""
+    """The query behind a value, from the label QUERY_LABEL that podscaler's own sources set; empty: there is none."""
     labels = item.metric_labels if isinstance(item, metrics.ExternalMetricValue) else None
     return (labels or {}).get(QUERY_LABEL, "")

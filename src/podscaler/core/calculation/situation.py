@@ -48,7 +48,7 @@ class Situation(Fact, frozen=True, gc=False):
         now: the instant of the sync.
         replicas: `scale.spec.replicas`.
         status_replicas: `scale.status.replicas`.
-        pods: those that the scale's selector matches, in list order.
+        pods: the pods that the scale's selector matches, in list order.
     """
 
     now: int
@@ -64,8 +64,8 @@ class Proposal(Fact, frozen=True, gc=False):
 
     Attributes:
         replicas: the proposed count, int32; may be 0 or, after an overflow, negative.
-        current: the value for status.
-        calculation: for the trace.
+        current: the value that the autoscaler's status reports.
+        calculation: the numbers behind `replicas`, for the trace.
     """
 
     replicas: int
@@ -78,7 +78,7 @@ class MetricError(Exception):
 
     Args:
         text: the bare error.
-        calculation: for the trace, up to the error; None: nothing was calculated.
+        calculation: the numbers up to the error, for the trace; None: nothing was calculated.
     """
 
     def __init__(self, text: str, calculation: Calculation | None = None) -> None:

@@ -18,10 +18,12 @@ SELECTOR_REQUIRED = "selector is required"
 
 
 class TargetPods(Fact, frozen=True, gc=False):
-    """The pods of the target; none with a `step.failure`, whose reason is empty where there is no event for it.
+    """The pods of the target, or why they are unknown.
 
     Attributes:
-        selector: to store for this autoscaler in the selector store; None: leave the stored one.
+        selector: what to store for this autoscaler in the selector store; None: leave the stored one.
+        pods: empty where `step.failure` says why they are unknown; a failure without reason has no event.
+        step: the selection, for the trace.
     """
 
     selector: Selector | None

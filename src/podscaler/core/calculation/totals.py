@@ -1,7 +1,7 @@
 """Proposals from a metric that has one value for all pods: Object and External metrics.
 
-Called by `podscaler.core.algorithm`. Value targets multiply the ready pods by the ratio; AverageValue targets divide
-the value by the replicas in the status of the scale.
+Called by `podscaler.core.algorithm`. Value targets multiply the ready pods by the ratio: 150 on a target of 100 with 4
+ready pods gives 6. AverageValue targets divide the value: 150 with a target of 50 for each pod gives 3.
 
 Source: docs/spec/decision.md 6.5 (Object, Value target) to 6.8 (External, AverageValue target), 7.3 (Object metrics),
 7.4 (External metrics).
@@ -82,7 +82,7 @@ def _saturating_sum(values_milli: tuple[int, ...]) -> int:
 
 
 def _sum_until_negative(values_milli: tuple[int, ...]) -> int:
-    """The sum; the largest int64 as soon as it is negative, by overflow or by a negative value."""
+    """The sum; the largest int64 as soon as it is negative, by overflow or by a negative value, as upstream."""
     total = 0
     for value in values_milli:
         total = numbers.wrap64(total + value)

@@ -1,6 +1,7 @@
 """Limits a count by its rate of change, and by the autoscaler's minimum and maximum.
 
-Called by `podscaler.core.decide` after stabilization.
+Called by `podscaler.core.limits.normalisation` after stabilization. Example without behavior: 15 wanted at 4 replicas,
+with at most 10, become 8, twice the current count.
 
 Source: docs/spec/decision.md 8 (Normalisation without behavior, points 3 to 5), 9.3 (Rates and bounds).
 """
@@ -35,7 +36,7 @@ def without_behavior(spec: Spec, wanted: int, current: int) -> Limits:
         result, reason = wanted, WITHIN_RANGE
     return Limits(
         wanted=wanted,
-        direction=_direction(wanted, current),
+        direction=direction(wanted, current),
         select_policy="",
         policies=(),
         rate_limit=rate_limit,
@@ -47,11 +48,11 @@ def without_behavior(spec: Spec, wanted: int, current: int) -> Limits:
 
 def with_behavior(spec: Spec, rates: PolicyFacts, wanted: int, current: int) -> Limits:
     """`wanted` as far as the policies and the bound of its direction allow."""
-    direction = _direction(wanted, current)
-    if direction is Direction.UNCHANGED:
+    change = direction(wanted, current)
+    if change is Direction.UNCHANGED:
         past = rates.past
-        return Limits(wanted, direction, "", (), None, None, WITHIN_RANGE, wanted, past.scale_ups, past.scale_downs)
-    if direction is Direction.UP:
+        return Limits(wanted, change, "", (), None, None, WITHIN_RANGE, wanted, past.scale_ups, past.scale_downs)
+    if change is Direction.UP:
         allowed = policies.scale_up_limit(rates, current)
         bound, reason = _nearer_highest(spec, allowed.limit)
         result = min(wanted, bound)
@@ -62,7 +63,7 @@ def with_behavior(spec: Spec, rates: PolicyFacts, wanted: int, current: int) -> 
     is_limited = result != wanted
     return Limits(
         wanted,
-        direction,
+        change,
         allowed.select_policy,
         allowed.budgets,
         allowed.limit,
@@ -74,7 +75,8 @@ def with_behavior(spec: Spec, rates: PolicyFacts, wanted: int, current: int) -> 
     )
 
 
-def _direction(wanted: int, current: int) -> Direction:
+def direction(wanted: int, current: int) -> Direction:
+    """The direction from the current count to the wanted one."""
     if wanted == current:
         return Direction.UNCHANGED
     return Direction.UP if wanted > current else Direction.DOWN

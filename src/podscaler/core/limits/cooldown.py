@@ -2,10 +2,10 @@
 
 Called by `podscaler.core.decide` after all limits, with the delays of the algorithm or of the flags. Rules:
 
-1. A delay begins at `status.lastScaleTime`, in whole seconds, which outlives the controller; scaling by hand is none.
-2. A direction is free after its delay, not at its very end.
-3. Bounds are not delayed: a target outside minimum and maximum is scaled to them at once. Nor is a target without
-   replicas.
+1. A delay begins at `status.lastScaleTime`, in whole seconds, which outlives the controller and which scaling by hand
+   does not change.
+2. A direction may scale again after the last instant of its delay, not at it.
+3. A target outside minimum and maximum is scaled to them at once, and a target without replicas is not delayed.
 
 Source: the design document of Kubernetes v1.1; the flags and conditions of kube-controller-manager 1.6 to 1.11.
 """
@@ -23,7 +23,7 @@ MESSAGES = {
 
 
 class Delays(Fact, frozen=True, gc=False):
-    """The delays of scaling up and of scaling down after a rescale, in ns; 0: none."""
+    """The delays of scaling up and of scaling down after a rescale, in ns; 0: that direction is not delayed."""
 
     up_ns: int = 0
     down_ns: int = 0
@@ -33,7 +33,7 @@ NO_DELAYS = Delays()
 
 
 def of(delays: Delays, last_scale_time: str | None, now: int) -> Cooldown | None:
-    """The cooldown at `now`, whose `held` is None; None where there are no delays."""
+    """The cooldown at `now`; None: there are no delays. The caller sets its `held` (see `holds`)."""
     if delays == NO_DELAYS:
         return None
     if not last_scale_time:
@@ -44,8 +44,8 @@ def of(delays: Delays, last_scale_time: str | None, now: int) -> Cooldown | None
 
 
 def _end(scaled_at: int, delay_ns: int, now: int) -> int | None:
-    end = scaled_at + delay_ns
-    return end if delay_ns and now <= end else None
+    ends_at = scaled_at + delay_ns
+    return ends_at if delay_ns and now <= ends_at else None
 
 
 def reason(cooldown: Cooldown) -> str:

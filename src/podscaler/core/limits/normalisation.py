@@ -1,4 +1,4 @@
-"""Limits the replicas that the metrics want by windows, rates and bounds, as the current algorithm does.
+"""Limits the replicas that the metrics want by stabilization windows, rates and bounds ("normalises" them).
 
 Called by `podscaler.core.decide` through the algorithm that applies (`podscaler.core.algorithm`).
 
@@ -16,7 +16,14 @@ from podscaler.core.model.trace import Limits
 
 
 class DesiredReplicas(Fact, frozen=True, gc=False):
-    """The replicas that the metrics want for a target with `current` replicas, and what limits them."""
+    """The replicas that the metrics want, and the facts that limit them.
+
+    Attributes:
+        past: the history before this sync.
+        wanted: the proposal of the metrics.
+        current: the replicas of the target.
+        now: the instant of the sync.
+    """
 
     spec: Spec
     past: History
@@ -34,7 +41,7 @@ class Normalised(Fact, frozen=True, gc=False):
 
 
 def by_windows(desired: DesiredReplicas) -> Normalised:
-    """The desired replicas within the windows, and then within rates and bounds."""
+    """The desired replicas limited by the windows, and then by rates and bounds, as the current algorithm does."""
     spec, past, now = desired.spec, desired.past, desired.now
     if spec.behavior is None:
         stabilized = stabilization.by_flag(past.recommendations, desired.wanted, now, desired.settings)

@@ -1,9 +1,9 @@
-"""The counts that the policies of a behavior allow now, after the changes within their periods.
+"""Computes the replica counts that scaling policies (`spec.behavior`) allow now, after the changes in their periods.
 
 Called by `podscaler.core.limits.bounds`.
 
-Worked examples: 900 % in 60 s goes 1, 10, 100, 1000; 4 pods or 10 %, whichever is more, takes 80 to 72, and below 40
-replicas the 4 pods are more.
+Worked examples: a scale-up of 900 % in 60 s allows 1, 10, 100, 1000 in successive minutes; a scale-down of 4 pods or
+10 %, whichever is more, allows 72 from 80; below 40 replicas the 4 pods are more.
 
 Source: docs/spec/decision.md 9.3 (Rates and bounds); KEP-853.
 """
@@ -20,7 +20,13 @@ DISABLED = "Disabled"
 
 
 class PolicyFacts(Fact, frozen=True, gc=False):
-    """The inputs of the policies: the behavior, earlier changes, the instant, and the version's arithmetic."""
+    """The inputs of the policies.
+
+    Attributes:
+        past: the history, with the scale events within the periods.
+        now: the instant of the sync.
+        emulation: the arithmetic of the emulated version.
+    """
 
     behavior: Behavior
     past: History
@@ -29,11 +35,12 @@ class PolicyFacts(Fact, frozen=True, gc=False):
 
 
 class PolicyLimit(Fact, frozen=True, gc=False):
-    """The count that the policies of one direction allow, never on the wrong side of the current one.
+    """The count that the policies of one direction allow.
 
     Attributes:
         select_policy: `Max`, `Min` or `Disabled`.
-        budgets: of the policies, in order; empty where the direction is disabled.
+        limit: at least the current count for a scale-up, at most that for a scale-down.
+        budgets: what each policy allows, in order; empty: the direction is disabled.
     """
 
     select_policy: str

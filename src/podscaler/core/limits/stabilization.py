@@ -3,8 +3,9 @@
 Called by `podscaler.core.limits.normalisation`. Proposals are recorded as recommendations before they are limited.
 
 Worked example (KEP-853): with a down window of 600 s, one sync a minute, and 10 replicas, recommendations
-[10,9,8,9,9,8,9,8,9] and now 8 keep 10; a minute later `by_behavior` has the 10 out of the window, 7 arrives, and 9 is
-applied. The window of `by_flag` includes the instant at which it begins, that of `by_behavior` does not, as upstream.
+[10,9,8,9,9,8,9,8,9] and now 8 keep 10; a minute later the 10 is out of the window of `by_behavior`, the proposal is 7,
+and 9 is applied. The window of `by_flag` includes the instant at which it begins, that of `by_behavior` does not, as in
+the HPA controller's `stabilizeRecommendation` and `stabilizeRecommendationWithBehaviors`.
 
 Source: docs/spec/decision.md 8 (Normalisation without behavior, points 1 and 2), 9.1 (Scale-down window), 9.2
 (Stabilisation).
@@ -32,7 +33,13 @@ READY_FOR_NEW_SCALE = ("ReadyForNewScale", "recommended size matches current siz
 
 
 class Stabilized(Fact, frozen=True, gc=False):
-    """The trace of a stabilization, the new recommendations, and reason and message of AbleToScale."""
+    """The result of a stabilization.
+
+    Attributes:
+        recommendations: the recommendations for the next sync, with the proposal of this one.
+        condition: the reason and the message of AbleToScale.
+        step: the numbers for the trace; its `result` is the stabilized count.
+    """
 
     recommendations: Recommendations
     condition: tuple[str, str]
@@ -42,14 +49,14 @@ class Stabilized(Fact, frozen=True, gc=False):
 def by_flag(recommendations: Recommendations, proposal: int, now: int, settings: Settings) -> Stabilized:
     """Without behavior: the highest of the proposal and the recommendations in the flag's window."""
     cutoff = now - settings.downscale_stabilization_ns
-    highest, held_by, slot = proposal, None, None
+    highest, held_by, reused = proposal, None, None
     for index, each in enumerate(recommendations):
         if each.at < cutoff:
-            slot = index
+            reused = index
         elif each.replicas > highest:
             highest, held_by = each.replicas, index
     return Stabilized(
-        history.recommended(recommendations, Recommendation(proposal, now), slot),
+        history.recommended(recommendations, Recommendation(proposal, now), reused),
         READY_FOR_NEW_SCALE if highest == proposal else SCALE_DOWN_STABILIZED,
         Stabilization(
             proposal, recommendations, cutoff, None, highest=highest, lowest=None, result=highest, held_by=held_by
@@ -67,29 +74,29 @@ def by_behavior(
     """
     down_cutoff, up_cutoff = now - windows_ns[0], now - windows_ns[1]
     highest = lowest = proposal
-    highest_at = lowest_at = slot = None
+    highest_at = lowest_at = reused = None
     for index, each in enumerate(recommendations):
         if each.at > up_cutoff and each.replicas < lowest:
             lowest, lowest_at = each.replicas, index
         if each.at > down_cutoff and each.replicas > highest:
             highest, highest_at = each.replicas, index
         if each.at < up_cutoff and each.at < down_cutoff:
-            slot = index
+            reused = index
     result, held_by = current, None
     if result < lowest:
         result, held_by = lowest, lowest_at
     if result > highest:
         result, held_by = highest, highest_at
-    held = SCALE_UP_STABILIZED if proposal >= current else SCALE_DOWN_STABILIZED
+    condition = SCALE_UP_STABILIZED if proposal >= current else SCALE_DOWN_STABILIZED
     return Stabilized(
-        history.recommended(recommendations, Recommendation(proposal, now), slot),
-        READY_FOR_NEW_SCALE if result == proposal else held,
+        history.recommended(recommendations, Recommendation(proposal, now), reused),
+        READY_FOR_NEW_SCALE if result == proposal else condition,
         Stabilization(proposal, recommendations, down_cutoff, up_cutoff, highest, lowest, result, held_by),
     )
 
 
 def windows_ns(behavior: Behavior, settings: Settings) -> tuple[int, int]:
-    """The windows for scaling down (the flag's, in whole seconds, where none is set) and for scaling up, in ns."""
+    """The windows in ns for scaling down (where none is set: of the flag, in whole seconds) and for scaling up."""
     down_ns = behavior.down.window_ns
     if down_ns is None:
         flag_s = numbers.divide_toward_zero(settings.downscale_stabilization_ns, SECOND_NS)

@@ -1,4 +1,4 @@
-"""Describes what holds a count back: a recommendation within a window, an exhausted policy, a bound.
+"""Describes why a count is not what the metrics want: a recommendation, an exhausted policy, a bound, a cooldown.
 
 Called by `sentence` and `limit_steps`.
 
@@ -14,12 +14,12 @@ from podscaler.explain.verdict import Verdict, VerdictReason
 
 
 def reason(trace: Trace, verdict: Verdict) -> str:
-    """The reason why the count is not what the metrics want, as a clause; empty where it is."""
+    """The reason as a clause, such as `minReplicas is 3`; empty: the count is what the metrics want."""
     step, limits = trace.stabilization, trace.limits
     if step is None or limits is None:
         return ""
     if verdict.ending is VerdictReason.COOLING and trace.cooldown is not None:
-        return _rest(trace, trace.cooldown)
+        return _cooldown(trace, trace.cooldown)
     if verdict.ending is VerdictReason.STABILIZED:
         return _window(trace, step) + _bound_beyond(trace, step)
     if verdict.ending is VerdictReason.RATE_LIMITED:
@@ -31,7 +31,7 @@ def reason(trace: Trace, verdict: Verdict) -> str:
     return ""
 
 
-def _rest(trace: Trace, cooldown: Cooldown) -> str:
+def _cooldown(trace: Trace, cooldown: Cooldown) -> str:
     is_up = (cooldown.held or 0) > (trace.current_replicas or 0)
     delay_ns = cooldown.up_delay_ns if is_up else cooldown.down_delay_ns
     which = "scaling up" if is_up else "scaling down"

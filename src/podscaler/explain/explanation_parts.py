@@ -1,4 +1,7 @@
-"""The data that explanations are made of: the source of a trace, lines and sections of text, reported events."""
+"""The parts of an explanation as data: the source of its trace, its lines and sections of text, reported events.
+
+Made by the modules of `podscaler.explain` and by `podscaler explain`, which prints them as text or as JSON.
+"""
 
 from enum import StrEnum
 
@@ -29,7 +32,7 @@ class TraceSource(StrEnum):
 
 
 class ReportedEvent(Step, frozen=True, gc=False):
-    """An event on the autoscaler, as an explanation repeats it."""
+    """A Kubernetes Event on the autoscaler that belongs to the explained decision."""
 
     type: str
     reason: str
@@ -44,7 +47,7 @@ class Line(Step, frozen=True, gc=False):
 
 
 class Section(Step, frozen=True, gc=False):
-    """Lines that belong together."""
+    """Lines under one title, such as `Decision`."""
 
     title: str
     lines: tuple[Line, ...]
