@@ -1,4 +1,4 @@
-"""Compressed bodies of several gzip members, as API servers send watches."""
+"""Compressed bodies: several gzip members, as API servers send watches, and bodies that are too long."""
 
 import gzip
 
@@ -27,3 +27,25 @@ def test_what_is_no_member_is_refused() -> None:
     data = gzip.compress(b"first") + b"rest"
     with pytest.raises(ValueError, match="gzip"):
         response.feed(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(data) + data)
+
+
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        pytest.param(b"", b"x" * 1001, id="plain"),
+        pytest.param(b"Content-Encoding: gzip\r\n", gzip.compress(bytes(10_000_000)), id="ten megabytes in few bytes"),
+    ],
+)
+def test_a_body_that_is_too_long_is_refused(head: bytes, body: bytes) -> None:
+    """No more than the limit is kept in memory, decompressed."""
+    response = HTTPResponse(body_max_bytes=1000)
+    with pytest.raises(ValueError, match="the body is longer than 1000 bytes"):
+        response.feed(b"HTTP/1.1 200 OK\r\n" + head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+    assert sum(map(len, response.chunks)) <= 1000
+
+
+def test_a_body_of_the_longest_length_is_read() -> None:
+    """The limit itself is allowed."""
+    response = HTTPResponse(body_max_bytes=1000)
+    response.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + b"x" * 1000)
+    assert response.is_complete

@@ -19,6 +19,9 @@ from podscaler.kube.transport import proxies
 from podscaler.kube.transport.config import Config
 from podscaler.kube.transport.credentials import Credentials, NoCredentials, StaticHeader, TokenFile
 
+BODY_MAX_BYTES = 64 << 20
+"""The longest response of Prometheus: a million series of 64 bytes."""
+
 
 @dataclass(frozen=True, slots=True)
 class PrometheusSettings:
@@ -60,6 +63,7 @@ def to_config(settings: PrometheusSettings, clock: Clock) -> Config:
         verify=cluster.verify or settings.ca_file is not None,
         proxy=proxies.from_environment(server),
         headers=settings.headers,
+        body_max_bytes=BODY_MAX_BYTES,
         origin="--prometheus-url",
     )
 

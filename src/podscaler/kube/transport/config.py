@@ -25,6 +25,7 @@ class Config:
         compression: whether responses may be compressed.
         headers: sent with every request, in order (impersonation).
         namespace: the context's; `default` where it names none.
+        body_max_bytes: the longest body of a response that is read whole, decompressed; None: there is no limit.
         origin: for messages: the file and context of these settings.
     """
 
@@ -40,6 +41,7 @@ class Config:
     compression: bool = True
     headers: tuple[tuple[str, str], ...] = ()
     namespace: str = "default"
+    body_max_bytes: int | None = None
     origin: str = "the given configuration"
 
     @property

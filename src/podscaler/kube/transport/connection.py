@@ -22,14 +22,16 @@ class Connection(asyncio.Protocol):
 
     Args:
         address: `host:port`, for messages.
+        body_max_bytes: the longest body of a response that is read whole; None: there is no limit.
 
     Attributes:
         idle_since_s: the event loop's time at which the last request was done.
         served: the number of requests that were finished.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, body_max_bytes: int | None = None) -> None:
         self._address = address
+        self._body_max_bytes = body_max_bytes
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._response: HTTPResponse | None = None
@@ -132,7 +134,11 @@ class Connection(asyncio.Protocol):
     def _begin(self, data: bytes, *, streams: bool) -> HTTPResponse:
         if self._transport is None:
             raise NoAnswer("EOF", broken=True, unanswered=True)
-        self._response, self._streams, self._failure = HTTPResponse(), streams, None
+        self._response, self._streams, self._failure = (
+            HTTPResponse(None if streams else self._body_max_bytes),
+            streams,
+            None,
+        )
         self._loop.call_soon(self._write, data)
         return self._response
 

@@ -72,7 +72,7 @@ def proxy_authorization(proxy: ServerAddress) -> str | None:
 async def dial(config: Config, context: ssl.SSLContext | None) -> Connection:
     """A new connection; `context` is None for plain HTTP. Raises NoAnswer."""
     server = place(config.server)
-    made = Connection(server.address)
+    made = Connection(server.address, config.body_max_bytes)
     try:
         async with asyncio.timeout(DIAL_TIMEOUT_S):
             if config.proxy:

@@ -24,9 +24,14 @@ class HTTPResponse:
         chunks: the body received so far, without what `take` returned; decompressed.
         is_complete: whether the whole body has arrived.
         keeps_alive: whether the connection may serve another request after this.
+
+    Args:
+        body_max_bytes: the longest body, decompressed; None: there is no limit.
     """
 
     __slots__ = (
+        "_body_bytes",
+        "_body_max_bytes",
         "_ends_with_connection",
         "_head_bytes",
         "_inflate",
@@ -38,7 +43,9 @@ class HTTPResponse:
         "status",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, body_max_bytes: int | None = None) -> None:
+        self._body_max_bytes = body_max_bytes
+        self._body_bytes = 0
         self.status = 0
         self.headers: dict[str, str] = {}
         self.chunks: list[bytes] = []
@@ -106,20 +113,28 @@ class HTTPResponse:
             self._ends_with_connection, self.keeps_alive = True, False
 
     def on_body(self, data: bytes) -> None:
-        """Called by the parser with a part of the body. Raises ValueError for what cannot be decompressed."""
+        """Called by the parser with a part of the body. Raises ValueError for one that is too long or no gzip."""
         if self._inflate is None:
-            self.chunks.append(data)
+            self._append(data)
             return
         while data:  # an API server sends a watch as many gzip members, one after the other
             if self._inflate.eof:
                 self._inflate = zlib.decompressobj(GZIP_WINDOW_BITS)
             try:
-                inflated = self._inflate.decompress(data)
+                inflated = self._inflate.decompress(
+                    data, 0 if self._body_max_bytes is None else self._body_max_bytes + 1
+                )
             except zlib.error as error:
                 raise ValueError(f"gzip: {error}") from error
             if inflated:
-                self.chunks.append(inflated)
+                self._append(inflated)
             data = self._inflate.unused_data
+
+    def _append(self, data: bytes) -> None:
+        self._body_bytes += len(data)
+        if self._body_max_bytes is not None and self._body_bytes > self._body_max_bytes:
+            raise ValueError(f"the body is longer than {self._body_max_bytes} bytes")
+        self.chunks.append(data)
 
     def on_message_complete(self) -> None:
         """Called by the parser at the end of a message. Drops the parser, whose references here are a cycle."""
