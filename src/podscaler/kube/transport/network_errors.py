@@ -1,4 +1,4 @@
-"""Errors of connections in the words of Go's HTTP client.
+"""Converts errors of connections into the texts of Go's HTTP client: `dial tcp 10.0.0.1:443: i/o timeout`.
 
 `transport.dialing` and `transport.connection` raise NoAnswer with these texts; users read them in conditions and
 events, and operators search for them.
@@ -30,7 +30,7 @@ CERTIFICATE_TEXTS = {
     20: "certificate signed by unknown authority",
     21: "certificate signed by unknown authority",
 }
-"""OpenSSL's verification codes."""
+"""Texts by OpenSSL's verification codes (X509_V_ERR_*)."""
 TIMED_OUT = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 
 
