@@ -72,7 +72,7 @@ class HttpTransport:
                 response = await self._whole(request, await self._credentials())
             return response
         except NoAnswer as error:
-            raise self._failure(request, error) from error
+            raise self.failure(request, error) from error
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[ResponseStream]:
@@ -80,7 +80,7 @@ class HttpTransport:
         try:
             opened = await self._opened(request)
         except NoAnswer as error:
-            raise self._failure(request, error) from error
+            raise self.failure(request, error) from error
         try:
             yield opened
         finally:
@@ -169,7 +169,8 @@ class HttpTransport:
             return head + f"{own}\r\n".encode("latin-1")
         return head + f"{own}Content-Length: {len(request.body)}\r\n\r\n".encode("latin-1") + request.body
 
-    def _failure(self, request: Request, error: NoAnswer) -> TransportError:
+    def failure(self, request: Request, error: NoAnswer) -> TransportError:
+        """The error of a request that got no response."""
         return TransportError(request, server=self.server, cause=error.cause, broken=error.broken)
 
 
@@ -208,9 +209,7 @@ class _HttpStream:
             while chunks := await self.connection.more():
                 yield chunks
         except NoAnswer as error:
-            raise TransportError(
-                self._request, server=self._owner.server, cause=error.cause, broken=error.broken
-            ) from error
+            raise self._owner.failure(self._request, error) from error
 
 
 def _prefix(config: Config) -> str:

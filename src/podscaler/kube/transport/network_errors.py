@@ -21,15 +21,9 @@ ERRNO_TEXTS = {
     errno.EADDRNOTAVAIL: "cannot assign requested address",
     errno.EMFILE: "too many open files",
 }
-CERTIFICATE_TEXTS = {
-    7: "certificate signed by unknown authority",
-    10: "certificate has expired or is not yet valid",
-    9: "certificate has expired or is not yet valid",
-    18: "certificate signed by unknown authority",
-    19: "certificate signed by unknown authority",
-    20: "certificate signed by unknown authority",
-    21: "certificate signed by unknown authority",
-}
+CERTIFICATE_TEXTS = dict.fromkeys((7, 18, 19, 20, 21), "certificate signed by unknown authority") | dict.fromkeys(
+    (9, 10), "certificate has expired or is not yet valid"
+)
 """Texts by OpenSSL's verification codes (X509_V_ERR_*)."""
 TIMED_OUT = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 
