@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from podscaler.lint import linter
 from podscaler.lint.model import reading
-from podscaler.lint.model.items import DocumentOrigin
 from podscaler.lint.model.lint_context import LintedCluster
+from podscaler.lint.model.linted_item import DocumentOrigin
 from podscaler.lint.rules import served
 
 KINDS = [

@@ -1,14 +1,14 @@
-"""All rules, in the order of their ids.
+"""Lists all lint rules.
 
-Called by `linter` and by the SARIF output, which lists them. The rule about annotations stands here because it reads
-this list.
+Called by `linter` and by the SARIF output. A new rule: a function with `@rule` in a module of `podscaler.lint.rules`,
+an entry in RULES and a section in docs/lint.md. The rule about annotations is here because it reads RULES.
 """
 
 from collections.abc import Iterator
 
 from podscaler.lint.model.findings import Rule, RuleFinding, Severity, rule
-from podscaler.lint.model.items import IGNORE_ANNOTATION
 from podscaler.lint.model.lint_context import LintContext
+from podscaler.lint.model.linted_item import IGNORE_ANNOTATION
 from podscaler.lint.rules import (
     behavior,
     bounds,

@@ -25,8 +25,8 @@ from podscaler.kube.transport import http_transport
 from podscaler.kube.transport.config import Config
 from podscaler.kube.transport.transport import TransportError
 from podscaler.lint.model import reading
-from podscaler.lint.model.items import DocumentOrigin, Item
 from podscaler.lint.model.lint_context import AUTOSCALER, POD_AUTOSCALER, LintContext, LintedCluster
+from podscaler.lint.model.linted_item import DocumentOrigin, Item
 from podscaler.lint.rules import served
 
 Kind = tuple[str, str]

@@ -15,10 +15,11 @@ from podscaler.lint.model.lint_context import LintContext, LintedAutoscaler, Lin
 from podscaler.lint.model.workloads import Workload
 
 WIDE_RATIO = 0.5
+"""From this tolerance on, a behavior is reported."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Reach:
+class _UtilizationRange:
     """A utilization target, and the highest utilization that the limits allow, both in percent of requests."""
 
     autoscaler: LintedAutoscaler
@@ -38,11 +39,11 @@ class _Reach:
 def tolerance_hides_target(context: LintContext) -> Iterator[RuleFinding]:
     for autoscaler in context.autoscalers:
         for direction in ("scaleUp", "scaleDown"):
-            yield from _wide(autoscaler, direction)
-    for reach in _reaches(context):
+            yield from _wide_tolerance(autoscaler, direction)
+    for reach in _utilization_ranges(context):
         if reach.target_pct < reach.highest_pct <= reach.target_pct * (1 + reach.tolerance_ratio):
             stated = "" if _is_stated(reach.autoscaler) else " (the controller's default)"
-            yield _found(
+            yield _finding(
                 reach,
                 f"utilization has to exceed {reach.target_pct} % by the tolerance of {reach.tolerance_ratio:g}{stated}",
             )
@@ -55,12 +56,12 @@ def tolerance_hides_target(context: LintContext) -> Iterator[RuleFinding]:
     "The utilization target is more than the containers' limits allow.",
 )
 def utilization_unreachable(context: LintContext) -> Iterator[RuleFinding]:
-    for reach in _reaches(context):
+    for reach in _utilization_ranges(context):
         if reach.target_pct >= reach.highest_pct:
-            yield _found(reach, f"the target is {reach.target_pct} %")
+            yield _finding(reach, f"the target is {reach.target_pct} %")
 
 
-def _found(reach: _Reach, reason: str) -> RuleFinding:
+def _finding(reach: _UtilizationRange, reason: str) -> RuleFinding:
     return RuleFinding(
         reach.autoscaler.item,
         f"{reach.metric.path}.target.averageUtilization",
@@ -71,7 +72,7 @@ def _found(reach: _Reach, reason: str) -> RuleFinding:
     )
 
 
-def _wide(autoscaler: LintedAutoscaler, direction: str) -> Iterator[RuleFinding]:
+def _wide_tolerance(autoscaler: LintedAutoscaler, direction: str) -> Iterator[RuleFinding]:
     """Tolerances so wide that the direction hardly ever scales, whatever the metric is."""
     written = autoscaler.rules(direction).get("tolerance")
     ratio = _ratio(written)
@@ -91,8 +92,8 @@ def _wide(autoscaler: LintedAutoscaler, direction: str) -> Iterator[RuleFinding]
     )
 
 
-def _reaches(context: LintContext) -> Iterator[_Reach]:
-    """The utilization targets whose highest value is known."""
+def _utilization_ranges(context: LintContext) -> Iterator[_UtilizationRange]:
+    """The utilization targets limited highest value is known."""
     for autoscaler in context.autoscalers:
         workload = None if autoscaler.is_disabled("scaleUp") else workloads.target_of(autoscaler, context)
         for metric in autoscaler.metrics if workload else ():
@@ -101,8 +102,8 @@ def _reaches(context: LintContext) -> Iterator[_Reach]:
             if target_pct and highest_pct is not None:
                 tolerance = _ratio(autoscaler.rules("scaleUp").get("tolerance"))
                 ratio = settings.DEFAULT.tolerance if tolerance is None else tolerance
-                whose = f"container {metric.container}'s" if metric.container else "the containers'"
-                yield _Reach(autoscaler, metric, target_pct, highest_pct, ratio, whose)
+                limited = f"container {metric.container}'s" if metric.container else "the containers'"
+                yield _UtilizationRange(autoscaler, metric, target_pct, highest_pct, ratio, limited)
 
 
 def _highest_pct(workload: Workload, metric: LintedMetric) -> float | None:

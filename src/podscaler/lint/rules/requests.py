@@ -36,10 +36,10 @@ def _missing(autoscaler: LintedAutoscaler, metric: LintedMetric, workload: Workl
         return
     for container in workload.containers:
         if metric.container in ("", container.name) and container.amount_milli("requests", metric.resource) is None:
-            yield _missing_in(autoscaler, metric, workload, container)
+            yield _missing_in_container(autoscaler, metric, workload, container)
 
 
-def _missing_in(
+def _missing_in_container(
     autoscaler: LintedAutoscaler, metric: LintedMetric, workload: Workload, container: MeasuredContainer
 ) -> RuleFinding:
     resource = metric.resource
