@@ -16,7 +16,7 @@ pytest.importorskip("optuna")
 from podscaler.simulation.search import goals, recommendation, search, space
 from podscaler.simulation.search.scores import Scores
 from podscaler.simulation.search.search import SearchBudget
-from podscaler.simulation.search.space import Bounds, SearchSpace
+from podscaler.simulation.search.space import ReplicaBounds, SearchSpace
 
 
 def metric(utilization: int) -> autoscaling.MetricSpec:
@@ -54,7 +54,7 @@ def by_target(spec: HorizontalPodAutoscalerSpec, *, too_few_from: int = 75) -> S
 def result(later_too_few_from: int = 75, limit: str = "under-provisioned<1%"):
     """A search over the target alone."""
     return search.search(
-        SearchSpace(PRESENT, ["target"], Bounds(1, 20)),
+        SearchSpace(PRESENT, ["target"], ReplicaBounds(1, 20)),
         goals.parse([limit], ["pod-hours"]),
         lambda specs: [by_target(spec) for spec in specs],
         lambda specs: [by_target(spec, too_few_from=later_too_few_from) for spec in specs],
@@ -90,7 +90,7 @@ def test_equal_seeds_find_the_same():
 def test_the_front_has_no_candidate_that_another_one_beats():
     """Two objectives that contradict each other."""
     found = search.search(
-        SearchSpace(PRESENT, ["target"], Bounds(1, 20)),
+        SearchSpace(PRESENT, ["target"], ReplicaBounds(1, 20)),
         goals.parse([], ["pod-hours", "under-provisioned"]),
         lambda specs: [by_target(spec, too_few_from=50) for spec in specs],
         lambda specs: [by_target(spec) for spec in specs],
@@ -139,7 +139,7 @@ class Drawn:
 @given(st.data(), st.sets(st.sampled_from(list(space.DIMENSIONS))))
 def test_the_api_accepts_every_suggestion(data, dimensions):
     """Whatever is suggested passes the API's validation."""
-    suggested = SearchSpace(PRESENT, sorted(dimensions), Bounds(1, 30)).suggest(Drawn(data))
+    suggested = SearchSpace(PRESENT, sorted(dimensions), ReplicaBounds(1, 30)).suggest(Drawn(data))
     manifest = recommendation.manifest("default", "web", suggested)
     complete = manifest | {"spec": what_if_fields.complete(manifest["spec"])}
     assert hpa_validation.validate(complete, None) == []
@@ -156,7 +156,7 @@ def test_dimensions_that_cannot_be(dimensions, message):
     """The sentence says what can be tuned."""
     single = msgspec.structs.replace(PRESENT, metrics=(metric(50),))
     with pytest.raises(UsageError, match=message):
-        SearchSpace(single, dimensions, Bounds(1, 20))
+        SearchSpace(single, dimensions, ReplicaBounds(1, 20))
 
 
 def test_changes_are_named_by_their_paths():

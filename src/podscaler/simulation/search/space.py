@@ -43,7 +43,7 @@ class Suggester(Protocol):
         ...
 
 
-class Bounds(NamedTuple):
+class ReplicaBounds(NamedTuple):
     """The least and the most replicas that a search may state."""
 
     least: int
@@ -61,7 +61,7 @@ class SearchSpace:
     Raises UsageError for a name that is no dimension, and for one that the spec does not have (`metric` needs two).
     """
 
-    def __init__(self, present: HorizontalPodAutoscalerSpec, dimensions: Sequence[str], bounds: Bounds) -> None:
+    def __init__(self, present: HorizontalPodAutoscalerSpec, dimensions: Sequence[str], bounds: ReplicaBounds) -> None:
         for name in dimensions:
             if name not in DIMENSIONS:
                 near = get_close_matches(name, DIMENSIONS, n=1)
