@@ -1,4 +1,4 @@
-"""Behaviors without effect, or with another effect than they state: PSL009, PSL010, PSL021, PSL024.
+"""Lint rules about `spec.behavior` without effect, or with a surprising one: PSL009, PSL010, PSL021, PSL024.
 
 Source: docs/spec/decision.md 9 (Normalisation with behavior); the defaults of a behavior are docs/spec/api.md 1
 (Types).
@@ -49,7 +49,7 @@ def _unused(autoscaler: LintedAutoscaler, direction: str) -> Iterator[RuleFindin
         yield RuleFinding(
             item,
             f"spec.behavior.{direction}.{names[0]}",
-            f"{' and '.join(names)} of {direction} never count, because theirs selectPolicy is Disabled",
+            f"{' and '.join(names)} of {direction} never count, because its selectPolicy is Disabled",
             f"remove {'them' if len(names) > 1 else 'it'}, or the Disabled",
             other=autoscaler.target,
         )

@@ -1,4 +1,4 @@
-"""Bounds that leave no decision to the metrics (PSL014), or have no effective rate limit (PSL015).
+"""Lint rules about minReplicas and maxReplicas: equal bounds (PSL014), the maximum within one step (PSL015).
 
 Source: docs/spec/decision.md 8 (Normalisation without behavior) and 9.3 (Rates and bounds), as `podscaler.core`
 computes them.

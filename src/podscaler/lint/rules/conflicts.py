@@ -1,4 +1,4 @@
-"""Objects that conflict: PSL007 selectors, PSL008 autoscalers, PSL012 a VerticalPodAutoscaler.
+"""Lint rules about objects that conflict: PSL007 selectors, PSL008 autoscalers, PSL012 a VerticalPodAutoscaler.
 
 Source: docs/spec/decision.md 3.1 (Selector checks): autoscalers that select the same pods all stop; the README of
 the vertical autoscaler; KEDA's ScaledObject, which creates an autoscaler.

@@ -1,4 +1,4 @@
-"""Metrics whose effect differs from the likely intention: PSL006 totals, PSL020 memory alone, PSL025 resources.
+"""Lint rules about metrics that act otherwise than intended: PSL006 totals, PSL020 memory alone, PSL025 resources.
 
 Source: docs/spec/decision.md 6.5 (Object, Value target) to 6.8 (External, AverageValue target): a Value is compared as
 it is and multiplies the current replicas, an AverageValue is divided by them first.

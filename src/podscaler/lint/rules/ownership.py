@@ -1,4 +1,4 @@
-"""Manifests that set the replicas which an autoscaler owns (PSL005).
+"""Lint rule about manifests that set the replicas which an autoscaler owns (PSL005).
 
 Every apply of such a manifest resets the replicas. In a cluster the rule reads kubectl's last-applied annotation and
 the managedFields of server-side apply.

@@ -1,4 +1,4 @@
-"""Replicas that the namespace's ResourceQuotas do not allow: PSL004 minReplicas, PSL023 maxReplicas.
+"""Lint rules about replicas that the namespace's ResourceQuotas do not allow: PSL004 minReplicas, PSL023 maxReplicas.
 
 The usage of other pods of the namespace, and quotas with scopes, are not counted: each finding is certain, but not
 every conflict is found.

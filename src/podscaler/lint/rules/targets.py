@@ -1,4 +1,4 @@
-"""Targets that cannot be scaled (PSL002), or do not exist (PSL003).
+"""Lint rules about scale targets: those that cannot be scaled (PSL002), or do not exist (PSL003).
 
 Source: docs/spec/decision.md 2 (Reconcile in order): the target is found by group and kind, whatever version the
 reference names.

@@ -1,4 +1,4 @@
-"""Objects that an API server rejects: PSL000 every API error, PSL017 zero replicas, PSL018 versions no longer served.
+"""Lint rules about objects that an API server rejects: PSL000 API errors, PSL017 zero replicas, PSL018 old versions.
 
 Source: docs/spec/api.md 2 (Validation), 6 (Older versions); the deprecation guide of Kubernetes.
 """

@@ -1,4 +1,4 @@
-"""Utilization targets without what they need in the pod template: PSL001 requests, PSL019 the container.
+"""Lint rules about what utilization targets need in the pod template: PSL001 requests, PSL019 the container.
 
 Source: docs/spec/decision.md 6.2 (Requests): one container without a request fails the metric for all pods.
 """

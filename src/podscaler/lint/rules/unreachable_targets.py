@@ -1,4 +1,6 @@
-"""Targets that usage cannot exceed: PSL011 because of the tolerance, PSL016 because of the containers' limits.
+"""Lint rules about targets that usage cannot exceed: PSL011 by the tolerance, PSL016 by the containers' limits.
+
+Example: with requests of 100m and limits of 100m, CPU is at most 100 %; a target of 120 % never scales up.
 
 Source: docs/spec/decision.md 6.3 (Utilisation target): nothing happens while the ratio of usage to target is within the
 tolerance of 1.
@@ -20,7 +22,7 @@ WIDE_RATIO = 0.5
 
 @dataclass(frozen=True, slots=True)
 class _UtilizationRange:
-    """A utilization target, and the highest utilization that the limits allow, both in percent of requests."""
+    """A utilization target, and the highest that `limits` (`the containers'`) allow, both in percent of requests."""
 
     autoscaler: LintedAutoscaler
     metric: LintedMetric
@@ -93,7 +95,7 @@ def _wide_tolerance(autoscaler: LintedAutoscaler, direction: str) -> Iterator[Ru
 
 
 def _utilization_ranges(context: LintContext) -> Iterator[_UtilizationRange]:
-    """The utilization targets limited highest value is known."""
+    """The utilization targets whose highest value is known."""
     for autoscaler in context.autoscalers:
         workload = None if autoscaler.is_disabled("scaleUp") else workloads.target_of(autoscaler, context)
         for metric in autoscaler.metrics if workload else ():

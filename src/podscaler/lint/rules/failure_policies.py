@@ -1,6 +1,7 @@
-"""Failure policies that do not count, or whose fallback replicas are outside of the bounds: PSL026, PSL027.
+"""Lint rules about failure policies: invalid ones (PSL026), and fallback replicas outside of the bounds (PSL027).
 
-A field of a PodAutoscaler that its API server rejects is reported by PSL000.
+A failure policy states what happens when metrics cannot be read: a field of a PodAutoscaler, or annotations. A field of
+a PodAutoscaler that its API server rejects is reported by PSL000.
 
 Source: docs/metric-failures.md.
 """

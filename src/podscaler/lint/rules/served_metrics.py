@@ -1,4 +1,4 @@
-"""Metrics that no adapter of the cluster serves (PSL013). Yields nothing for files alone.
+"""Lint rule about metrics that no adapter of the cluster serves (PSL013); it needs a cluster, not only files.
 
 Source: docs/spec/decision.md 7 (Metrics client): which API serves which type; the discovery documents of metrics
 adapters.
