@@ -8,10 +8,10 @@ rejects the field that it is about.
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from podscaler.api.text.field_lines import Lines
 from podscaler.lint import rulebook
 from podscaler.lint.model.findings import Finding, Rule, RuleFinding
 from podscaler.lint.model.items import Item
-from podscaler.lint.model.lines import Lines
 from podscaler.lint.model.lint_context import LintContext, LintedCluster
 from podscaler.lint.rules import validity
 

@@ -8,10 +8,10 @@ import pytest
 from lint_manifests import deployment, found, hpa, obj, short
 
 from podscaler.api.text import yaml_text
+from podscaler.api.text.field_lines import Lines
 from podscaler.lint import linter, rulebook
 from podscaler.lint.model import reading
 from podscaler.lint.model.items import DocumentOrigin
-from podscaler.lint.model.lines import Lines
 from podscaler.lint.model.lint_context import LintedCluster
 
 IGNORE = "podscaler.dev/lint-ignore"
