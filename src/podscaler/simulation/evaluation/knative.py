@@ -13,8 +13,8 @@ ceil(8 / 0.7) = 12. The panic average is 14 cores: ceil(14 / 0.7) = 20 = 200 % o
 
 Differs: the metric is not the concurrency of requests but its equivalent in CPU, since the world has work, not
 connections: the CPU that was used during a tick, plus the work that waits, as if it were to be done within a second.
-For pods that serve one request for each core at a time both are the same, up to that second. The scale-down delay is its
-default, 0. A window that has begun just now is averaged over what it has.
+For pods that serve one request for each core at a time both are the same, up to that second. The scale-down delay is
+its default, 0. A window that has begun just now is averaged over what it has.
 
 Source: Knative Serving documentation, Configuring autoscaling: metrics, targets, rate limits, additional autoscaling
 configuration (windows, panic mode); config-autoscaler's defaults.
