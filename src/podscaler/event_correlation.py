@@ -9,7 +9,8 @@ Event recorders (`reconcile.events` of the controller, `registry.events` of the 
 3. Spam filter: a bucket of 25 tokens for each object and type, refilled by one in 5 minutes. An event without a
    token is dropped after it was counted, so that the next one that is sent has the larger count.
 
-It neither waits nor sends; the time is that of the events. Memory is bounded by 4096 entries for each step.
+Example: the same event three times is created once with count 1, then patched to 2 and 3. The module neither waits nor
+sends; the time is that of the events. Memory is bounded by CACHE_ENTRIES for each step.
 
 Source: docs/spec/controller.md 6 (Events); client-go/tools/record (documentation).
 """
@@ -38,12 +39,12 @@ class EventDraft:
         subject: identifies the object of the event (and its part, where that is known).
         object_name: the object's name, from which the Event's is made.
         type: `Normal` or `Warning`.
-        reason, message: those of the Event.
-        at_ns: its instant, nanoseconds since the epoch.
-        name: the Event object's.
+        reason, message: the fields of the Event.
+        at_ns: the instant of the event, nanoseconds since 1970.
+        name: the name of the Event object; set by `Correlator.correlate`, as are the next three.
         first_at_ns: the instant of the first of its repeats.
-        count: the number of repeats.
-        combined: whether it stands for similar events.
+        count: how often it has happened, this time included.
+        combined: whether it stands for several similar events.
     """
 
     subject: Hashable
@@ -60,12 +61,16 @@ class EventDraft:
 
 @dataclass(slots=True)
 class _Group:
+    """The distinct messages of one object, type and reason."""
+
     messages: set[str] = field(default_factory=set)
     last_at_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
+    """The Event that an event was last written to."""
+
     name: str
     first_at_ns: int
     count: int
@@ -78,10 +83,10 @@ class _Bucket:
 
 
 class Correlator:
-    """The three steps with their state.
+    """Aggregates, counts and limits the events of one recorder; has the state of the three steps.
 
     Args:
-        rng: for the message that is dropped from a full group, and for names where the object's is invalid.
+        rng: chooses the message that is dropped from a full group, and names where the object's name is no valid one.
     """
 
     def __init__(self, rng: random.Random) -> None:
@@ -97,6 +102,7 @@ class Correlator:
         return event if self._has_token(event) else None
 
     def _aggregated(self, event: EventDraft) -> EventDraft:
+        """Step 1: in a full group, a random message is dropped (as client-go's string set pops one)."""
         key = (event.subject, event.type, event.reason)
         group = self._groups.find(key)
         if group is None or event.at_ns - group.last_at_ns > GROUP_AGE_MAX_NS:
@@ -143,9 +149,9 @@ def core_event(
     Args:
         event: correlated, so that it has a name.
         involved: the fields of `involvedObject`; those that are empty are left out.
-        component: `source.component`.
-        host: `source.host` and `reportingInstance`; empty where the component belongs to no node.
-        reporter: `reportingComponent`; None: the component.
+        component: `source.component`, the program that reports.
+        host: `source.host` and `reportingInstance`; empty: the component belongs to no node.
+        reporter: `reportingComponent`; None: equal to `component`.
     """
     return {
         "apiVersion": "v1",

@@ -319,7 +319,7 @@ async def test_who_stops_waiting_leaves_no_answer_behind() -> None:
 
 async def test_more_requests_than_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who finds no connection free waits for one; all are answered, over no more than there may be."""
-    monkeypatch.setattr("podscaler.kube.transport.pool.CONNECTIONS", 3)
+    monkeypatch.setattr("podscaler.kube.transport.connection_pool.CONNECTIONS", 3)
     api = Api()
     async with _serving(api.serve) as port:
         transport = await http_transport.connect(Config(f"http://127.0.0.1:{port}"), user_agent="test")

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from podscaler.lint import linter
 from podscaler.lint.model import reading
-from podscaler.lint.model.items import DocumentOrigin
 from podscaler.lint.model.lint_context import LintedCluster
-from podscaler.lint.rules import served
+from podscaler.lint.model.linted_item import DocumentOrigin
+from podscaler.lint.rules import served_metrics
 
 KINDS = [
     ("autoscaling/v2", "HorizontalPodAutoscaler"),
@@ -40,7 +40,10 @@ VALUES = st.recursive(
     max_leaves=25,
 )
 CLUSTER = LintedCluster(
-    metrics={group: frozenset({"pods/a", "b"}) for group in (served.RESOURCE, served.CUSTOM, served.EXTERNAL)}
+    metrics={
+        group: frozenset({"pods/a", "b"})
+        for group in (served_metrics.RESOURCE, served_metrics.CUSTOM, served_metrics.EXTERNAL)
+    }
 )
 
 

@@ -19,7 +19,7 @@ from podscaler.kube.config import locate
 from podscaler.kube.transport.config import Config
 from podscaler.lint import linter
 from podscaler.lint.model import reading
-from podscaler.lint.model.items import DocumentOrigin, Item
+from podscaler.lint.model.linted_item import DocumentOrigin, Item
 
 HPAS = "horizontalpodautoscalers.autoscaling"
 PAS = "podautoscalers.podscaler.dev"

@@ -14,7 +14,7 @@ from typing import Any
 
 
 class PodscalerError(Exception):
-    """The base of podscaler's exceptions."""
+    """The base class of podscaler's exceptions."""
 
 
 class UsageError(PodscalerError):
@@ -26,9 +26,9 @@ class Cause:
     """One entry of `details.causes` of a metav1.Status.
 
     Attributes:
-        reason: machine-readable (`FieldValueInvalid`); empty leaves it out.
-        message: for people.
-        field: the path of the field in question (`spec.replicas`); empty leaves it out.
+        reason: machine-readable (`FieldValueInvalid`); empty: left out.
+        message: the text for people.
+        field: the path of the field that is wrong (`spec.replicas`); empty: left out.
     """
 
     reason: str

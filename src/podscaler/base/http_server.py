@@ -1,10 +1,10 @@
 """An HTTP server (aiohttp) with the limits of Go's net/http: timeouts, and terse errors for malformed requests.
 
-Used by the API server and by the controller's own endpoints. A TLS handshake (where a `Site` listens) may take
-HEAD_TIMEOUT_S; so may the request line with the headers, from their first byte (of the first request: from the
-connection). A connection may be idle for IDLE_TIMEOUT_S between two requests. After a timeout it is closed without a
-response. A malformed request gets `400 Bad Request`, one with a line that is too long 431. Neither the response nor the
-log repeats any part of it: the malformed line may contain a token.
+Used by the embedded API server and by the endpoints of the controller and the adapter. A TLS handshake (where a `Site`
+listens) may take HEAD_TIMEOUT_S; so may the request line with the headers, from their first byte (of the first request:
+from the connection). A connection may be idle for IDLE_TIMEOUT_S between two requests. After a timeout it is closed
+without a response. A malformed request gets `400 Bad Request`, one with a line that is too long 431. Neither the
+response nor the log repeats any part of it: the malformed line may contain a token.
 
 Source: ReadHeaderTimeout and IdleTimeout of kube-apiserver; Go's net/http, which sends no `Server` header.
 """

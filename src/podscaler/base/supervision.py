@@ -19,21 +19,21 @@ HEALTHY_AFTER_S = 60.0
 
 
 async def keep_running(
-    name: str, part: Callable[[], Awaitable[None]], clock: Clock, *, on_failure: Callable[[], None] | None = None
+    name: str, task: Callable[[], Awaitable[None]], clock: Clock, *, on_failure: Callable[[], None] | None = None
 ) -> None:
-    """Run `part` until it returns or is cancelled; run it again after every exception.
+    """Run `task` until it returns or is cancelled; run it again after every exception.
 
     Args:
-        name: of the task, for the log.
-        part: runs the task; called once for each attempt.
+        name: the name of the task in the log.
+        task: starts the task; called once for each attempt.
         clock: measures the delays.
-        on_failure: called after each exception; None for no call.
+        on_failure: called after each exception; None: nothing is called.
     """
     delay_s = FIRST_DELAY_S
     while True:
         started_s = clock.monotonic_s()
         try:
-            await part()
+            await task()
         except Exception:
             if clock.monotonic_s() - started_s > HEALTHY_AFTER_S:
                 delay_s = FIRST_DELAY_S

@@ -1,4 +1,4 @@
-"""The work queue of controllers: keys to process, none of them twice at the same time.
+"""The work queue of controllers: keys of objects to process, none of them twice at the same time.
 
 Rules (those of client-go's delaying work queue):
 
@@ -45,7 +45,7 @@ class WorkQueue(Generic[K]):
         self._waiting: deque[K] = deque()  # due, and not being processed
         self._queued: set[K] = set()  # in `_waiting`, or to be appended to it by `done`
         self._processing: set[K] = set()
-        self._due_at: dict[K, float] = {}  # monotonic seconds; other entries of `_delayed` are outdated
+        self._due_at_s: dict[K, float] = {}  # monotonic clock; other entries of `_delayed` are outdated
         self._delayed: list[tuple[float, int, K]] = []  # heap of (due time, sequence number, key)
         self._sequence = 0
         self._key_arrived = asyncio.Event()
@@ -75,12 +75,12 @@ class WorkQueue(Generic[K]):
         if delay_s <= 0:
             self.add(key)
             return
-        due_at = self._clock.monotonic_s() + delay_s
-        if key in self._due_at and self._due_at[key] <= due_at:
+        due_at_s = self._clock.monotonic_s() + delay_s
+        if key in self._due_at_s and self._due_at_s[key] <= due_at_s:
             return
-        self._due_at[key] = due_at
+        self._due_at_s[key] = due_at_s
         self._sequence += 1
-        heapq.heappush(self._delayed, (due_at, self._sequence, key))
+        heapq.heappush(self._delayed, (due_at_s, self._sequence, key))
         if self._timer is None:
             self._timer = asyncio.get_running_loop().create_task(self._queue_due_keys())
         elif self._delayed[0][2] == key:
@@ -130,16 +130,15 @@ class WorkQueue(Generic[K]):
 
     def _release_until(self, now_s: float) -> None:
         while self._delayed and self._delayed[0][0] <= now_s:
-            due_at, _, key = heapq.heappop(self._delayed)
-            if self._due_at.get(key) == due_at:
-                del self._due_at[key]
-                self.release(key, due_at)
+            due_at_s, _, key = heapq.heappop(self._delayed)
+            if self._due_at_s.get(key) == due_at_s:
+                del self._due_at_s[key]
+                self.release(key, due_at_s)
 
     def release(self, key: K, due_at_s: float) -> None:
         """Queue a key whose delay is over; subclasses measure its lateness.
 
         Args:
-            key: the key.
             due_at_s: its due time, in seconds of the monotonic clock.
         """
         del due_at_s

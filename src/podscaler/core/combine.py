@@ -102,10 +102,7 @@ def conclude(results: Sequence[MetricResult], current: int, *, ignores_failed: b
 
 
 def _winner(results: Sequence[MetricResult]) -> int | None:
-    """The index of the largest proposal; None: all failed. Any later proposal replaces one of 0, as upstream.
-
-    Source: docs/spec/decision.md 3.2 (Loop): the loop of `computeReplicasForMetrics` starts with 0 for "not set yet".
-    """
+    """The index of the largest proposal; None: all failed. As upstream, any later proposal replaces one of 0."""
     best, winner = 0, None
     for index, result in enumerate(results):
         proposal = result.step.proposal

@@ -38,8 +38,8 @@ def lowest_and_highest(
     if not mine or not len(mine) == len(other) == len(answers):
         return None
     spans = [_factors(before, after) for before, after in zip(mine, other, strict=True)]
-    low = [None if span is None else _scaled(answer, span[0]) for answer, span in zip(answers, spans, strict=True)]
-    high = [None if span is None else _scaled(answer, span[1]) for answer, span in zip(answers, spans, strict=True)]
+    pairs = list(zip(answers, spans, strict=True))
+    low, high = ([None if span is None else _scaled(answer, span[end]) for answer, span in pairs] for end in (0, 1))
     if None in low or None in high:
         return None
     return _with(observation, low), _with(observation, high)

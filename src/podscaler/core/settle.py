@@ -47,7 +47,7 @@ def written(draft: Draft, at: int) -> Decision:
     return msgspec.structs.replace(
         _decision(draft, desired, status, event, write=Write(desired, at)),
         replicas=desired,
-        history=_with_scale_event(draft, at),
+        history=with_change(spec, draft.past, desired - current, at),
         action=Action.SCALE_UP if desired > current else Action.SCALE_DOWN,
         draft=draft,
     )
@@ -162,13 +162,8 @@ def _status(
     )
 
 
-def _with_scale_event(draft: Draft, at: int) -> History:
-    """The history after a rescale, with the change if the spec has a behavior."""
-    return with_change(draft.spec, draft.past, draft.desired - draft.scale.replicas, at)
-
-
 def with_change(spec: Spec, past: History, change: int, at: int) -> History:
-    """The history after the target's replicas changed by `change` at `at`, by us or (while on standby) by others."""
+    """The history with the scale event of a `change` by us, or (on standby) by others; the same without a behavior."""
     behavior = spec.behavior
     if behavior is None or not change:
         return past

@@ -11,8 +11,6 @@ Source: docs/spec/decision.md 8 (Normalisation without behavior) to 10 (Scale-ev
 
 from collections.abc import Iterable
 
-import msgspec
-
 from podscaler.core.limits import bounds, stabilization
 from podscaler.core.limits.policies import PolicyFacts
 from podscaler.core.model import emulation
@@ -76,9 +74,7 @@ class _Future:
         self._up_window_ns = 0 if step.up_cutoff is None else trace.now - step.up_cutoff
         self._recommendations = (*step.recommendations, Recommendation(step.proposal, trace.now))
         self._history = _history_after(trace, limits)
-        self._spec = msgspec.structs.replace(
-            _NO_SPEC, min_replicas=trace.min_replicas, max_replicas=trace.max_replicas, behavior=trace.behavior
-        )
+        self._spec = _spec_of(trace)
         is_written = trace.write is not None and not trace.write.error
         self.current = limits.result if is_written else trace.current_replicas or 0
 
@@ -127,15 +123,7 @@ def _history_after(trace: Trace, limits: Limits) -> History:
     return History(scale_ups=ups, scale_downs=downs)
 
 
-_NO_SPEC = Spec(
-    key="",
-    namespace="",
-    name="",
-    reference="",
-    target_fault="",
-    min_replicas=0,
-    max_replicas=0,
-    metrics=(),
-    scales_on_others=False,
-    behavior=None,
-)
+def _spec_of(trace: Trace) -> Spec:
+    """A spec with the limits of the trace; names, target and metrics are empty, because limits do not need them."""
+    least, most = trace.min_replicas, trace.max_replicas
+    return Spec("", "", "", "", "", least, most, metrics=(), scales_on_others=False, behavior=trace.behavior)

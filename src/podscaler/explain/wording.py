@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from podscaler.api.machinery import instants
 from podscaler.core.model import status_text
+from podscaler.core.model.settings import SECOND_NS
 
-SECOND_NS = 1_000_000_000
 MILLISECOND_NS = 1_000_000
 NAMES_SHOWN = 5
 LARGEST_PLAIN_MILLI = 10**15

@@ -1,6 +1,7 @@
 """Runs all rules on a set of objects and sorts their findings by file and line.
 
-Called by `podscaler lint`; `podscaler.lint.rulebook` lists the rules.
+Called by `podscaler lint`; `podscaler.lint.rulebook` lists the rules. Example: an autoscaler with equal minReplicas and
+maxReplicas gives the Finding PSL014 with the file and the line of `spec.maxReplicas`.
 
 Invariant: a finding is reported unless the annotation of an object that it is about names its rule, or the API server
 rejects the field that it is about.
@@ -8,11 +9,11 @@ rejects the field that it is about.
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from podscaler.api.text.field_lines import Lines
+from podscaler.api.text.field_lines import FieldLines
 from podscaler.lint import rulebook
 from podscaler.lint.model.findings import Finding, Rule, RuleFinding
-from podscaler.lint.model.items import Item
 from podscaler.lint.model.lint_context import LintContext, LintedCluster
+from podscaler.lint.model.linted_item import Item
 from podscaler.lint.rules import validity
 
 
@@ -20,38 +21,38 @@ def lint(items: Iterable[Item], cluster: LintedCluster | None = None, *, files_o
     """All findings, by file, line and rule.
 
     Args:
-        items: all objects.
-        cluster: what is known of the cluster; None for files alone.
+        items: the objects of files and of the cluster.
+        cluster: what discovery shows of the cluster; None: only files are linted.
         files_only: whether findings about objects of the cluster alone are left out; these objects are context only.
     """
     context = LintContext(items, cluster)
-    lines: dict[tuple[str, int], Lines] = {}
-    found = [
+    lines: dict[tuple[str, int], FieldLines] = {}
+    findings = [
         _finding(rule, each, lines)
-        for rule, each in _all(rulebook.RULES, context)
-        if not (files_only and _is_all_live(each))
+        for rule, each in _findings(rulebook.RULES, context)
+        if not (files_only and _is_about_cluster_only(each))
     ]
-    return sorted(dict.fromkeys(found), key=_place)
+    return sorted(dict.fromkeys(findings), key=_sort_key)
 
 
-def _all(rules: Sequence[Rule], context: LintContext) -> Iterator[tuple[Rule, RuleFinding]]:
+def _findings(rules: Sequence[Rule], context: LintContext) -> Iterator[tuple[Rule, RuleFinding]]:
     for rule in rules:
-        for found in rule.check(context):
-            if not _is_ignored(rule, found) and not _is_rejected(rule, found):
-                yield rule, found
+        for finding in rule.check(context):
+            if not _is_ignored(rule, finding) and not _is_rejected(rule, finding):
+                yield rule, finding
 
 
-def _is_ignored(rule: Rule, found: RuleFinding) -> bool:
-    return any(rule.id in item.ignored for item in (found.item, found.other) if item)
+def _is_ignored(rule: Rule, finding: RuleFinding) -> bool:
+    return any(rule.id in item.ignored for item in (finding.item, finding.other) if item)
 
 
-def _is_rejected(rule: Rule, found: RuleFinding) -> bool:
+def _is_rejected(rule: Rule, finding: RuleFinding) -> bool:
     """Whether the finding is about a field that the API server rejects: that value has a finding already."""
-    if rule in (validity.refused, validity.zero_without_waking_metric) or not found.field:
+    if rule in (validity.refused, validity.zero_without_waking_metric) or not finding.field:
         return False
     return any(
-        fault.field and (_is_within(found.field, fault.field) or _is_within(fault.field, found.field))
-        for fault in found.item.faults
+        fault.field and (_is_within(finding.field, fault.field) or _is_within(fault.field, finding.field))
+        for fault in finding.item.faults
     )
 
 
@@ -59,33 +60,33 @@ def _is_within(field: str, parent: str) -> bool:
     return field == parent or field.startswith((f"{parent}.", f"{parent}["))
 
 
-def _is_all_live(found: RuleFinding) -> bool:
-    return found.item.origin.is_live and (found.other is None or found.other.origin.is_live)
+def _is_about_cluster_only(finding: RuleFinding) -> bool:
+    return finding.item.origin.is_live and (finding.other is None or finding.other.origin.is_live)
 
 
-def _finding(rule: Rule, found: RuleFinding, lines: dict[tuple[str, int], Lines]) -> Finding:
-    item = found.item
+def _finding(rule: Rule, finding: RuleFinding, lines: dict[tuple[str, int], FieldLines]) -> Finding:
+    item = finding.item
     return Finding(
         rule,
         item.api_version,
         item.kind,
         item.namespace,
         item.name,
-        found.field,
-        found.message,
-        found.fix,
+        finding.field,
+        finding.message,
+        finding.fix,
         item.origin.file,
-        _line(item, found.field, lines),
+        _line(item, finding.field, lines),
     )
 
 
-def _line(item: Item, field: str, lines: dict[tuple[str, int], Lines]) -> int:
+def _line(item: Item, field: str, lines: dict[tuple[str, int], FieldLines]) -> int:
     origin = item.origin
     if origin.is_live:
         return 0
-    document = lines.setdefault((origin.file, origin.line), Lines(origin.text, origin.line))
+    document = lines.setdefault((origin.file, origin.line), FieldLines(origin.text, origin.line))
     return document.line_of(f"{origin.path}.{field}" if origin.path and field else origin.path or field)
 
 
-def _place(finding: Finding) -> tuple[str, int, str, str, str]:
+def _sort_key(finding: Finding) -> tuple[str, int, str, str, str]:
     return finding.file, finding.line, finding.subject, finding.rule.id, finding.message

@@ -1,26 +1,26 @@
-"""All rules, in the order of their ids.
+"""Lists all lint rules.
 
-Called by `linter` and by the SARIF output, which lists them. The rule about annotations stands here because it reads
-this list.
+Called by `linter` and by the SARIF output. A new rule: a function with `@rule` in a module of `podscaler.lint.rules`,
+an entry in RULES and a section in docs/lint.md. The rule about annotations is here because it reads RULES.
 """
 
 from collections.abc import Iterator
 
 from podscaler.lint.model.findings import Rule, RuleFinding, Severity, rule
-from podscaler.lint.model.items import IGNORE_ANNOTATION
 from podscaler.lint.model.lint_context import LintContext
+from podscaler.lint.model.linted_item import IGNORE_ANNOTATION
 from podscaler.lint.rules import (
     behavior,
     bounds,
     conflicts,
-    failures,
+    failure_policies,
     metrics,
     ownership,
     quotas,
-    reach,
-    requests,
-    served,
+    resource_requests,
+    served_metrics,
     targets,
+    unreachable_targets,
     validity,
 )
 
@@ -43,7 +43,7 @@ def unknown_rule(context: LintContext) -> Iterator[RuleFinding]:
 
 RULES: tuple[Rule, ...] = (
     validity.refused,
-    requests.missing_request,
+    resource_requests.missing_request,
     targets.target_without_scale,
     targets.target_not_found,
     quotas.quota_below_minimum,
@@ -53,21 +53,21 @@ RULES: tuple[Rule, ...] = (
     conflicts.two_autoscalers,
     behavior.behavior_without_effect,
     behavior.policy_below_rounding,
-    reach.tolerance_hides_target,
+    unreachable_targets.tolerance_hides_target,
     conflicts.vertical_autoscaler,
-    served.metric_not_served,
+    served_metrics.metric_not_served,
     bounds.min_equals_max,
     bounds.maximum_in_one_step,
-    reach.utilization_unreachable,
+    unreachable_targets.utilization_unreachable,
     validity.zero_without_waking_metric,
     validity.removed_api_version,
-    requests.container_not_found,
+    resource_requests.container_not_found,
     metrics.memory_only,
     behavior.window_shorter_than_metric,
     unknown_rule,
     quotas.quota_below_maximum,
     behavior.scale_up_window_too_long,
     metrics.unknown_resource,
-    failures.invalid_failure_policy,
-    failures.fallback_outside_bounds,
+    failure_policies.invalid_failure_policy,
+    failure_policies.fallback_outside_bounds,
 )

@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 from podscaler.base.clock import Clock
-from podscaler.kube.transport.sharing import SingleFlight
+from podscaler.kube.transport.single_flight import SingleFlight
 from podscaler.metrics.queries import MetricQuery, MetricsSource, R
 
 

@@ -123,7 +123,7 @@ class _Simulation:
         sync = SimulatedSync(
             at_ms=at_ms,
             autoscaler=autoscaler.model,
-            workload=_since(autoscaler.last_state, state, at_ms - autoscaler.last_sync_ms),
+            workload=since(autoscaler.last_state, state, at_ms - autoscaler.last_sync_ms),
             decision=decision,
             nodes=None if self._nodes is None else self._nodes.count,
         )
@@ -149,8 +149,13 @@ class _Simulation:
             autoscaler.workload.set_replicas(decision.replicas, at_ms)
 
 
-def _since(earlier: WorkloadState | None, state: WorkloadState, period_ms: int) -> WorkloadState:
-    """The state with the sums since the sync before in place of those since the start."""
+def since(earlier: WorkloadState | None, state: WorkloadState, period_ms: int) -> WorkloadState:
+    """The state with the sums since an earlier one in place of those since the start.
+
+    Args:
+        earlier: with sums since the start; None: there is none.
+        period_ms: the time between both.
+    """
     arrived, lost, used = (
         (0, 0, 0)
         if earlier is None

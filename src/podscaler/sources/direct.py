@@ -19,7 +19,7 @@ from podscaler.api.typed.metrics import ExternalMetricValue, ExternalMetricValue
 from podscaler.base.clock import Clock, rfc3339
 from podscaler.base.errors import StatusError
 from podscaler.kube.informers.cache import Key, key_of
-from podscaler.kube.transport.sharing import SingleFlight
+from podscaler.kube.transport.single_flight import SingleFlight
 from podscaler.metrics.api import EXTERNAL_GROUP, VERSION
 from podscaler.metrics.queries import ExternalMetricQuery, MetricQuery, MetricsSource, R
 from podscaler.sources import values

@@ -8,7 +8,7 @@ import pytest
 
 from podscaler.kube.client.client import Client
 from podscaler.kube.serving import delegated_access
-from podscaler.kube.serving.delegated_access import UNAUTHORIZED, UNKNOWN, AccessError, DelegatedAccess
+from podscaler.kube.serving.delegated_access import UNAUTHORIZED, UNREVIEWED, AccessError, DelegatedAccess
 from podscaler.kube.transport.transport import Request, Response
 from podscaler.testing.clock import VirtualClock
 from podscaler.testing.cluster import refusal
@@ -124,7 +124,7 @@ async def test_nobody_is_let_in_unasked(
 ) -> None:
     """What fails is a refusal, is logged without the token, and is not remembered."""
     world.transport.on("POST", path, reply)
-    assert await world.get("Bearer good") == UNKNOWN
+    assert await world.get("Bearer good") == UNREVIEWED
     assert "access to /metrics could not be reviewed: " in caplog.text
     assert "good" not in caplog.text
     world.transport.on("POST", IDENTITY, world._identity)

@@ -8,8 +8,8 @@ from typing import Any
 
 from podscaler.lint import linter
 from podscaler.lint.model import reading
-from podscaler.lint.model.items import DocumentOrigin
 from podscaler.lint.model.lint_context import LintedCluster
+from podscaler.lint.model.linted_item import DocumentOrigin
 
 Object = dict[str, Any]
 Short = tuple[str, str, str]

@@ -8,11 +8,11 @@ import pytest
 from lint_manifests import deployment, found, hpa, obj, short
 
 from podscaler.api.text import yaml_text
-from podscaler.api.text.field_lines import Lines
+from podscaler.api.text.field_lines import FieldLines
 from podscaler.lint import linter, rulebook
 from podscaler.lint.model import reading
-from podscaler.lint.model.items import DocumentOrigin
 from podscaler.lint.model.lint_context import LintedCluster
+from podscaler.lint.model.linted_item import DocumentOrigin
 
 IGNORE = "podscaler.dev/lint-ignore"
 DOCS = Path(__file__).parents[3] / "docs" / "lint.md"
@@ -90,7 +90,7 @@ def test_lines_of_fields() -> None:
           - type: B
             deep: {x: 1}
         """).encode()
-    lines = Lines(text, 5)
+    lines = FieldLines(text, 5)
     paths = ("", "kind", "spec.metrics", "spec.metrics[0]", "spec.metrics[0].deep.x", "spec.metrics[7]", "spec.other.z")
     assert [lines.line_of(path) for path in paths] == [6, 6, 8, 9, 10, 8, 7]
 
@@ -100,12 +100,12 @@ def test_lines_of_fields() -> None:
 )
 def test_lines_of_what_cannot_be_read(text: bytes) -> None:
     """Without nodes everything is at the first line."""
-    assert Lines(text, 3).line_of("spec.metrics[0]") == 3
+    assert FieldLines(text, 3).line_of("spec.metrics[0]") == 3
 
 
 def test_json_has_lines_too() -> None:
     """JSON is read as YAML for its lines."""
-    assert Lines(b'{\n  "spec": {\n    "maxReplicas": 1\n  }\n}', 1).line_of("spec.maxReplicas") == 3
+    assert FieldLines(b'{\n  "spec": {\n    "maxReplicas": 1\n  }\n}', 1).line_of("spec.maxReplicas") == 3
 
 
 def test_a_message_names_container_template_and_reason() -> None:

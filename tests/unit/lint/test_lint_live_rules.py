@@ -17,19 +17,23 @@ from lint_manifests import (
 )
 
 from podscaler.lint.model.lint_context import LintedCluster
-from podscaler.lint.rules import served
+from podscaler.lint.rules import served_metrics
 
 HPA = "HorizontalPodAutoscaler shop/web"
 WEB = "Deployment shop/web"
-NOTHING = LintedCluster(metrics={served.RESOURCE: None, served.CUSTOM: None, served.EXTERNAL: None})
+NOTHING = LintedCluster(
+    metrics={served_metrics.RESOURCE: None, served_metrics.CUSTOM: None, served_metrics.EXTERNAL: None}
+)
 LISTED = LintedCluster(
     metrics={
-        served.RESOURCE: frozenset({"pods", "nodes"}),
-        served.CUSTOM: frozenset({"pods/requests", "ingresses.networking.k8s.io/hits"}),
-        served.EXTERNAL: frozenset({"queue_messages"}),
+        served_metrics.RESOURCE: frozenset({"pods", "nodes"}),
+        served_metrics.CUSTOM: frozenset({"pods/requests", "ingresses.networking.k8s.io/hits"}),
+        served_metrics.EXTERNAL: frozenset({"queue_messages"}),
     }
 )
-SILENT = LintedCluster(metrics={served.CUSTOM: frozenset(), served.EXTERNAL: frozenset({"externalmetrics"})})
+SILENT = LintedCluster(
+    metrics={served_metrics.CUSTOM: frozenset(), served_metrics.EXTERNAL: frozenset({"externalmetrics"})}
+)
 NAME = "spec.metrics[0].{}.metric.name"
 
 SERVED: dict[str, tuple[Object, LintedCluster, list[Short]]] = {

@@ -6,7 +6,7 @@ import pytest
 
 from podscaler.api.text.json_text import Number
 from podscaler.lint.model import reading
-from podscaler.lint.model.items import APIFinding, DocumentOrigin
+from podscaler.lint.model.linted_item import APIFinding, DocumentOrigin
 
 POD = {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}
 

@@ -6,7 +6,7 @@ import pytest
 from lint_manifests import Object, cpu, deployment, hpa, short
 
 from podscaler.lint.model import reading
-from podscaler.lint.model.items import APIFinding, DocumentOrigin
+from podscaler.lint.model.linted_item import APIFinding, DocumentOrigin
 
 OURS = {"apiVersion": "podscaler.dev/v1alpha1", "kind": "PodAutoscaler"}
 TOO_FEW = APIFinding("spec.maxReplicas", "Invalid value: 1: must be greater than or equal to `minReplicas`")

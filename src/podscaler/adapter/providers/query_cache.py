@@ -13,7 +13,7 @@ from podscaler.adapter.prometheus.client import MetricsDatabase
 from podscaler.adapter.prometheus.responses import PrometheusError, QueryResult
 from podscaler.base.clock import Clock
 from podscaler.base.lru import LRU
-from podscaler.kube.transport.sharing import SingleFlight
+from podscaler.kube.transport.single_flight import SingleFlight
 
 FAILURE_S = 1.0
 QUERIES = 4096

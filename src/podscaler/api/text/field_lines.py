@@ -1,4 +1,4 @@
-"""The line of a field in the text of a document.
+"""Finds the line of a field in the text of a YAML or JSON document: `spec.maxReplicas` -> 7.
 
 Called by `podscaler.lint.linter` for each finding, and by `podscaler.simulation.files`. JSON is read as YAML; where
 that fails, only the first line is known.
@@ -11,9 +11,10 @@ import yaml
 
 _LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _STEP = re.compile(r"([^.\[\]]+)|\[([^\]]*)\]")
+"""A key or a bracket of a path: `spec.metrics[0]` has `spec`, `metrics`, `[0]`."""
 
 
-class Lines:
+class FieldLines:
     """The fields of one document. The text is parsed at the first call of `line_of`.
 
     Args:

@@ -16,8 +16,8 @@ from podscaler.cli.lint.lint_output import Report
 from podscaler.cli.options.flags import kubeconfig_options
 from podscaler.lint import linter
 from podscaler.lint.model import reading
-from podscaler.lint.model.items import Item
 from podscaler.lint.model.lint_context import LintedCluster, is_autoscaler
+from podscaler.lint.model.linted_item import Item
 
 EXAMPLE = """\b
 Examples:

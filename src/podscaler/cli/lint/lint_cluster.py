@@ -25,9 +25,9 @@ from podscaler.kube.transport import http_transport
 from podscaler.kube.transport.config import Config
 from podscaler.kube.transport.transport import TransportError
 from podscaler.lint.model import reading
-from podscaler.lint.model.items import DocumentOrigin, Item
 from podscaler.lint.model.lint_context import AUTOSCALER, POD_AUTOSCALER, LintContext, LintedCluster
-from podscaler.lint.rules import served
+from podscaler.lint.model.linted_item import DocumentOrigin, Item
+from podscaler.lint.rules import served_metrics
 
 Kind = tuple[str, str]
 """A group and a kind; the kind is in lower case in the fields of `ClusterSnapshot`."""
@@ -121,7 +121,7 @@ class _ClusterReader:
                 await self._try(kind)
         for kind in _target_kinds([*self._snapshot.items, *files]):
             await self._try(kind)
-        for group in (served.RESOURCE, served.CUSTOM, served.EXTERNAL):
+        for group in (served_metrics.RESOURCE, served_metrics.CUSTOM, served_metrics.EXTERNAL):
             await self._read_metrics(group)
         return self._snapshot
 

@@ -14,7 +14,7 @@ from typing import Any
 from podscaler.api.text import manifests
 from podscaler.base.errors import UsageError
 from podscaler.lint.model import reading
-from podscaler.lint.model.items import APIFinding, DocumentOrigin, Item
+from podscaler.lint.model.linted_item import APIFinding, DocumentOrigin, Item
 
 STANDARD = "-"
 STANDARD_NAME = "standard input"

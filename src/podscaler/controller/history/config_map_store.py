@@ -44,7 +44,7 @@ from podscaler.controller.history.stored_map import StoredMap, WriteBatch
 from podscaler.controller.leaderelection import timeouts
 from podscaler.controller.leaderelection.fence import LeadershipLost
 from podscaler.kube.informers.cache import Key
-from podscaler.kube.transport.sharing import SingleFlight
+from podscaler.kube.transport.single_flight import SingleFlight
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from podscaler.core.calculation import pod_groups
 from podscaler.core.calculation.pod_groups import Grouped
 from podscaler.core.calculation.situation import NO_PODS, MetricError, Proposal, Situation, Tolerance
 from podscaler.core.model import status_text
-from podscaler.core.model.metric_spec import Average, PodsMetric, ResourceMetric, Utilization
+from podscaler.core.model.metric_spec import PodsMetric, ResourceMetric, Utilization
 from podscaler.core.model.model import Failure, IncompleteObservation, Measurement, PodSamples, Sample
 from podscaler.core.model.trace import Outcome, PerPod, PodSample, Reading
 
@@ -40,7 +40,7 @@ def propose_resource(metric: ResourceMetric, measurement: Measurement, situation
     if isinstance(metric.target, Utilization):
         gauge = _UtilizationGauge(metric.target.pct, _requests(metric, grouped, situation), situation.tolerance)
     else:
-        gauge = _AverageGauge(_average_target(metric), situation.tolerance)
+        gauge = _AverageGauge(metric.average_milli, situation.tolerance)
     replicas, calculation, first = _calculate(gauge, grouped, situation)
     current = MetricValueStatus(average_value=status_text.of_resource(metric.resource, first.average_milli))
     if isinstance(metric.target, Utilization):
@@ -63,13 +63,9 @@ def grouped_samples(
 def propose_pods(metric: PodsMetric, measurement: Measurement, situation: Situation) -> Proposal:
     """The proposal of a Pods metric. Raises MetricError."""
     grouped = grouped_samples(metric, measurement, "", situation)
-    gauge = _AverageGauge(_average_target(metric), situation.tolerance)
+    gauge = _AverageGauge(metric.average_milli, situation.tolerance)
     replicas, calculation, first = _calculate(gauge, grouped, situation)
     return Proposal(replicas, MetricValueStatus(average_value=status_text.decimal(first.average_milli)), calculation)
-
-
-def _average_target(metric: ResourceMetric | PodsMetric) -> int:
-    return metric.target.milli if isinstance(metric.target, Average) else 0
 
 
 def _samples(measurement: Measurement, fetch: str, api: str) -> Mapping[str, Sample]:

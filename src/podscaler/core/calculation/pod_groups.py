@@ -75,10 +75,7 @@ def _rule(pod: Pod, sample: Sample | None, situation: Situation) -> PodRule:
 
 
 def _cpu_rule(pod: Pod, sample: Sample | None, situation: Situation) -> PodRule:
-    """As `_rule`, but the samples of a starting pod do not count: its CPU is no measure of load.
-
-    Source: `groupPods` of the HPA controller, which compares these instants in the same way.
-    """
+    """As `_rule`, but the samples of a starting pod do not count: its CPU is no measure of load, as in `groupPods`."""
     rule = _rule(pod, sample, situation)
     if sample is None or rule is not PodRule.HAS_SAMPLE:
         return rule

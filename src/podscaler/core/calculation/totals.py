@@ -12,7 +12,7 @@ from podscaler.api.typed.autoscaling import MetricValueStatus
 from podscaler.core.calculation import pod_groups
 from podscaler.core.calculation.situation import NO_PODS, MetricError, Proposal, Situation
 from podscaler.core.model import status_text
-from podscaler.core.model.metric_spec import Average, ExternalMetric, ObjectMetric, Total
+from podscaler.core.model.metric_spec import ExternalMetric, ObjectMetric, Total
 from podscaler.core.model.model import Failure, IncompleteObservation, Measurement, Values
 from podscaler.core.model.trace import OfAverage, OfTotal, Outcome
 
@@ -23,7 +23,7 @@ def propose_object(metric: ObjectMetric, measurement: Measurement, situation: Si
     if isinstance(metric.target, Total):
         return _of_total(usage_milli, metric.target.milli, situation)
     ceil_int32 = situation.settings.emulation.ceil_int32
-    target_milli = _average_target(metric)
+    target_milli = metric.average_milli
     wanted = ceil_int32(numbers.divide(float(usage_milli), float(target_milli)))
     reported_milli = situation.settings.emulation.average_milli(usage_milli, situation.status_replicas)
     return _of_average(usage_milli, target_milli, wanted, reported_milli, situation)
@@ -35,16 +35,12 @@ def propose_external(metric: ExternalMetric, measurement: Measurement, situation
     if isinstance(metric.target, Total):
         return _of_total(_saturating_sum(values_milli), metric.target.milli, situation)
     usage_milli = _sum_until_negative(values_milli)
-    target_milli = _average_target(metric)
+    target_milli = metric.average_milli
     wanted = numbers.ceil_int32_saturating(numbers.ceil(numbers.divide(float(usage_milli), float(target_milli))))
     reported_milli = numbers.INT64_MAX
     if float(usage_milli) < 2.0**63:
         reported_milli = situation.settings.emulation.average_milli(usage_milli, situation.status_replicas)
     return _of_average(usage_milli, target_milli, wanted, reported_milli, situation)
-
-
-def _average_target(metric: ObjectMetric | ExternalMetric) -> int:
-    return metric.target.milli if isinstance(metric.target, Average) else 0
 
 
 def _object_usage(metric: ObjectMetric, measurement: Measurement) -> int:

@@ -13,7 +13,7 @@ from podscaler.core.model import history
 from podscaler.core.model.emulation import Emulation
 from podscaler.core.model.history import History
 from podscaler.core.model.model import Fact
-from podscaler.core.model.spec import Behavior, Policy
+from podscaler.core.model.spec import Behavior, Policy, Rules
 from podscaler.core.model.trace import PolicyBudget
 
 DISABLED = "Disabled"
@@ -50,26 +50,23 @@ class PolicyLimit(Fact, frozen=True, gc=False):
 
 def scale_up_limit(rates: PolicyFacts, current: int) -> PolicyLimit:
     """The highest count that the policies allow (`Min`: that of the strictest policy)."""
-    rules = rates.behavior.up
-    if rules.select_policy == DISABLED:
-        return PolicyLimit(DISABLED, current)
-    budgets = tuple([_budget(policy, current, rates, sign=1) for policy in rules.policies])
-    limits = [budget.limit for budget in budgets]
-    is_min = rules.select_policy == "Min"
-    limit = min(limits, default=numbers.INT32_MAX) if is_min else max(limits, default=numbers.INT32_MIN)
-    return PolicyLimit(rules.select_policy, max(limit, current), budgets)
+    return _limit(rates.behavior.up, rates, current, sign=1)
 
 
 def scale_down_limit(rates: PolicyFacts, current: int) -> PolicyLimit:
     """The lowest count that the policies allow (`Min`: that of the strictest policy)."""
-    rules = rates.behavior.down
+    return _limit(rates.behavior.down, rates, current, sign=-1)
+
+
+def _limit(rules: Rules, rates: PolicyFacts, current: int, *, sign: int) -> PolicyLimit:
+    """The limit in the direction of `sign` (1: up, -1: down)."""
     if rules.select_policy == DISABLED:
         return PolicyLimit(DISABLED, current)
-    budgets = tuple([_budget(policy, current, rates, sign=-1) for policy in rules.policies])
+    budgets = tuple([_budget(policy, current, rates, sign=sign) for policy in rules.policies])
     limits = [budget.limit for budget in budgets]
-    is_min = rules.select_policy == "Min"
-    limit = max(limits, default=numbers.INT32_MIN) if is_min else min(limits, default=numbers.INT32_MAX)
-    return PolicyLimit(rules.select_policy, min(limit, current), budgets)
+    takes_lowest = (rules.select_policy == "Min") == (sign > 0)
+    limit = min(limits, default=numbers.INT32_MAX) if takes_lowest else max(limits, default=numbers.INT32_MIN)
+    return PolicyLimit(rules.select_policy, max(limit, current) if sign > 0 else min(limit, current), budgets)
 
 
 def _budget(policy: Policy, current: int, rates: PolicyFacts, *, sign: int) -> PolicyBudget:

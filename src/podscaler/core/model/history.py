@@ -18,11 +18,7 @@ from podscaler.api.typed.autoscaling import MetricValueStatus
 
 
 class Recommendation(msgspec.Struct, frozen=True, gc=False):
-    """The replicas that an earlier sync wanted, before any limit.
-
-    Attributes:
-        at: the instant of that sync.
-    """
+    """The replicas that an earlier sync wanted, before any limit, and the instant of that sync."""
 
     replicas: int
     at: int

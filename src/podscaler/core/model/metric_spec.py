@@ -72,6 +72,11 @@ class Metric(Fact, frozen=True, gc=False, kw_only=True):
     fault: str = ""
     has_inner_fault: bool = False
 
+    @property
+    def average_milli(self) -> int:
+        """The target for each pod in thousandths; 0: the target is no average."""
+        return self.target.milli if isinstance(self.target, Average) else 0
+
 
 class ResourceMetric(Metric, frozen=True, gc=False, kw_only=True):
     """A resource of each pod, or of one container of it (else `container` is empty)."""

@@ -27,11 +27,7 @@ class ContainerRequests(Fact, frozen=True, gc=False):
 
 
 class PodLevelRequests(Fact, frozen=True, gc=False):
-    """The effective requests of a pod that has `spec.resources.requests`, by resource, in thousandths.
-
-    Attributes:
-        with_overhead_milli, without_overhead_milli: with and without the pod's `spec.overhead`.
-    """
+    """The effective requests of a pod that has `spec.resources.requests`, with and without its `spec.overhead`."""
 
     with_overhead_milli: Mapping[str, int]
     without_overhead_milli: Mapping[str, int]

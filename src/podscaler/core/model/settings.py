@@ -20,14 +20,7 @@ SECOND_NS = 1_000_000_000
 
 
 class Gates(msgspec.Struct, frozen=True):
-    """The feature gates that decisions depend on.
-
-    Attributes:
-        scale_to_zero: HPAScaleToZero.
-        generation: HPAGeneration.
-        optimized_selector_store: HPAOptimizedSelectorStore.
-        pod_level_resources: PodLevelResources.
-    """
+    """The feature gates that decisions depend on; GATE_NAMES has their names in Kubernetes."""
 
     scale_to_zero: bool = True
     generation: bool = True

@@ -51,7 +51,7 @@ class Client:
         limit: the rate limit of requests; None: no limit.
         rng: for the jitter of retries; None: no jitter.
         streams_lists: whether reflectors request lists as watch events (WatchList), where the server supports that.
-        caller: for messages: the origin and kind of the credentials.
+        caller: the origin and kind of the credentials, for messages.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Discovery: the versions of an API group, and the resource that a kind maps to (REST mapping).
+"""Finds the versions of an API group and the resource of a kind (REST mapping): Deployment of apps -> v1, deployments.
 
 The controller looks up the resource of a scale target and of an object that a metric describes; the metrics clients
 look up versions. Documents are cached for 30 seconds; a lookup that finds nothing reads them again, at most once a
@@ -19,10 +19,11 @@ from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
 from podscaler.kube.client import urls
 from podscaler.kube.client.client import Client, is_not_found
-from podscaler.kube.transport.sharing import SingleFlight
+from podscaler.kube.transport.single_flight import SingleFlight
 
 FRESH_S = 30.0
 FRESH_MISS_S = 1.0
+"""For this long, a lookup that found nothing is not repeated."""
 TIMEOUT_S = 32.0
 NO_KIND_MATCH = "NoKindMatch"
 """The reason of the failure when a kind is not served; it arises here, so its code is 0."""
@@ -30,7 +31,12 @@ NO_KIND_MATCH = "NoKindMatch"
 
 @dataclass(frozen=True, slots=True)
 class RESTMapping:
-    """The resource that serves a kind; `plural` is its name in URLs."""
+    """The resource that serves a kind.
+
+    Attributes:
+        group, version, kind: as discovery lists them; the core group is empty.
+        plural: the name of the resource in URLs (`deployments`).
+    """
 
     group: str
     version: str
@@ -73,8 +79,8 @@ class Discovery:
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
-        self._versions: _Kept[Sequence[str]] = _Kept(clock, self._read_versions)
-        self._mappings: _Kept[Sequence[RESTMapping]] = _Kept(clock, self._read_mappings)
+        self._versions: _DocumentCache[Sequence[str]] = _DocumentCache(clock, self._read_versions)
+        self._mappings: _DocumentCache[Sequence[RESTMapping]] = _DocumentCache(clock, self._read_mappings)
 
     async def mappings(self, group: str, kind: str) -> Sequence[RESTMapping]:
         """The resources of that kind, preferred version first; at least one.
@@ -134,7 +140,7 @@ class Discovery:
             raise StatusError(f"unable to decode the discovery document at {path}: {error}", code=0) from error
 
 
-class _Kept(Generic[D]):
+class _DocumentCache(Generic[D]):
     """Cached documents by group, with their ages."""
 
     def __init__(self, clock: Clock, read: Callable[[str], Coroutine[Any, Any, D]]) -> None:
@@ -145,9 +151,9 @@ class _Kept(Generic[D]):
 
     async def get(self, group: str, max_age_s: float) -> D:
         """The document, read now if the cached one is older than `max_age_s`. Raises StatusError."""
-        kept = self._values.get(group)
-        if kept is not None and self._clock.monotonic_s() - kept[0] < max_age_s:
-            return kept[1]
+        cached = self._values.get(group)
+        if cached is not None and self._clock.monotonic_s() - cached[0] < max_age_s:
+            return cached[1]
         return await self._flights.run(group, lambda: self._renew(group))
 
     async def _renew(self, group: str) -> D:

@@ -1,8 +1,8 @@
 """Decodes responses into typed objects, with the error texts for bodies that cannot be decoded.
 
-The metrics clients and the scale client use it. Upstream reads the resource and external metrics APIs with typed
-clients, which accept a body without a kind; the custom metrics API and scales with clients that need a kind. Their
-error texts differ.
+The metrics clients and the scale client use it. The HPA controller reads the resource and external metrics APIs with
+typed clients, which accept a body without a kind (`typed`); the custom metrics API and scales with clients that need a
+kind (`with_kind`). Their error texts differ.
 
 Source: docs/spec/decision.md 7.6 (How an HTTP failure becomes text, rule 3).
 """

@@ -1,6 +1,6 @@
-"""Builds paths and queries of URLs, escaped as by Go's HTTP client.
+"""Builds paths and queries of URLs, escaped as by Go's HTTP client: `path("apis", "a b")` is `/apis/a%20b`.
 
-All requests to API servers get their URLs here.
+All requests to API servers get their URLs here; names from objects are checked first (`object_name`, `resource`).
 
 Source: docs/spec/controller.md 10 (REST requests); the documentation of Go's package net/url.
 """
@@ -14,12 +14,12 @@ from podscaler.api.text.quoting import quoted
 from podscaler.base.errors import StatusError
 
 PATH_SAFE = "$&+,/:;=@"
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f]")
 _AUTHORITY = re.compile(r"[^:/?#]+://([^/?#]*)")
 _PORT = re.compile(r"(:[0-9]*)?").fullmatch
 _NO_HOST_CHARACTER = re.compile(r"[\x00-\x20\\^`{|}\x7f]")
 _ESCAPE = re.compile(r"%.{0,2}", re.DOTALL)
-_PLAIN = re.compile(r"[A-Za-z0-9_.~-]+").fullmatch
+_UNESCAPED = re.compile(r"[A-Za-z0-9_.~-]+").fullmatch
 
 
 def query(parameters: Iterable[tuple[str, str]]) -> str:
@@ -34,7 +34,7 @@ def path(*segments: str) -> str:
 
 def _escaped(segment: str) -> str:
     """Most segments are plain names; the match costs a tenth of escaping."""
-    return segment if _PLAIN(segment) else quote(segment, safe=PATH_SAFE)
+    return segment if _UNESCAPED(segment) else quote(segment, safe=PATH_SAFE)
 
 
 def object_name(name: str) -> str:
@@ -56,9 +56,9 @@ def subresource(name: str) -> str:
     return _segment(name, "subresource")
 
 
-def _segment(name: str, called: str) -> str:
+def _segment(name: str, kind: str) -> str:
     if faults := names.path_segment_errors(name):
-        raise StatusError(f"invalid {called} {quoted(name)}: [{' '.join(faults)}]", code=0)
+        raise StatusError(f"invalid {kind} {quoted(name)}: [{' '.join(faults)}]", code=0)
     return name
 
 
@@ -68,11 +68,11 @@ def group_version(group: str, version: str) -> str:
 
 
 def address_fault(url: str) -> str:
-    """The error of host and port of a URL with a scheme, in the words of Go's net/url and net; empty for none.
+    """The error of host and port of a URL with a scheme, in the words of Go's net/url and net; empty: they are valid.
 
     A URL without a host has no error here.
     """
-    if _CONTROL.search(url):
+    if _CONTROL_CHARACTER.search(url):
         return f"parse {quoted(url)}: net/url: invalid control character in URL"
     match = _AUTHORITY.match(url)
     host = match[1].rpartition("@")[2] if match else ""

@@ -1,4 +1,4 @@
-"""kubeconfig, in-cluster configuration, credential plugins.
+"""Configuration of API clients: kubeconfig files, in-cluster configuration, credential plugins.
 
 Reading order: `locate` finds the configuration; `kubeconfig` reads it.
 May import: `kube.transport`, `kube.client`.

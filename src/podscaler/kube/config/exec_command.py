@@ -1,6 +1,7 @@
-"""The program that a kubeconfig names for credentials: how it is called, and what it answers.
+"""Builds the command of an exec credential plugin (`users[].user.exec` of a kubeconfig), and parses its output.
 
-`config.kubeconfig` makes a Command; `config.exec_plugin` runs it. Nothing here goes through a shell.
+`config.kubeconfig` makes a Command; `config.exec_plugin` runs it, without a shell. Example of output:
+`{"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1", "status": {"token": "..."}}`.
 
 Source: client.authentication.k8s.io/v1 and v1beta1; "client-go credential plugins" of the Kubernetes documentation;
 client-go's clientcmd (validation) and plugin/pkg/client/auth/exec.
@@ -32,11 +33,11 @@ class Command:
     """A program to run.
 
     Attributes:
-        program: path or name; `arguments` follow it.
-        environment: besides our own; may hold secrets.
-        api_version: of ExecCredential, which the answer must have too.
-        interactive: whether it may talk to the user on our standard input.
-        install_hint: what the kubeconfig says about a missing program.
+        program: its path or name; `arguments` follow it.
+        environment: variables besides those of this process; may hold secrets.
+        api_version: the version of ExecCredential, which the output must have too.
+        interactive: whether it may read our standard input, to ask the user.
+        install_hint: how to install a missing program, by the kubeconfig.
     """
 
     program: str
@@ -89,7 +90,7 @@ def command(settings: Exec, folder: Path, cluster: Mapping[str, Any] | None) -> 
         "apiVersion": settings.api_version,
         "spec": ({} if cluster is None else {"cluster": cluster}) | {"interactive": interactive},
     }
-    made = Command(
+    result = Command(
         program=_program(settings.command, folder),
         arguments=tuple(settings.args or ()),
         environment={each.name: each.value for each in settings.env or ()}
@@ -98,9 +99,9 @@ def command(settings: Exec, folder: Path, cluster: Mapping[str, Any] | None) -> 
         interactive=interactive,
         install_hint=settings.install_hint,
     )
-    if shutil.which(made.program, path=made.environment.get("PATH", os.environ.get("PATH"))) is None:
-        raise ValueError(made.missing())
-    return made
+    if shutil.which(result.program, path=result.environment.get("PATH", os.environ.get("PATH"))) is None:
+        raise ValueError(result.missing())
+    return result
 
 
 def cluster_info(cluster: KubeconfigCluster, ca_pem: bytes | None) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from podscaler.base.errors import UsageError
 from podscaler.kube.config import exec_command
 from podscaler.kube.config.exec_command import Command, Issued
 from podscaler.kube.transport.backoff import Backoff
-from podscaler.kube.transport.sharing import SingleFlight
+from podscaler.kube.transport.single_flight import SingleFlight
 
 log = logging.getLogger(__name__)
 

@@ -111,14 +111,14 @@ def _config(choice: _Choice, clock: Clock) -> Config:
     server = _server(choice.cluster_part, cluster)
     ca_pem = _ca(choice.cluster_part, cluster)
     certificate, key = _client_certificate(choice.user_part, user)
-    proven = _credentials(choice, clock, ca_pem)
+    provider = _credentials(choice, clock, ca_pem)
     return Config(
         server=server,
-        credentials=proven,
+        credentials=provider,
         ca_pem=ca_pem,
         client_certificate_pem=certificate,
         client_key_pem=key,
-        certificates=_changing_certificates(choice, certificate, key, clock, proven),
+        certificates=_changing_certificates(choice, certificate, key, clock, provider),
         verify=not cluster.insecure_skip_tls_verify,
         tls_server_name=cluster.tls_server_name or None,
         proxy=_proxy(choice.cluster_part, cluster, server),
@@ -188,11 +188,11 @@ def _client_certificate(part: _Part, user: KubeconfigUser) -> tuple[bytes | None
 
 
 def _changing_certificates(
-    choice: _Choice, certificate: bytes | None, key: bytes | None, clock: Clock, proven: Credentials
+    choice: _Choice, certificate: bytes | None, key: bytes | None, clock: Clock, provider: Credentials
 ) -> ClientCertificates | None:
     part, user = choice.user_part, choice.user
     if certificate is None or key is None:
-        return proven if isinstance(proven, ExecPlugin) else None
+        return provider if isinstance(provider, ExecPlugin) else None
     if user.client_certificate_data or user.client_key_data:
         return None
     files = part.resolve(user.client_certificate), part.resolve(user.client_key)
@@ -249,11 +249,11 @@ def impersonation_headers(
         if uid or groups or extra:
             raise ValueError("is needed where as-uid, as-groups or as-user-extra is given")
         return ()
-    found = [("Impersonate-User", user)]
-    found += [("Impersonate-Uid", uid)] if uid else []
-    found += [("Impersonate-Group", group) for group in groups]
+    headers = [("Impersonate-User", user)]
+    headers += [("Impersonate-Uid", uid)] if uid else []
+    headers += [("Impersonate-Group", group) for group in groups]
     for key, values in sorted((extra or {}).items()):
-        found += [(f"Impersonate-Extra-{quote(key.lower(), safe=NAME_CHARACTERS)}", value) for value in values]
-    if any("\r" in value or "\n" in value for _, value in found):
+        headers += [(f"Impersonate-Extra-{quote(key.lower(), safe=NAME_CHARACTERS)}", value) for value in values]
+    if any("\r" in value or "\n" in value for _, value in headers):
         raise ValueError("holds a line break")
-    return tuple(found)
+    return tuple(headers)

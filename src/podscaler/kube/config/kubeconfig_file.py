@@ -22,7 +22,15 @@ class Variable(msgspec.Struct, frozen=True):
 
 
 class Exec(msgspec.Struct, rename="camel", frozen=True):
-    """`users[].user.exec`: a credential plugin."""
+    """`users[].user.exec`: a credential plugin, a program that prints credentials.
+
+    Attributes:
+        command, args, env: the program, its arguments, and variables besides those of this process.
+        api_version: the version of ExecCredential that it prints.
+        install_hint: the message for a missing program.
+        provide_cluster_info: whether it gets the cluster's entry, in the variable KUBERNETES_EXEC_INFO.
+        interactive_mode: `Never`, `IfAvailable` or `Always`: whether it may ask the user.
+    """
 
     command: str = ""
     args: list[str] | None = None
@@ -41,7 +49,7 @@ class Extension(msgspec.Struct, frozen=True):
 
 
 class KubeconfigCluster(msgspec.Struct, rename="kebab", frozen=True):
-    """`clusters[].cluster`."""
+    """`clusters[].cluster`: an API server; `*_data` are in base64, and precede the file of the same name."""
 
     server: str = ""
     certificate_authority: str = ""
@@ -54,7 +62,7 @@ class KubeconfigCluster(msgspec.Struct, rename="kebab", frozen=True):
 
 
 class KubeconfigUser(msgspec.Struct, rename="kebab", frozen=True):
-    """`users[].user`; `as_*` are for impersonation."""
+    """`users[].user`: credentials: a certificate, a token, a token file or a program; `as_*`: whom to impersonate."""
 
     client_certificate: str = ""
     client_certificate_data: str = ""

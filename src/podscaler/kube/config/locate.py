@@ -2,7 +2,9 @@
 
 The command line calls `find_config` before the event loop runs (it reads files).
 
-Source: kubectl's order of places; client-go's in-cluster configuration.
+Order: `--kubeconfig`, KUBECONFIG, ~/.kube/config, the service account of the pod.
+
+Source: kubectl's order; client-go's in-cluster configuration.
 """
 
 import os
@@ -23,7 +25,7 @@ def find_config(kubeconfig_file: str | None = None, context: str | None = None, 
     """The Config that applies; reads files, so call it before the event loop runs, or in a thread.
 
     Args:
-        kubeconfig_file: `--kubeconfig`; None: the files of KUBECONFIG, ~/.kube/config, or a pod's service account.
+        kubeconfig_file: `--kubeconfig`; None: not given.
         context: `--context`; None: the file's current context.
         clock: for tokens that are read again; None: the system's.
 
@@ -46,10 +48,10 @@ def find_config(kubeconfig_file: str | None = None, context: str | None = None, 
 
 
 def _find_home_config() -> Path | None:
-    """~/.kube/config; None where there is none, or no home: in a pod the user may be any number."""
+    """~/.kube/config; None: it does not exist, or there is no home: in a pod the user may be any number."""
     try:
-        found = Path.home() / ".kube" / "config"
-        return found if found.exists() else None
+        path = Path.home() / ".kube" / "config"
+        return path if path.exists() else None
     except (RuntimeError, PermissionError):
         return None
 

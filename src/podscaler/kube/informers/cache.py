@@ -151,6 +151,7 @@ class Cache(Generic[T]):
         self._notify_all(obj, None)
 
     def _candidates(self, namespace: str, selector: Selector) -> Mapping[str, T]:
+        """The objects by name that may match: those with the rarest label value that the selector requires."""
         smallest: Mapping[str, T] | None = None
         for label, value in selector.equalities:
             found = self._index_of(label).get((namespace, value), {})
@@ -173,10 +174,10 @@ class Cache(Generic[T]):
         labels = obj.metadata.labels or {}
         for label, index in self._indexes.items():
             if label in labels:
-                place = (obj.metadata.namespace, labels[label])
-                index[place].pop(obj.metadata.name, None)
-                if not index[place]:
-                    del index[place]
+                entry = (obj.metadata.namespace, labels[label])
+                index[entry].pop(obj.metadata.name, None)
+                if not index[entry]:
+                    del index[entry]
 
     def _notify_all(self, old: T | None, new: T | None) -> None:
         for handler in self._handlers:

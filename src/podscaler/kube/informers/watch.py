@@ -43,7 +43,7 @@ FROM_CACHE = "0"
 EARLY_ENDS = 2
 """After so many streamed lists in a row that ended early, lists are requested in pages."""
 STALL_S = 15.0
-"""A streamed list without an event for so long is given up: a real API server was seen to omit its end."""
+"""A streamed list without an event for so long is ended here: a real API server was seen to omit its last event."""
 SHORT_WATCH_S = 1.0
 """A watch that ends sooner without an event counts as failed, so that it is retried with back-off."""
 
@@ -91,7 +91,7 @@ class Reflector(Generic[T]):
         self._backoff = Backoff(rng)
         self._version: str | None = None
         self._list_from = FROM_CACHE
-        self._arriving: dict[Key, T] | None = None
+        self._arriving: dict[Key, T] | None = None  # the objects of a streamed list until it is complete
         self._streams_lists = client.streams_lists
         self._early_ends = 0
         self.last_error = ""
@@ -104,11 +104,11 @@ class Reflector(Generic[T]):
         """List and watch until cancelled."""
         while True:
             try:
-                await self._follow()
+                await self._list_and_watch()
                 self._backoff.reset()
                 self.last_error, self.is_served = "", True
             except StatusError as error:
-                if self._falls_back(error):
+                if self._switches_to_pages(error):
                     continue
                 if watch_events.needs_new_list(error):
                     known = self._version or self._list_from
@@ -116,7 +116,7 @@ class Reflector(Generic[T]):
                     self._version = None
                 await self._wait(error)
 
-    async def _follow(self) -> None:
+    async def _list_and_watch(self) -> None:
         """List if necessary, then watch until the server ends the watch. Raises StatusError."""
         if self._version is None and self._streams_lists:
             await self._watch_from_list()
@@ -125,7 +125,7 @@ class Reflector(Generic[T]):
             await self._list(self._list_from)
         await self._watch([("resourceVersion", self._version or "")])
 
-    def _falls_back(self, error: StatusError) -> bool:
+    def _switches_to_pages(self, error: StatusError) -> bool:
         """Whether lists are requested in pages from now on, because the server does not stream them."""
         if self._version is not None or not self._streams_lists:
             return False
@@ -209,7 +209,7 @@ class Reflector(Generic[T]):
 
     async def _watch(self, beginning: Query) -> None:
         started_s = self._clock.monotonic_s()
-        seen = False
+        has_event = False
         length_s = WATCH_MIN_S + self._rng.randrange(WATCH_MIN_S)
         query = [
             *self._source.query,
@@ -224,12 +224,12 @@ class Reflector(Generic[T]):
             try:
                 async for lines in stream.batches():
                     await self._apply_all(lines)
-                    if not seen:
-                        seen, self.last_error, self.is_served = True, "", True
+                    if not has_event:
+                        has_event, self.last_error, self.is_served = True, "", True
                         self._backoff.reset()
             finally:
                 self.is_watching = False
-        if not seen and self._clock.monotonic_s() - started_s < SHORT_WATCH_S:
+        if not has_event and self._clock.monotonic_s() - started_s < SHORT_WATCH_S:
             raise StatusError("the server ended a watch at once", code=0)
 
     async def _apply_all(self, lines: list[bytes]) -> None:

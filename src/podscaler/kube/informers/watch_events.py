@@ -24,14 +24,14 @@ class ListMeta(msgspec.Struct, rename="camel"):
 
 
 class Page(msgspec.Struct):
-    """A list, or a page of one."""
+    """A list, or a page of one; its objects are not decoded."""
 
     metadata: ListMeta
     items: list[msgspec.Raw] | None = None
 
 
 class WatchEvent(msgspec.Struct):
-    """One line of a watch."""
+    """One line of a watch: `{"type": "ADDED", "object": {...}}`."""
 
     type: str
     object: msgspec.Raw

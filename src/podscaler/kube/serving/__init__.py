@@ -1,4 +1,4 @@
-"""What servers of ours share: TLS certificates, and authentication and authorization by the API server.
+"""For the HTTPS servers of podscaler: TLS certificates, and authentication and authorization by the API server.
 
 Entry points: `delegated_access.DelegatedAccess`, `front_proxy.FrontProxyAuthentication`, `serving_certificate`.
 May import: `kube.client` and below.

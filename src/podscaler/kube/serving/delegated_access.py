@@ -1,11 +1,11 @@
-"""Delegated authentication and authorization: a TokenReview for who, a SubjectAccessReview for whether.
+"""Delegated authentication and authorization of requests: a TokenReview finds the user, a SubjectAccessReview decides.
 
 `podscaler.controller.server.serving` calls `check` for each request of /metrics, with
 `--metrics-authentication=delegated`. The adapter calls `authenticate` and `authorize` for each request. Rules:
 
 1. A request without a bearer token is of system:anonymous. A token that the API server does not know gets 401.
 2. Members of system:masters may read everything; for others the API server decides (403 where it does not allow it).
-3. A result is cached for CACHE_S, a rejection too: most scrapes cost no request. Tokens are not kept, only their
+3. A result is cached for CACHE_S, a rejection too: most scrapes cost no request. Tokens are not cached, only their
    digests.
 4. Where the API server cannot be asked, the request gets 500. At most REVIEWS_AT_ONCE reviews run at once, so that
    strangers cannot load the API server through this endpoint.
@@ -34,16 +34,22 @@ log = logging.getLogger(__name__)
 IDENTITY_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 CACHE_S = 10.0
-CACHED = 1024
+CACHED_REVIEWS_MAX = 1024
 REVIEWS_AT_ONCE = 8
 REVIEW_TIMEOUT_S = 10.0
 ALL = "*"
-MASTERS = "system:masters"
-AUTHENTICATED = "system:authenticated"
+MASTERS_GROUP = "system:masters"
+AUTHENTICATED_GROUP = "system:authenticated"
 
 
 class AccessError(NamedTuple):
-    """The code, reason and message of the Status that rejects a request, and its `details`, if any."""
+    """Why a request is rejected: the fields of the Status of the response.
+
+    Attributes:
+        code: the HTTP status (401, 403, 500).
+        reason, message: as in the Status.
+        details: the object in question; None: the Status has none.
+    """
 
     code: int
     reason: str
@@ -56,7 +62,7 @@ class AccessAttributes(NamedTuple):
 
     Attributes:
         verb: `get`, `list`, ...
-        path: of a request that is about no resource; else empty.
+        path: the path of a request that is about no resource; else empty.
         group, version, namespace, resource, subresource, name: empty where they do not apply.
     """
 
@@ -97,11 +103,16 @@ class AccessAttributes(NamedTuple):
 
 
 UNAUTHORIZED = AccessError(401, "Unauthorized", "Unauthorized")
-UNKNOWN = AccessError(500, "InternalError", "access could not be reviewed; the log has the cause")
+UNREVIEWED = AccessError(500, "InternalError", "access could not be reviewed; the log has the cause")
 
 
 class ReviewedUser(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The user of a token."""
+    """The user behind a token or a client certificate, as in `status.user` of a TokenReview.
+
+    Attributes:
+        groups: decide about access, with the user name; the API server's `system:authenticated` included.
+        extra: further attributes of the authenticator, by key.
+    """
 
     username: str = ""
     uid: str = ""
@@ -130,7 +141,7 @@ class _AccessReview(msgspec.Struct):
     status: _AccessStatus
 
 
-class _Kept(NamedTuple):
+class _CachedReview(NamedTuple):
     until_s: float
     value: Any
 
@@ -145,17 +156,17 @@ class DelegatedAccess:
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
         self._clock = clock
-        self._users: LRU[str, _Kept] = LRU(CACHED)
-        self._access: LRU[tuple[bytes, AccessAttributes], _Kept] = LRU(CACHED)
-        self._gate = asyncio.Semaphore(REVIEWS_AT_ONCE)
+        self._users: LRU[str, _CachedReview] = LRU(CACHED_REVIEWS_MAX)
+        self._access: LRU[tuple[bytes, AccessAttributes], _CachedReview] = LRU(CACHED_REVIEWS_MAX)
+        self._review_slots = asyncio.Semaphore(REVIEWS_AT_ONCE)
 
     async def check(self, authorization: str, verb: str, path: str) -> AccessError | None:
         """The error of a request; None where it is allowed.
 
         Args:
-            authorization: the header of that name, empty where there is none.
+            authorization: the header of that name; empty: the request has none.
             verb: the method in lower case.
-            path: of the request.
+            path: the path of the request.
         """
         user = await self.authenticate(authorization, path)
         if user is None:
@@ -163,22 +174,22 @@ class DelegatedAccess:
         return user if isinstance(user, AccessError) else await self.authorize(user, AccessAttributes(verb, path))
 
     async def authenticate(self, authorization: str, path: str) -> ReviewedUser | AccessError | None:
-        """The user of a token, ANONYMOUS without one; None where it is not known, UNKNOWN where it is not reviewed.
+        """The user of a token, or ANONYMOUS without one; None: the token is not known; UNREVIEWED: the review failed.
 
         Args:
-            authorization: the header of that name, empty where there is none.
-            path: of the request, for the log.
+            authorization: the header of that name; empty: the request has none.
+            path: the path of the request, for the log.
         """
         try:
             async with asyncio.timeout(REVIEW_TIMEOUT_S):
                 return await self._find_user(authorization)
         except (StatusError, msgspec.DecodeError, TimeoutError) as error:
             log.warning("access to %s could not be reviewed: %s", path, error or "no answer in time")
-            return UNKNOWN
+            return UNREVIEWED
 
     async def authorize(self, user: ReviewedUser, attributes: AccessAttributes) -> AccessError | None:
         """The error for a user; None where access is allowed."""
-        if MASTERS in user.groups:
+        if MASTERS_GROUP in user.groups:
             return None
         try:
             async with asyncio.timeout(REVIEW_TIMEOUT_S):
@@ -189,7 +200,7 @@ class DelegatedAccess:
         except (StatusError, msgspec.DecodeError, TimeoutError) as error:
             subject = attributes.path or attributes.resource
             log.warning("access to %s could not be reviewed: %s", subject, error or "no answer in time")
-            return UNKNOWN
+            return UNREVIEWED
 
     async def _find_user(self, authorization: str) -> ReviewedUser | None:
         """The user of a request; None where the token is not known. Raises StatusError, DecodeError."""
@@ -197,44 +208,44 @@ class DelegatedAccess:
         if not token:
             return ANONYMOUS
         digest = hashlib.sha256(token.encode(errors="surrogateescape")).hexdigest()
-        kept = self._users.find(digest)
-        if kept is None or kept.until_s <= self._clock.monotonic_s():
-            kept = self._keep(await self._review_token(token))
-            self._users.put(digest, kept)
-        found: ReviewedUser | None = kept.value
+        cached = self._users.find(digest)
+        if cached is None or cached.until_s <= self._clock.monotonic_s():
+            cached = self._cached_review(await self._review_token(token))
+            self._users.put(digest, cached)
+        found: ReviewedUser | None = cached.value
         return found
 
     async def _find_error(self, user: ReviewedUser, attributes: AccessAttributes) -> AccessError | None:
         """The error for a user; None where access is allowed. Raises StatusError, DecodeError."""
         key = (msgspec.json.encode(user), attributes)
-        kept = self._access.find(key)
-        if kept is None or kept.until_s <= self._clock.monotonic_s():
-            kept = self._keep(await self._review_access(user, attributes))
-            self._access.put(key, kept)
-        found: AccessError | None = kept.value
+        cached = self._access.find(key)
+        if cached is None or cached.until_s <= self._clock.monotonic_s():
+            cached = self._cached_review(await self._review_access(user, attributes))
+            self._access.put(key, cached)
+        found: AccessError | None = cached.value
         return found
 
-    def _keep(self, value: Any) -> _Kept:
-        return _Kept(self._clock.monotonic_s() + CACHE_S, value)
+    def _cached_review(self, value: Any) -> _CachedReview:
+        return _CachedReview(self._clock.monotonic_s() + CACHE_S, value)
 
     async def _review_token(self, token: str) -> ReviewedUser | None:
-        answer = await self._review(IDENTITY_REVIEWS, "TokenReview", {"token": token})
-        status = msgspec.json.decode(answer, type=_TokenReview).status
+        response = await self._review(IDENTITY_REVIEWS, "TokenReview", {"token": token})
+        status = msgspec.json.decode(response, type=_TokenReview).status
         if not status.authenticated:
             return None
-        groups = tuple(dict.fromkeys((*status.user.groups, AUTHENTICATED)))
+        groups = tuple(dict.fromkeys((*status.user.groups, AUTHENTICATED_GROUP)))
         return msgspec.structs.replace(status.user, groups=groups)
 
     async def _review_access(self, user: ReviewedUser, attributes: AccessAttributes) -> AccessError | None:
-        who = {"user": user.username, "uid": user.uid, "groups": user.groups, "extra": user.extra}
-        answer = await self._review(ACCESS_REVIEWS, "SubjectAccessReview", who | attributes.spec())
-        status = msgspec.json.decode(answer, type=_AccessReview).status
+        user_fields = {"user": user.username, "uid": user.uid, "groups": user.groups, "extra": user.extra}
+        response = await self._review(ACCESS_REVIEWS, "SubjectAccessReview", user_fields | attributes.spec())
+        status = msgspec.json.decode(response, type=_AccessReview).status
         return None if status.allowed else attributes.rejection(user.username, status.reason)
 
     async def _review(self, path: str, kind: str, spec: Mapping[str, Any]) -> bytes:
         group_version = "/".join(path.split("/")[2:4])
         body = {"apiVersion": group_version, "kind": kind, "spec": spec}
-        async with self._gate:
+        async with self._review_slots:
             return await self._client.post(path, msgspec.json.encode(body), subject=path.rpartition("/")[2])
 
 

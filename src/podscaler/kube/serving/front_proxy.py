@@ -31,15 +31,15 @@ from podscaler.base.clock import NANOSECONDS, Clock
 from podscaler.base.errors import StatusError
 from podscaler.base.lru import LRU
 from podscaler.kube.client.client import Client
-from podscaler.kube.serving.delegated_access import AUTHENTICATED, ReviewedUser
+from podscaler.kube.serving.delegated_access import AUTHENTICATED_GROUP, ReviewedUser
 
 log = logging.getLogger(__name__)
 
 CONFIG_MAP = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 PERIOD_S = 60.0
 FIRST_RETRY_S = 1.0
-CERTIFICATES = 256
-"""How many checked certificates are kept."""
+CHECKED_CERTIFICATES_MAX = 256
+"""The highest number of certificates whose check is cached."""
 
 
 class RequestHeaders(Protocol):
@@ -63,10 +63,11 @@ class TrustedAuthorities:
     """The contents of the ConfigMap.
 
     Attributes:
-        front_proxy, clients: the certificates of authorities, in PEM; empty: nobody is trusted.
-        allowed_names: the common names of the front proxy; empty: any.
-        user_headers, uid_headers, group_headers: names of headers.
-        extra_prefixes: of the names of headers.
+        front_proxy, clients: the certificates of the authorities that sign those of the API server's proxy and of
+            users, in PEM; empty: nobody is trusted.
+        allowed_names: the common names that the front proxy may have; empty: any.
+        user_headers, uid_headers, group_headers: the names of the headers with the user, such as `X-Remote-User`.
+        extra_prefixes: what the names of the headers with extra attributes begin with (`X-Remote-Extra-`).
     """
 
     front_proxy: str = ""
@@ -83,12 +84,12 @@ class _ConfigMap(msgspec.Struct):
 
 
 class FrontProxyAuthentication:
-    """The authorities and rules by which client certificates are accepted, read from the API server.
+    """Finds the users of requests with client certificates, by the authorities that the API server publishes.
 
     Args:
         client: reads the ConfigMap.
-        clock: for its period, and for the validity of certificates.
-        context: of the server; the authorities are added to it.
+        clock: for the period of reading, and for the validity of certificates.
+        context: the TLS context of the server; the authorities are added to it.
     """
 
     def __init__(self, client: Client, clock: Clock, context: ssl.SSLContext) -> None:
@@ -96,7 +97,7 @@ class FrontProxyAuthentication:
         self._clock = clock
         self._context = context
         self._trusted = TrustedAuthorities()
-        self._checked: LRU[bytes, tuple[bool, bool]] = LRU(CERTIFICATES)
+        self._checked: LRU[bytes, tuple[bool, bool]] = LRU(CHECKED_CERTIFICATES_MAX)
         self.is_ready = False
         """Whether the ConfigMap has been read."""
 
@@ -135,7 +136,7 @@ class FrontProxyAuthentication:
         if not is_client or not name:
             return None
         groups = [str(each.value) for each in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
-        return ReviewedUser(name, groups=tuple(dict.fromkeys((*groups, AUTHENTICATED))))
+        return ReviewedUser(name, groups=tuple(dict.fromkeys((*groups, AUTHENTICATED_GROUP))))
 
     def _trust(self, found: TrustedAuthorities) -> None:
         """Use these authorities. Blocks. Raises ssl.SSLError, ValueError."""
@@ -146,7 +147,7 @@ class FrontProxyAuthentication:
             self._context.load_verify_locations(cadata=pem)
             self._context.verify_mode = ssl.CERT_OPTIONAL
         self._trusted = found
-        self._checked = LRU(CERTIFICATES)
+        self._checked = LRU(CHECKED_CERTIFICATES_MAX)
 
     def _signers(self, certificate: bytes) -> tuple[bool, bool]:
         """Whether the front proxy's authority signed a certificate, and whether that of clients did."""

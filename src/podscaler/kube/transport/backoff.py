@@ -1,4 +1,4 @@
-"""Exponential backoff with a cap and jitter, for retries after failures in a row."""
+"""Exponential backoff with a cap and jitter, for retries of reflectors and credential plugins after failures."""
 
 import random
 

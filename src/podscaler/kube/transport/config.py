@@ -16,7 +16,7 @@ class Config:
     Attributes:
         server: `https://host:port`, without a slash at the end; may have a path.
         credentials: provide the Authorization header.
-        ca_pem: the certificates that the server's must be signed by; None: the machine's own list.
+        ca_pem: the authorities that may have signed the server's certificate, in PEM; None: the machine's own list.
         client_certificate_pem, client_key_pem: both or neither.
         certificates: provide client certificates that change while the program runs; None: they do not.
         verify: False leaves the server's certificate unchecked.
@@ -24,9 +24,9 @@ class Config:
         proxy: the proxy's URL (`http`, `https` or `socks5`; may hold a password); None: no proxy.
         compression: whether responses may be compressed.
         headers: sent with every request, in order (impersonation).
-        namespace: the context's; `default` where it names none.
+        namespace: the namespace of the kubeconfig's context; `default` where it names none.
         body_max_bytes: the longest body of a response that is read whole, decompressed; None: there is no limit.
-        origin: for messages: the file and context of these settings.
+        origin: the file and context of these settings, for messages.
     """
 
     server: str

@@ -1,7 +1,7 @@
-"""One connection to an API server, which serves one request after the other.
+"""One HTTP/1.1 connection to an API server, which serves one request after the other.
 
-`transport.dialing` makes it, `transport.pool` keeps it, `transport.http_transport` sends through it. Every failure is a
-NoAnswer, after which the connection is closed; it is closed too when a waiting caller is cancelled.
+`transport.dialing` makes it, `transport.connection_pool` keeps it, `transport.http_transport` sends through it. Every
+failure is a NoAnswer, after which the connection is closed; it is closed too when a waiting caller is cancelled.
 
 Source: RFC 9112.
 """
@@ -26,7 +26,7 @@ class Connection(asyncio.Protocol):
 
     Attributes:
         idle_since_s: the event loop's time at which the last request was done.
-        served: the number of requests that were finished.
+        served: the number of requests that are done.
     """
 
     def __init__(self, address: str, body_max_bytes: int | None = None) -> None:

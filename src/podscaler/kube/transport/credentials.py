@@ -1,4 +1,4 @@
-"""Providers of the Authorization header.
+"""Provides the Authorization header of requests: none, a fixed bearer token, or a token file that is renewed.
 
 `config.kubeconfig` and `config.locate` choose one; `transport.http_transport` calls it before each request, so that a
 token may change while the program runs. Exec credential plugins are in `config.exec_plugin`. Secrets are never logged
@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 
 TOKEN_FILE_PERIOD_S = 60.0
 REFUSAL_PERIOD_S = 1.0
+"""A token that was read more recently than this is not read again after a 401."""
 
 
 class Credentials(Protocol):
@@ -50,7 +51,7 @@ class NoCredentials:
     """No Authorization header: for client certificates, and for servers that authenticate nobody."""
 
     async def authorization(self) -> str | None:
-        """None."""
+        """None: there is no header."""
         return None
 
     def refused(self, authorization: str | None) -> bool:

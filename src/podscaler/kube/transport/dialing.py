@@ -1,7 +1,8 @@
 """Makes connections to an API server: name lookup, socket, proxy, TLS.
 
-`transport.pool` calls `dial` when it has no idle connection. A dial may take thirty seconds, its TLS handshake ten. To
-a plain HTTP server an HTTP proxy forwards single requests (`needs_absolute_targets`); everything else gets a tunnel.
+`transport.connection_pool` calls `dial` when it has no idle connection. A dial may take thirty seconds, its TLS
+handshake ten. To a plain HTTP server an HTTP proxy forwards single requests (`needs_absolute_targets`); everything else
+gets a tunnel.
 
 Source: Go's net.Dialer and net/http.Transport (limits and texts).
 """
@@ -33,7 +34,12 @@ DEAD_AFTER_MS = 45_000
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """The address of a server or a proxy, with the credentials of the URL."""
+    """The address of a server or a proxy.
+
+    Attributes:
+        scheme: `https`, `http`, `socks5` or `socks5h`.
+        user, password: the credentials in the URL, decoded; None: it has none.
+    """
 
     scheme: str
     host: str
@@ -47,8 +53,8 @@ class ServerAddress:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def place(url: str) -> ServerAddress:
-    """The address in a URL; the scheme's port where it has none."""
+def parse_address(url: str) -> ServerAddress:
+    """The address in a URL: `https://host` has the port 443."""
     parts = urlsplit(url)
     port = parts.port or DEFAULT_PORTS[parts.scheme]
     user = None if parts.username is None else unquote(parts.username)
@@ -71,24 +77,26 @@ def proxy_authorization(proxy: ServerAddress) -> str | None:
 
 async def dial(config: Config, context: ssl.SSLContext | None) -> Connection:
     """A new connection; `context` is None for plain HTTP. Raises NoAnswer."""
-    server = place(config.server)
-    made = Connection(server.address, config.body_max_bytes)
+    server = parse_address(config.server)
+    connection = Connection(server.address, config.body_max_bytes)
     try:
         async with asyncio.timeout(DIAL_TIMEOUT_S):
             if config.proxy:
-                await _through_proxy(made, config, place(config.proxy), context)
+                await _through_proxy(connection, config, parse_address(config.proxy), context)
             else:
-                await _direct(made, config, server, context)
+                await _direct(connection, config, server, context)
     except (OSError, EOFError, UnicodeError) as error:  # UnicodeError: a name that cannot be a host's
         raise network_errors.of_dial(error, server.address) from error
-    return made
+    return connection
 
 
-async def _direct(made: Connection, config: Config, server: ServerAddress, context: ssl.SSLContext | None) -> None:
+async def _direct(
+    connection: Connection, config: Config, server: ServerAddress, context: ssl.SSLContext | None
+) -> None:
     loop = asyncio.get_running_loop()
     connected = await _socket_to(server)
     await loop.create_connection(
-        lambda: made,
+        lambda: connection,
         sock=connected,
         ssl=context,
         server_hostname=(config.tls_server_name or server.host) if context else None,
@@ -97,33 +105,33 @@ async def _direct(made: Connection, config: Config, server: ServerAddress, conte
 
 
 async def _through_proxy(
-    made: Connection, config: Config, proxy: ServerAddress, context: ssl.SSLContext | None
+    connection: Connection, config: Config, proxy: ServerAddress, context: ssl.SSLContext | None
 ) -> None:
-    loop, server = asyncio.get_running_loop(), place(config.server)
-    opened = await _open_proxy(proxy)
+    loop, server = asyncio.get_running_loop(), parse_address(config.server)
+    proxy_tunnel = await _open_proxy(proxy)
     if not needs_absolute_targets(config):
         if proxy.scheme.startswith("socks5"):
             credentials = None if proxy.user is None else (proxy.user, proxy.password or "")
-            await tunnel.connect_socks(opened, server.host, server.port, credentials=credentials)
+            await tunnel.connect_socks(proxy_tunnel, server.host, server.port, credentials=credentials)
         else:
-            await tunnel.connect_http(opened, server.address, proxy.address, proxy_authorization(proxy))
-    transport: asyncio.Transport | None = opened.transport
+            await tunnel.connect_http(proxy_tunnel, server.address, proxy.address, proxy_authorization(proxy))
+    transport: asyncio.Transport | None = proxy_tunnel.transport
     if context is not None:
         name = config.tls_server_name or server.host
         transport = await loop.start_tls(
-            opened.transport, made, context, server_hostname=name, ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S
+            proxy_tunnel.transport, connection, context, server_hostname=name, ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S
         )
     else:
-        opened.transport.set_protocol(made)
+        proxy_tunnel.transport.set_protocol(connection)
     if transport is None:
         raise EOFError
-    made.connection_made(transport)
+    connection.connection_made(transport)
 
 
 async def _open_proxy(proxy: ServerAddress) -> ProxyTunnel:
     try:
         context = await asyncio.to_thread(ssl.create_default_context) if proxy.scheme == "https" else None
-        _, opened = await asyncio.get_running_loop().create_connection(
+        _, proxy_tunnel = await asyncio.get_running_loop().create_connection(
             ProxyTunnel,
             sock=await _socket_to(proxy),
             ssl=context,
@@ -132,25 +140,25 @@ async def _open_proxy(proxy: ServerAddress) -> ProxyTunnel:
         )
     except OSError as error:
         raise NoAnswer(f"proxyconnect tcp: {network_errors.of_dial(error, proxy.address).cause}") from error
-    return opened
+    return proxy_tunnel
 
 
-async def _socket_to(where: ServerAddress) -> socket.socket:
+async def _socket_to(address: ServerAddress) -> socket.socket:
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(where.host, where.port, type=socket.SOCK_STREAM)
+    addresses = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     return await aiohappyeyeballs.start_connection(
-        found, happy_eyeballs_delay=SECOND_FAMILY_DELAY_S, interleave=1, socket_factory=_socket
+        addresses, happy_eyeballs_delay=SECOND_FAMILY_DELAY_S, interleave=1, socket_factory=_socket
     )
 
 
 def _socket(info: Any) -> socket.socket:
     family, kind, protocol, _, _ = info
-    made = socket.socket(family, kind, protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    unconnected = socket.socket(family, kind, protocol)
+    unconnected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if hasattr(socket, "TCP_KEEPIDLE"):
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30)
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5)
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
+        unconnected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30)
+        unconnected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5)
+        unconnected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, DEAD_AFTER_MS)
-    return made
+        unconnected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, DEAD_AFTER_MS)
+    return unconnected

@@ -1,7 +1,7 @@
-"""The transport over real connections: HTTP/1.1 requests on a pool of kept-alive connections.
+"""The Transport over real connections: sends HTTP/1.1 requests on a pool of kept-alive connections.
 
-`connect` makes it from a Config. It sends HTTP/1.1 requests over plain asyncio connections: what an API server's client
-needs of HTTP is little, and a general library spends four fifths of its time on the rest. Rules:
+`connect` makes it from a Config. It uses plain asyncio connections: what an API server's client needs of HTTP is
+little, and a general library spends four fifths of its time on the rest. Rules:
 
 1. A request goes out in one write, and the head that all requests share is encoded once.
 2. Credentials that cannot be read are a TransportError, not a UsageError: they may be readable later.
@@ -20,9 +20,9 @@ from podscaler.base.errors import UsageError
 from podscaler.kube.transport import dialing, network_errors, tls
 from podscaler.kube.transport.config import Config
 from podscaler.kube.transport.connection import Connection
+from podscaler.kube.transport.connection_pool import Pool
 from podscaler.kube.transport.http_response import HTTPResponse
 from podscaler.kube.transport.network_errors import NoAnswer
-from podscaler.kube.transport.pool import Pool
 from podscaler.kube.transport.transport import Request, Response, ResponseStream, TransportError
 
 GZIP = b"Accept-Encoding: gzip\r\n"
@@ -67,12 +67,12 @@ class HttpTransport:
         """The response. Raises TransportError."""
         try:
             authorization = await self._credentials()
-            answer = await self._whole(request, authorization)
-            if answer.status == 401 and self._config.credentials.refused(authorization):
-                answer = await self._whole(request, await self._credentials())
-            return answer
+            response = await self._whole(request, authorization)
+            if response.status == 401 and self._config.credentials.refused(authorization):
+                response = await self._whole(request, await self._credentials())
+            return response
         except NoAnswer as error:
-            raise self._failure(request, error) from error
+            raise self.failure(request, error) from error
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[ResponseStream]:
@@ -80,7 +80,7 @@ class HttpTransport:
         try:
             opened = await self._opened(request)
         except NoAnswer as error:
-            raise self._failure(request, error) from error
+            raise self.failure(request, error) from error
         try:
             yield opened
         finally:
@@ -169,11 +169,14 @@ class HttpTransport:
             return head + f"{own}\r\n".encode("latin-1")
         return head + f"{own}Content-Length: {len(request.body)}\r\n\r\n".encode("latin-1") + request.body
 
-    def _failure(self, request: Request, error: NoAnswer) -> TransportError:
+    def failure(self, request: Request, error: NoAnswer) -> TransportError:
+        """The error of a request that got no response."""
         return TransportError(request, server=self.server, cause=error.cause, broken=error.broken)
 
 
 class _HttpStream:
+    """The response to one request as it arrives; a ResponseStream."""
+
     def __init__(self, owner: HttpTransport, connection: Connection, request: Request, response: HTTPResponse) -> None:
         self.connection = connection
         self.status = response.status
@@ -206,9 +209,7 @@ class _HttpStream:
             while chunks := await self.connection.more():
                 yield chunks
         except NoAnswer as error:
-            raise TransportError(
-                self._request, server=self._owner.server, cause=error.cause, broken=error.broken
-            ) from error
+            raise self._owner.failure(self._request, error) from error
 
 
 def _prefix(config: Config) -> str:
@@ -222,7 +223,7 @@ def _prefix(config: Config) -> str:
 def _shared_headers(config: Config, user_agent: str) -> bytes:
     headers = [("Host", config.server.split("/")[2]), ("User-Agent", user_agent)]
     if config.proxy and dialing.needs_absolute_targets(config):
-        authorization = dialing.proxy_authorization(dialing.place(config.proxy))
+        authorization = dialing.proxy_authorization(dialing.parse_address(config.proxy))
         headers += [("Proxy-Authorization", authorization)] if authorization else []
     return b"".join(_header(name, value) for name, value in (*headers, *config.headers))
 

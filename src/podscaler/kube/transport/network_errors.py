@@ -1,4 +1,4 @@
-"""Errors of connections in the words of Go's HTTP client.
+"""Converts errors of connections into the texts of Go's HTTP client: `dial tcp 10.0.0.1:443: i/o timeout`.
 
 `transport.dialing` and `transport.connection` raise NoAnswer with these texts; users read them in conditions and
 events, and operators search for them.
@@ -21,16 +21,10 @@ ERRNO_TEXTS = {
     errno.EADDRNOTAVAIL: "cannot assign requested address",
     errno.EMFILE: "too many open files",
 }
-CERTIFICATE_TEXTS = {
-    7: "certificate signed by unknown authority",
-    10: "certificate has expired or is not yet valid",
-    9: "certificate has expired or is not yet valid",
-    18: "certificate signed by unknown authority",
-    19: "certificate signed by unknown authority",
-    20: "certificate signed by unknown authority",
-    21: "certificate signed by unknown authority",
-}
-"""OpenSSL's verification codes."""
+CERTIFICATE_TEXTS = dict.fromkeys((7, 18, 19, 20, 21), "certificate signed by unknown authority") | dict.fromkeys(
+    (9, 10), "certificate has expired or is not yet valid"
+)
+"""Texts by OpenSSL's verification codes (X509_V_ERR_*)."""
 TIMED_OUT = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 
 

@@ -15,7 +15,7 @@ LONG_WAIT_S = 1.0
 
 
 class TokenBucket:
-    """Tokens, given in the order of the calls.
+    """A bucket of tokens, one for each request, given in the order of the calls.
 
     Args:
         per_second: tokens added each second; above 0.
@@ -31,7 +31,7 @@ class TokenBucket:
         self._counted_at_s = clock.monotonic_s()
 
     async def take(self) -> None:
-        """Return once there is a token for the caller; that of a cancelled call is lost."""
+        """Return once there is a token for the caller; the token of a cancelled call is lost."""
         now_s = self._clock.monotonic_s()
         self._tokens = min(self._burst, self._tokens + (now_s - self._counted_at_s) * self._per_second)
         self._counted_at_s = now_s

@@ -19,7 +19,7 @@ from podscaler.kube.transport.transport import Request, Response, Transport, Wra
 
 METRICS_GROUP = re.compile(r"/apis/((?:custom\.|external\.)?metrics\.k8s\.io)/[^/]+/")
 OTHER = "API request"
-_NAMES = {
+_NAME_BY_METHOD_AND_SUBRESOURCE = {
     ("GET", "scale"): "scale read",
     ("PUT", "scale"): "scale write",
     ("PUT", "status"): "status write",
@@ -35,14 +35,14 @@ class Count:
 
 
 COUNT: ContextVar[Count | None] = ContextVar("requests", default=None)
-"""Where the requests of the running sync are counted; None: nowhere."""
+"""The counter of the running sync's requests; None: they are not counted."""
 
 
 def name_of(request: Request) -> str:
     """What a request is for: `metrics query`, `scale read`, `scale write`, `status write`, or OTHER."""
     if METRICS_GROUP.match(request.path):
         return "metrics query"
-    return _NAMES.get((request.method, request.path.rpartition("/")[2]), OTHER)
+    return _NAME_BY_METHOD_AND_SUBRESOURCE.get((request.method, request.path.rpartition("/")[2]), OTHER)
 
 
 class TracedTransport(WrappedTransport):
@@ -77,9 +77,9 @@ class TracedTransport(WrappedTransport):
 
 def _attributes(request: Request, server: str) -> dict[str, str]:
     """Without query and body: traces may be read by users who may not read selectors and objects."""
-    found = {"http.request.method": request.method, "url.path": request.path, "server.address": server}
+    attributes = {"http.request.method": request.method, "url.path": request.path, "server.address": server}
     group = METRICS_GROUP.match(request.path)
-    return found | ({"podscaler.metrics.api": group.group(1)} if group else {})
+    return attributes | ({"podscaler.metrics.api": group.group(1)} if group else {})
 
 
 def _with_trace(request: Request) -> Request:

@@ -18,15 +18,15 @@ from podscaler.base.errors import StatusError
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request.
+    """One HTTP request to the API server.
 
     Attributes:
         method: `GET`, ...
         path: absolute and escaped.
         query: encoded, without the question mark; may be empty.
-        body: None without one.
-        headers: besides those that every request of the transport carries.
-        timeout_s: for the whole request; None: without limit (streams).
+        body: None: the request has no body.
+        headers: headers besides those that every request of the transport has.
+        timeout_s: the limit for the whole request; None: no limit (streams).
     """
 
     method: str

@@ -1,4 +1,4 @@
-"""Connections to proxies and the exchange that makes a proxy forward: SOCKS5, and CONNECT of HTTP.
+"""Connects to a server through a proxy: the handshakes of SOCKS5, and of HTTP's CONNECT.
 
 `transport.dialing` opens a ProxyTunnel, calls `connect_socks` or `connect_http`, and then hands the tunnel's asyncio
 transport to the Connection.
@@ -14,9 +14,10 @@ from podscaler.kube.transport.network_errors import NoAnswer
 
 HELLO_MAX_BYTES = 1 << 16
 SOCKS_VERSION = 5
-NO_AUTHENTICATION, PASSWORD = 0, 2
-CONNECT, BY_NAME = 1, 3
+NO_AUTHENTICATION, PASSWORD_AUTHENTICATION = 0, 2
+SOCKS_CONNECT, ADDRESS_BY_NAME = 1, 3
 ADDRESS_BYTES = {1: 4, 4: 16}
+"""The length of an address by its SOCKS5 type: IPv4, IPv6."""
 REPLIES = {
     1: "general SOCKS server failure",
     2: "connection not allowed by ruleset",
@@ -108,34 +109,34 @@ async def connect_http(tunnel: ProxyTunnel, server: str, proxy: str, authorizati
         raise NoAnswer(f"proxyconnect tcp: the proxy {proxy} answered CONNECT with status {response.status}")
 
 
-async def connect_socks(wire: ProxyTunnel, host: str, port: int, *, credentials: tuple[str, str] | None) -> None:
+async def connect_socks(tunnel: ProxyTunnel, host: str, port: int, *, credentials: tuple[str, str] | None) -> None:
     """Have a SOCKS5 proxy forward to `host`, which the proxy resolves, as with Go's client.
 
     `credentials` are user and password. Raises NoAnswer, and EOFError where the proxy closes the connection.
     """
-    methods = bytes([NO_AUTHENTICATION, PASSWORD] if credentials else [NO_AUTHENTICATION])
-    wire.write(bytes([SOCKS_VERSION, len(methods)]) + methods)
-    version, method = await wire.exactly(2)
+    methods = bytes([NO_AUTHENTICATION, PASSWORD_AUTHENTICATION] if credentials else [NO_AUTHENTICATION])
+    tunnel.write(bytes([SOCKS_VERSION, len(methods)]) + methods)
+    version, method = await tunnel.exactly(2)
     if version != SOCKS_VERSION:
         raise NoAnswer("socks connect tcp: the proxy does not speak SOCKS5")
-    if method == PASSWORD and credentials:
-        await _log_in(wire, *credentials)
+    if method == PASSWORD_AUTHENTICATION and credentials:
+        await _log_in(tunnel, *credentials)
     elif method != NO_AUTHENTICATION:
         raise NoAnswer("socks connect tcp: no acceptable authentication methods")
     name = host.encode("idna")
-    wire.write(bytes([SOCKS_VERSION, CONNECT, 0, BY_NAME, len(name)]) + name + port.to_bytes(2))
-    _, reply, _, kind = await wire.exactly(4)
+    tunnel.write(bytes([SOCKS_VERSION, SOCKS_CONNECT, 0, ADDRESS_BY_NAME, len(name)]) + name + port.to_bytes(2))
+    _, reply, _, kind = await tunnel.exactly(4)
     if reply:
         raise NoAnswer(f"socks connect tcp: {REPLIES.get(reply, f'unknown code {reply}')}")
-    length = (await wire.exactly(1))[0] if kind == BY_NAME else ADDRESS_BYTES.get(kind, 0)
-    await wire.exactly(length + 2)
+    length = (await tunnel.exactly(1))[0] if kind == ADDRESS_BY_NAME else ADDRESS_BYTES.get(kind, 0)
+    await tunnel.exactly(length + 2)
 
 
-async def _log_in(wire: ProxyTunnel, user: str, password: str) -> None:
+async def _log_in(tunnel: ProxyTunnel, user: str, password: str) -> None:
     name, secret = user.encode(), password.encode()
     if not 0 < len(name) < 256 or not 0 < len(secret) < 256:
         raise NoAnswer("socks connect tcp: the proxy's user name and password must have 1 to 255 bytes")
-    wire.write(bytes([1, len(name)]) + name + bytes([len(secret)]) + secret)
-    _, status = await wire.exactly(2)
+    tunnel.write(bytes([1, len(name)]) + name + bytes([len(secret)]) + secret)
+    _, status = await tunnel.exactly(2)
     if status:
         raise NoAnswer("socks connect tcp: username/password authentication failed")

@@ -1,15 +1,15 @@
-"""The records of rules and of their findings.
+"""Defines what a lint rule is, and the findings that it yields and that the command reports.
 
-Rules (`podscaler.lint.rules`) yield `RuleFinding`s; `linter` makes `Finding`s of them, with file and line, for the
-output of the command.
+Rules (`podscaler.lint.rules`) are functions with the decorator `rule` that yield `RuleFinding`s; `linter` makes
+`Finding`s of them, with file and line, for the output of the command.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from podscaler.lint.model.items import Item
 from podscaler.lint.model.lint_context import LintContext, LintedAutoscaler
+from podscaler.lint.model.linted_item import Item
 
 DOCS = "docs/lint.md"
 
@@ -34,7 +34,7 @@ class RuleFinding:
         field: the path of the field within it, as autoscaling/v2 names it; may be empty.
         message: the fault and its effect.
         fix: how to correct it.
-        other: another object that is involved, None without one; its annotation switches the rule off, too.
+        other: another object that is involved, whose annotation switches the rule off, too; None: there is none.
     """
 
     item: Item
@@ -50,13 +50,13 @@ Check = Callable[[LintContext], Iterator[RuleFinding]]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule.
+    """One lint rule.
 
     Attributes:
         id: `PSL` and three digits; it never changes and is never used for another rule.
         name: in lower case with hyphens; with the id it is the anchor of its section in DOCS.
-        severity: of all its findings.
-        summary: one sentence.
+        severity: the severity of all its findings.
+        summary: what it finds, in one sentence.
         check: yields the findings, in any order.
     """
 
@@ -88,8 +88,8 @@ class Finding:
 
     Attributes:
         rule: the rule that found it.
-        api_version, kind, namespace, name: the object; empty where a file cannot be read as objects.
-        field: the path of the field; may be empty.
+        api_version, kind, namespace, name: identify the object; empty: the file cannot be read as objects.
+        field: the path of the field (`spec.metrics[0].type`); empty: the whole object.
         message, fix: as in RuleFinding.
         file: empty for an object of a cluster.
         line: counted from 1; 0 where there is no file.
@@ -109,5 +109,5 @@ class Finding:
     @property
     def subject(self) -> str:
         """The object, `Deployment shop/web`; empty without one."""
-        place = f"{self.namespace}/{self.name}" if self.namespace else self.name
-        return f"{self.kind} {place}" if self.kind else ""
+        name = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.kind} {name}" if self.kind else ""

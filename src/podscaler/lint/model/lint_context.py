@@ -1,6 +1,6 @@
-"""The input of rules: objects by name, autoscalers with their targets, and what a cluster serves.
+"""The input of lint rules: objects by name, autoscalers with their targets, and what a cluster serves.
 
-Made by `linter` once for a run.
+Made by `linter` once for a run; each rule takes the LintContext as its only argument.
 
 Invariants: every look-up is by index, so that rules are linear in the number of objects. `LintContext.cluster` is None
 for files alone; rules that need it then yield nothing.
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from podscaler.api.resource.resources import Object
 from podscaler.lint.model import pod_autoscalers
-from podscaler.lint.model.items import Item, Key, group_of
+from podscaler.lint.model.linted_item import Item, Key, group_of
 
 AUTOSCALER = "HorizontalPodAutoscaler"
 GROUPS = ("autoscaling", "extensions")
@@ -68,8 +68,8 @@ class LintedAutoscaler:
         item: the object.
         reference: its scaleTargetRef.
         target_key: the identity of its target.
-        target: the target, None where it is not among the objects.
-        metrics: in order; the default one where it has none.
+        target: the target; None: it is not among the objects.
+        metrics: in order; where the spec has none, the API's default metric.
     """
 
     item: Item
@@ -120,11 +120,11 @@ class LintedCluster:
 
 
 class LintContext:
-    """The objects and facts that rules look at, of one run of the linter.
+    """The objects and facts that rules check, of one run of the linter.
 
     Args:
-        items: all objects; of several with the same identity the first is found.
-        cluster: None for files alone.
+        items: all objects; of several with the same identity `find` returns the first.
+        cluster: what discovery shows of the cluster; None: only files are linted.
     """
 
     def __init__(self, items: Iterable[Item], cluster: LintedCluster | None = None) -> None:
@@ -132,11 +132,11 @@ class LintContext:
         self.cluster = cluster
         self._by_key: dict[Key, Item] = {}
         self._by_kind: dict[tuple[str, str], list[Item]] = defaultdict(list)
-        self._by_place: dict[tuple[str, str, str], list[Item]] = defaultdict(list)
+        self._by_kind_and_namespace: dict[tuple[str, str, str], list[Item]] = defaultdict(list)
         for item in self.items:
             self._by_key.setdefault(item.key, item)
             self._by_kind[item.group, item.kind.lower()].append(item)
-            self._by_place[item.group, item.kind.lower(), item.namespace].append(item)
+            self._by_kind_and_namespace[item.group, item.kind.lower(), item.namespace].append(item)
         self.autoscalers: Sequence[LintedAutoscaler] = tuple(
             self._autoscaler(item) for item in self.items if is_autoscaler(item) and item.obj
         )
@@ -149,7 +149,7 @@ class LintContext:
         """All objects of a kind (in any case), of one namespace where that is given."""
         if namespace is None:
             return self._by_kind.get((group, kind.lower()), ())
-        return self._by_place.get((group, kind.lower(), namespace), ())
+        return self._by_kind_and_namespace.get((group, kind.lower(), namespace), ())
 
     def _autoscaler(self, item: Item) -> LintedAutoscaler:
         item = _without_rejected(item)
@@ -170,12 +170,12 @@ def _metrics(written: Iterable[Object]) -> Iterable[LintedMetric]:
             yield LintedMetric(metric["type"], metric[name], f"spec.metrics[{index}].{name}")
 
 
-_PART = re.compile(r"spec\.(\w+)(?:\[(\d+)\])?")
+_SPEC_FIELD = re.compile(r"spec\.(\w+)(?:\[(\d+)\])?")
 
 
 def _without_rejected(item: Item) -> Item:
     """The autoscaler without the parts of its spec that the API server rejects, so that rules read valid values."""
-    parts = [match.groups() for fault in item.faults if (match := _PART.match(fault.field))]
+    parts = [match.groups() for fault in item.faults if (match := _SPEC_FIELD.match(fault.field))]
     if not parts:
         return item
     spec = dict(item.spec)

@@ -18,7 +18,7 @@ from podscaler.api.machinery.field import FieldError
 from podscaler.api.resource import semantics
 from podscaler.api.resource.resources import Object, Resource
 from podscaler.api.schema import decoding
-from podscaler.lint.model.items import APIFinding
+from podscaler.lint.model.linted_item import APIFinding
 
 GROUP = pod_autoscaler.GROUP
 KIND = pod_autoscaler.KIND
@@ -29,16 +29,22 @@ _NO_FIELD = "<nil>"
 
 @dataclass(frozen=True, slots=True)
 class DecodedPodAutoscaler:
-    """A decoded object: as written, with the definition's defaults, and the strict decoding errors."""
+    """A decoded PodAutoscaler.
 
-    given: Object
+    Attributes:
+        written: the object without defaults.
+        stored: the object with the defaults of its CustomResourceDefinition.
+        problems: the errors of strict decoding (unknown and repeated fields).
+    """
+
+    written: Object
     stored: Object
     problems: tuple[str, ...]
 
 
 @cache
 def record() -> Resource:
-    """The record of the kind, without CEL rules."""
+    """The PodAutoscaler as a kind of the API, without CEL rules."""
     return records.of(_without_rules(pod_autoscaler.definition())).stored
 
 

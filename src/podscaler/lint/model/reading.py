@@ -1,4 +1,4 @@
-"""Makes items of parsed documents, with the API errors with which an API server would reject them.
+"""Makes Items, the objects that are linted, of parsed documents, with the errors that an API server would return.
 
 Called by `podscaler lint` for the documents of files, and for the objects of a cluster's lists.
 
@@ -18,7 +18,7 @@ from podscaler.api.schema import decoding
 from podscaler.api.text import json_text
 from podscaler.api.text.json_text import DecodeError
 from podscaler.lint.model import pod_autoscalers
-from podscaler.lint.model.items import APIFinding, DocumentOrigin, Item, mapping, text
+from podscaler.lint.model.linted_item import APIFinding, DocumentOrigin, Item, mapping, text
 
 DEFAULT_NAMESPACE = "default"
 _AUTOSCALERS = frozenset(
@@ -47,8 +47,8 @@ def items(value: Any, origin: DocumentOrigin, namespace: str = DEFAULT_NAMESPACE
 
     Args:
         value: as `json_text.parse` or `yaml_text.parse` return it.
-        origin: its place.
-        namespace: of objects that name none.
+        origin: the file or cluster that it is from.
+        namespace: the namespace of objects that name none.
     """
     try:
         meta = decoding.read_type_meta(value)
@@ -101,7 +101,7 @@ def _item(value: Object, origin: DocumentOrigin, namespace: str) -> Item:
 def _unknown(item: Item, value: Object) -> Item:
     """An item of an unknown kind, as written. Raises DecodeError for numbers beyond a float64."""
     plain = json_text.plain(value)
-    return replace(item, given=plain, obj=plain, faults=_faults_of_version(item.api_version, item.kind))
+    return replace(item, written=plain, obj=plain, faults=_faults_of_version(item.api_version, item.kind))
 
 
 def _faults_of_version(api_version: str, kind: str) -> tuple[APIFinding, ...]:
@@ -121,7 +121,7 @@ def _decoded(item: Item, value: Object, resource: Resource, version: Version) ->
     """An item of a known kind. Raises DecodeError for what the server could not decode."""
     decoded = decoding.decode_value(value, version.message)
     stored = manifest_objects.with_defaults(decoded.obj, resource, version)
-    found = replace(item, given=decoded.obj, obj=stored)
+    found = replace(item, written=decoded.obj, obj=stored)
     if item.origin.is_live:
         return found
     return replace(found, faults=(*(APIFinding("", each) for each in decoded.problems), *_api_errors(resource, stored)))
@@ -138,10 +138,10 @@ def _pod_autoscaler(item: Item, value: Object) -> Item:
     if not item.origin.is_live:
         decoding_errors = tuple(APIFinding("", each) for each in decoded.problems)
         if errors := tuple(pod_autoscalers.first_errors(manifest_objects.api_errors(record, decoded.stored))):
-            return replace(item, given=decoded.given, faults=decoding_errors + errors)
+            return replace(item, written=decoded.written, faults=decoding_errors + errors)
     autoscaler = pod_autoscalers.in_v2(decoded.stored)
     faults = (*decoding_errors, *pod_autoscalers.controller_errors(autoscaler))
-    return replace(item, given=decoded.given, obj=autoscaler, faults=faults)
+    return replace(item, written=decoded.written, obj=autoscaler, faults=faults)
 
 
 def _api_errors(resource: Resource, stored: Object) -> Iterator[APIFinding]:

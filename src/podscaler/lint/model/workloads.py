@@ -1,7 +1,7 @@
-"""Workloads as rules read them: labels of their pods, selector, containers with requests and limits.
+"""Reads workloads for lint rules: labels of their pods, selector, containers with requests and limits.
 
-The kinds of the group apps with a pod template, and ReplicationController. A workload that the API server would reject
-is not read: the functions return None.
+Called by the rules about targets. A workload is of one of the kinds in KNOWN: those of the group apps with a pod
+template, and ReplicationController. The functions return None for one that the API server would reject.
 
 Source: docs/spec/decision.md 6.2 (Requests): which containers count; the LimitRanger's defaults.
 """
@@ -20,8 +20,8 @@ from podscaler.api.resource.resources import Object
 from podscaler.api.typed import pods
 from podscaler.core.model import intake
 from podscaler.core.model.model import Pod
-from podscaler.lint.model.items import Item
 from podscaler.lint.model.lint_context import LintContext, LintedAutoscaler
+from podscaler.lint.model.linted_item import Item
 
 KNOWN = frozenset(
     {
@@ -39,14 +39,19 @@ _TEMPLATE = "spec.template.spec"
 
 @dataclass(frozen=True, slots=True)
 class MeasuredContainer:
-    """A container whose usage counts: its name, its path in the workload, and itself with all defaults."""
+    """A container whose usage metrics measure: a regular container, or a sidecar.
+
+    Attributes:
+        path: its path in the workload, `spec.template.spec.containers[0]`.
+        value: the container with all defaults.
+    """
 
     name: str
     path: str
     value: Object
 
     def amount_milli(self, kind: str, resource: str) -> int | None:
-        """Thousandths of a resource in its `requests` or `limits`, None where it has none."""
+        """Thousandths of a resource in its `requests` or `limits`; None: it states none."""
         amount = ((self.value.get("resources") or {}).get(kind) or {}).get(resource)
         return None if amount is None else quantity.parse(str(amount)).milli_value()
 
@@ -57,8 +62,8 @@ class Workload:
 
     Attributes:
         item: the object.
-        labels: of its pods.
-        selector: of its pods.
+        labels: the labels of its pods.
+        selector: its selector of pods.
         containers: regular ones in order, then sidecars; each with the defaults of the namespace's LimitRanges.
         pod: a pod of the template, as facts of a decision.
         has_pod_resources: whether the template has pod-level requests or limits.

@@ -1,4 +1,4 @@
-"""Behaviors without effect, or with another effect than they state: PSL009, PSL010, PSL021, PSL024.
+"""Lint rules about `spec.behavior` without effect, or with a surprising one: PSL009, PSL010, PSL021, PSL024.
 
 Source: docs/spec/decision.md 9 (Normalisation with behavior); the defaults of a behavior are docs/spec/api.md 1
 (Types).
@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from podscaler.api.resource.resources import Object
 from podscaler.lint.model import pod_autoscalers
 from podscaler.lint.model.findings import RuleFinding, Severity, about, rule
-from podscaler.lint.model.items import mapping
 from podscaler.lint.model.lint_context import LintContext, LintedAutoscaler
+from podscaler.lint.model.linted_item import mapping
 
 METRIC_WINDOW_S = 30
 """The span over which resource metrics are usually averaged: two samples of metrics-server's 15 s."""
 
 LONG_WINDOW_S = 900
-"""Load that has to last longer than this before anything is scaled up has usually gone by then."""
+"""A longer scale-up window is reported: most load ends before it has lasted so long."""
 
 DIRECTIONS = ("scaleUp", "scaleDown")
 _WITH_BEHAVIOR = frozenset({"autoscaling/v2", "autoscaling/v2beta2", pod_autoscalers.API_VERSION})
@@ -43,7 +43,7 @@ def _unused(autoscaler: LintedAutoscaler, direction: str) -> Iterator[RuleFindin
     item = autoscaler.item
     if not autoscaler.is_disabled(direction) or item.origin.is_live or item.api_version not in _WITH_BEHAVIOR:
         return
-    written = mapping(mapping(mapping(item.given.get("spec")).get("behavior")).get(direction))
+    written = mapping(mapping(mapping(item.written.get("spec")).get("behavior")).get(direction))
     names = [name for name in ("policies", "stabilizationWindowSeconds", "tolerance") if name in written]
     if names:
         yield RuleFinding(
@@ -61,8 +61,8 @@ def _shadowed(autoscaler: LintedAutoscaler, direction: str) -> Iterator[RuleFind
     select = rules.get("selectPolicy", "Max")
     policies = rules.get("policies") or []
     for index, policy in enumerate(policies if select != "Disabled" else ()):
-        for place, other in enumerate(policies):
-            if place != index and _outdoes(other, policy, select=select, is_first=place < index):
+        for other_index, other in enumerate(policies):
+            if other_index != index and _outdoes(other, policy, select=select, is_first=other_index < index):
                 yield about(
                     autoscaler,
                     f"spec.behavior.{direction}.policies[{index}]",
@@ -77,12 +77,12 @@ def _outdoes(other: Object, policy: Object, *, select: str, is_first: bool) -> b
     """Whether `other` decides wherever both apply; of equal ones the first does."""
     if other["type"] != policy["type"]:
         return False
-    mine, its = (policy["value"], -policy["periodSeconds"]), (other["value"], -other["periodSeconds"])
-    if mine == its:
+    mine, theirs = (policy["value"], -policy["periodSeconds"]), (other["value"], -other["periodSeconds"])
+    if mine == theirs:
         return is_first
     if select == "Min":
-        mine, its = its, mine
-    return bool(its[0] >= mine[0] and its[1] >= mine[1])
+        mine, theirs = theirs, mine
+    return bool(theirs[0] >= mine[0] and theirs[1] >= mine[1])
 
 
 def _shown(policy: Object) -> str:

@@ -1,4 +1,4 @@
-"""Bounds that leave no decision to the metrics (PSL014), or have no effective rate limit (PSL015).
+"""Lint rules about minReplicas and maxReplicas: equal bounds (PSL014), the maximum within one step (PSL015).
 
 Source: docs/spec/decision.md 8 (Normalisation without behavior) and 9.3 (Rates and bounds), as `podscaler.core`
 computes them.
@@ -18,7 +18,7 @@ from podscaler.lint.model.findings import RuleFinding, Severity, about, rule
 from podscaler.lint.model.lint_context import LintContext, LintedAutoscaler
 
 MANY_PODS = 20
-"""A step of this many pods is reported even where the manifest has no policy."""
+"""From this many pods on, a step is reported even where the manifest has no policy."""
 
 
 @rule("PSL014", "min-equals-max", Severity.WARNING, "minReplicas and maxReplicas are equal.")
@@ -42,11 +42,11 @@ def maximum_in_one_step(context: LintContext) -> Iterator[RuleFinding]:
         if autoscaler.is_disabled("scaleUp") or added < (2 if is_limited else MANY_PODS):
             continue
         if _highest_after_one_step(autoscaler, start) >= autoscaler.most:
-            what = "the policies of scaleUp allow" if is_limited else "without policies of its own, scaleUp allows"
+            cause = "the policies of scaleUp allow" if is_limited else "without policies of its own, scaleUp allows"
             yield about(
                 autoscaler,
                 "spec.behavior.scaleUp" if is_limited else "spec.maxReplicas",
-                f"{what} to go from {start} to maxReplicas ({autoscaler.most}) in one step: one wrong sample "
+                f"{cause} to go from {start} to maxReplicas ({autoscaler.most}) in one step: one wrong sample "
                 f"can start {added} pods",
                 "add a scaleUp policy that takes several steps, with selectPolicy Min where others allow more",
             )

@@ -1,4 +1,4 @@
-"""Objects that conflict: PSL007 selectors, PSL008 autoscalers, PSL012 a VerticalPodAutoscaler.
+"""Lint rules about objects that conflict: PSL007 selectors, PSL008 autoscalers, PSL012 a VerticalPodAutoscaler.
 
 Source: docs/spec/decision.md 3.1 (Selector checks): autoscalers that select the same pods all stop; the README of
 the vertical autoscaler; KEDA's ScaledObject, which creates an autoscaler.
@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 
 from podscaler.lint.model import workloads
 from podscaler.lint.model.findings import RuleFinding, Severity, rule
-from podscaler.lint.model.items import Item, Key, group_of, mapping, mappings, text
 from podscaler.lint.model.lint_context import LintContext, LintedAutoscaler
+from podscaler.lint.model.linted_item import Item, Key, group_of, mapping, mappings, text
 from podscaler.lint.model.workloads import Workload
 
 SHOWN = 3
@@ -104,7 +104,7 @@ def _scaled_objects(context: LintContext) -> dict[Key, list[Item]]:
 
 
 def _is_owned(item: Item, owner: Item) -> bool:
-    owners = mappings(mapping(item.given.get("metadata")).get("ownerReferences"))
+    owners = mappings(mapping(item.written.get("metadata")).get("ownerReferences"))
     return any((each.get("kind"), each.get("name")) == (owner.kind, owner.name) for each in owners)
 
 
@@ -124,7 +124,7 @@ def vertical_autoscaler(context: LintContext) -> Iterator[RuleFinding]:
         for vertical in targets.get(autoscaler.target_key, ()):
             shared = sorted(_controlled(vertical) & {metric.resource for metric in autoscaler.metrics})
             if shared:
-                yield _both(autoscaler, vertical, shared)
+                yield _mutual_change(autoscaler, vertical, shared)
 
 
 def _controlled(vertical: Item) -> set[str]:
@@ -141,7 +141,7 @@ def _controlled(vertical: Item) -> set[str]:
     return found | set(_RESOURCES) if has_rest else found
 
 
-def _both(autoscaler: LintedAutoscaler, vertical: Item, shared: Sequence[str]) -> RuleFinding:
+def _mutual_change(autoscaler: LintedAutoscaler, vertical: Item, shared: Sequence[str]) -> RuleFinding:
     resources = " and ".join(shared)
     return RuleFinding(
         autoscaler.item,

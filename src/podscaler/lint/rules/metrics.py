@@ -1,4 +1,4 @@
-"""Metrics whose effect differs from the likely intention: PSL006 totals, PSL020 memory alone, PSL025 resources.
+"""Lint rules about metrics that act otherwise than intended: PSL006 totals, PSL020 memory alone, PSL025 resources.
 
 Source: docs/spec/decision.md 6.5 (Object, Value target) to 6.8 (External, AverageValue target): a Value is compared as
 it is and multiplies the current replicas, an AverageValue is divided by them first.
@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from podscaler.lint.model.findings import RuleFinding, Severity, about, rule
 from podscaler.lint.model.lint_context import LintContext, LintedAutoscaler, LintedMetric
 
-_TOTALS = """
+_WORDS_OF_TOTALS = """
 total count qps rps rate queue queued messages jobs tasks backlog lag depth pending waiting connections sessions
 requests
 """
-_OTHERS = """
+_WORDS_OF_OTHER_METRICS = """
 ratio percent pct percentage utilization usage seconds milliseconds ms latency duration time p50 p90 p95 p99 quantile
 avg average mean per age errors error oldest
 """
@@ -39,9 +39,9 @@ def value_of_a_total(context: LintContext) -> Iterator[RuleFinding]:
 
 
 def _is_total(name: str) -> bool:
-    """Whether the words of a name mean a count over all pods, and none of them a ratio, a duration or an average."""
+    """Whether a name means a count over all pods: `queue_depth` and `qps` do, `queue_age_seconds` does not."""
     words = {word.lower() for word in _WORD.findall(_RATE.sub("rate", name))}
-    return bool(words & set(_TOTALS.split())) and not words & set(_OTHERS.split())
+    return bool(words & set(_WORDS_OF_TOTALS.split())) and not words & set(_WORDS_OF_OTHER_METRICS.split())
 
 
 def _total(autoscaler: LintedAutoscaler, metric: LintedMetric) -> RuleFinding:

@@ -1,4 +1,4 @@
-"""Manifests that set the replicas which an autoscaler owns (PSL005).
+"""Lint rule about manifests that set the replicas which an autoscaler owns (PSL005).
 
 Every apply of such a manifest resets the replicas. In a cluster the rule reads kubectl's last-applied annotation and
 the managedFields of server-side apply.
@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from podscaler.api.schema import decoding
 from podscaler.api.text.json_text import DecodeError
 from podscaler.lint.model.findings import RuleFinding, Severity, rule
-from podscaler.lint.model.items import Item, mapping, mappings, text
 from podscaler.lint.model.lint_context import LintContext, LintedAutoscaler
+from podscaler.lint.model.linted_item import Item, mapping, mappings, text
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _FIELD = "spec.replicas"
@@ -22,26 +22,26 @@ _FIELD = "spec.replicas"
 def replicas_in_manifest(context: LintContext) -> Iterator[RuleFinding]:
     for autoscaler in context.autoscalers:
         target = autoscaler.target
-        by = _set_by(target) if target and not target.faults else ""
-        if target and by:
-            yield _found(autoscaler, target, by)
+        owner = _set_by(target) if target and not target.faults else ""
+        if target and owner:
+            yield _finding(autoscaler, target, owner)
 
 
-def _found(autoscaler: LintedAutoscaler, target: Item, by: str) -> RuleFinding:
-    if mapping(target.given.get("spec")).get("replicas") == 0 and autoscaler.least:
+def _finding(autoscaler: LintedAutoscaler, target: Item, owner: str) -> RuleFinding:
+    if mapping(target.written.get("spec")).get("replicas") == 0 and autoscaler.least:
         effect = f"0 switches {autoscaler.item.shown} off"
     else:
         effect = f"each apply undoes what {autoscaler.item.shown} decided"
     return RuleFinding(
-        target, _FIELD, f"replicas is set by {by}: {effect}", f"remove {_FIELD} from the manifest", autoscaler.item
+        target, _FIELD, f"replicas is set by {owner}: {effect}", f"remove {_FIELD} from the manifest", autoscaler.item
     )
 
 
 def _set_by(target: Item) -> str:
-    """By what the replicas of an object are set, in words for the message; empty where they are not."""
+    """What sets the replicas of an object, as the message names it; empty: nothing sets them."""
     if not target.origin.is_live:
-        return "the manifest" if "replicas" in mapping(target.given.get("spec")) else ""
-    meta = mapping(target.given.get("metadata"))
+        return "the manifest" if "replicas" in mapping(target.written.get("spec")) else ""
+    meta = mapping(target.written.get("metadata"))
     if "replicas" in mapping(_last_applied(meta).get("spec")):
         return "kubectl apply (its last-applied annotation has it)"
     for entry in mappings(meta.get("managedFields")):

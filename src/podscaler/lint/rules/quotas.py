@@ -1,4 +1,4 @@
-"""Replicas that the namespace's ResourceQuotas do not allow: PSL004 minReplicas, PSL023 maxReplicas.
+"""Lint rules about replicas that the namespace's ResourceQuotas do not allow: PSL004 minReplicas, PSL023 maxReplicas.
 
 The usage of other pods of the namespace, and quotas with scopes, are not counted: each finding is certain, but not
 every conflict is found.
@@ -14,8 +14,8 @@ from typing import Any
 from podscaler.api.machinery import quantity
 from podscaler.lint.model import workloads
 from podscaler.lint.model.findings import RuleFinding, Severity, rule
-from podscaler.lint.model.items import Item, mapping
 from podscaler.lint.model.lint_context import LintContext, LintedAutoscaler
+from podscaler.lint.model.linted_item import Item, mapping
 from podscaler.lint.model.workloads import Workload
 
 POD_MILLI = 1000
@@ -35,22 +35,22 @@ class _Limit:
 def quota_below_minimum(context: LintContext) -> Iterator[RuleFinding]:
     for autoscaler, limit in _limits(context):
         if limit.replicas < autoscaler.least:
-            yield _found(autoscaler, limit, "minReplicas", autoscaler.least, "the least that is asked for never runs")
+            yield _finding(autoscaler, limit, "minReplicas", autoscaler.least, "the least that is asked for never runs")
 
 
 @rule("PSL023", "quota-below-maximum", Severity.WARNING, "A ResourceQuota allows fewer pods than maxReplicas.")
 def quota_below_maximum(context: LintContext) -> Iterator[RuleFinding]:
     for autoscaler, limit in _limits(context):
         if autoscaler.least <= limit.replicas < autoscaler.most:
-            yield _found(autoscaler, limit, "maxReplicas", autoscaler.most, "the rest stays without pods")
+            yield _finding(autoscaler, limit, "maxReplicas", autoscaler.most, "the rest stays without pods")
 
 
-def _found(autoscaler: LintedAutoscaler, limit: _Limit, field: str, replicas: int, so: str) -> RuleFinding:
+def _finding(autoscaler: LintedAutoscaler, limit: _Limit, field: str, replicas: int, effect: str) -> RuleFinding:
     return RuleFinding(
         autoscaler.item,
         f"spec.{field}",
         f"{field} is {replicas}, but {limit.quota.shown} has room for {limit.replicas} of the target's pods at most "
-        f"({limit.entry}): {so}",
+        f"({limit.entry}): {effect}",
         f"raise {limit.entry} of the quota, lower what a pod asks for, or lower {field}",
         other=limit.quota,
     )
@@ -71,13 +71,13 @@ def _limits_of(quota: Item, workload: Workload) -> Iterator[_Limit]:
     if quota.faults or spec.get("scopes") or spec.get("scopeSelector"):
         return
     for entry, hard_milli in _amounts_milli(spec.get("hard")).items():
-        one_milli = _of_one_pod(entry, workload)
-        if one_milli:
-            yield _Limit(quota, entry, max(hard_milli, 0) // one_milli)
+        pod_milli = _used_by_one_pod_milli(entry, workload)
+        if pod_milli:
+            yield _Limit(quota, entry, max(hard_milli, 0) // pod_milli)
 
 
-def _of_one_pod(entry: str, workload: Workload) -> int | None:
-    """The least that one pod uses of an entry, in thousandths; None where it is not known."""
+def _used_by_one_pod_milli(entry: str, workload: Workload) -> int | None:
+    """The least that one pod uses of an entry of a quota, in thousandths; None: not known."""
     if entry in _PODS:
         return POD_MILLI
     kind, _, resource = entry.rpartition(".")

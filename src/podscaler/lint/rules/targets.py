@@ -1,4 +1,4 @@
-"""Targets that cannot be scaled (PSL002), or do not exist (PSL003).
+"""Lint rules about scale targets: those that cannot be scaled (PSL002), or do not exist (PSL003).
 
 Source: docs/spec/decision.md 2 (Reconcile in order): the target is found by group and kind, whatever version the
 reference names.
@@ -9,14 +9,14 @@ from functools import cache
 
 from podscaler.api.kinds import catalog
 from podscaler.lint.model.findings import RuleFinding, Severity, about, rule
-from podscaler.lint.model.items import mapping, mappings, text
 from podscaler.lint.model.lint_context import LintContext, LintedAutoscaler
+from podscaler.lint.model.linted_item import mapping, mappings, text
 
 _REFERENCE = "spec.scaleTargetRef"
 _CRD = ("apiextensions.k8s.io", "CustomResourceDefinition")
-_SCALED = "a Deployment, StatefulSet, ReplicaSet, ReplicationController, or a custom resource with a scale"
+_SCALABLE_KINDS = "a Deployment, StatefulSet, ReplicaSet, ReplicationController, or a custom resource with a scale"
 _NEVER_SCALED = frozenset({("batch", "job"), ("batch", "cronjob"), ("", "pod"), ("apps", "daemonset")})
-_MOVED = frozenset({"deployment", "replicaset", "daemonset"})
+_MOVED_TO_APPS = frozenset({"deployment", "replicaset", "daemonset"})
 
 
 @rule("PSL002", "target-without-scale", Severity.ERROR, "The target is of a kind that cannot be scaled.")
@@ -29,14 +29,14 @@ def target_without_scale(context: LintContext) -> Iterator[RuleFinding]:
                 autoscaler,
                 f"{_REFERENCE}.kind",
                 f"the target {_shown(autoscaler)} {reason}: the autoscaler never scales anything",
-                f"name {_SCALED}",
+                f"name {_SCALABLE_KINDS}",
             )
 
 
 def _reason(autoscaler: LintedAutoscaler, context: LintContext, defined: dict[tuple[str, str], bool]) -> str:
     """Why the target cannot be scaled; empty where it can be, or where that is not known."""
     kind = (autoscaler.target_key.group, autoscaler.target_key.kind)
-    if kind[0] == "extensions" and kind[1] in _MOVED:
+    if kind[0] == "extensions" and kind[1] in _MOVED_TO_APPS:
         return "is named in the group extensions, which no longer has it (write apps/v1)"
     is_scalable = _scalable(kind, context, defined)
     if is_scalable is False:
@@ -79,11 +79,11 @@ def _defined(context: LintContext) -> dict[tuple[str, str], bool]:
 def target_not_found(context: LintContext) -> Iterator[RuleFinding]:
     for autoscaler in context.autoscalers:
         if autoscaler.target is None and _should_be_there(autoscaler, context):
-            place = "in the cluster" if context.cluster else "among the files"
+            where = "in the cluster" if context.cluster else "among the files"
             yield RuleFinding(
                 autoscaler.item,
                 f"{_REFERENCE}.name",
-                f"the target {_shown(autoscaler)} is not {place}{_similar(autoscaler, context)}",
+                f"the target {_shown(autoscaler)} is not {where}{_similar(autoscaler, context)}",
                 "name an object of the autoscaler's own namespace that is there",
             )
 

@@ -1,4 +1,4 @@
-"""Objects that an API server rejects: PSL000 every API error, PSL017 zero replicas, PSL018 versions no longer served.
+"""Lint rules about objects that an API server rejects: PSL000 API errors, PSL017 zero replicas, PSL018 old versions.
 
 Source: docs/spec/api.md 2 (Validation), 6 (Older versions); the deprecation guide of Kubernetes.
 """
@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from podscaler.api.kinds.autoscaling import conversion
 from podscaler.api.schema import schema
 from podscaler.lint.model.findings import RuleFinding, Severity, rule
-from podscaler.lint.model.items import APIFinding, Item
 from podscaler.lint.model.lint_context import LintContext, is_autoscaler
+from podscaler.lint.model.linted_item import APIFinding, Item
 
 _ZERO = "to support scaling to zero replicas"
 
@@ -25,11 +25,11 @@ def refused(context: LintContext) -> Iterator[RuleFinding]:
                 yield RuleFinding(item, fault.field, message, _fix(item, fault))
 
 
-_UNKNOWN = re.compile(r'unknown field "(?P<path>[^"]+)"')
-_REPEATED = re.compile(r'duplicate field "(?P<path>[^"]+)"')
+_UNKNOWN_FIELD = re.compile(r'unknown field "(?P<path>[^"]+)"')
+_REPEATED_FIELD = re.compile(r'duplicate field "(?P<path>[^"]+)"')
 _SUPPORTED = re.compile(r"^Unsupported value: .*: supported values: (?P<values>.+)$", re.DOTALL)
 _LIMIT = re.compile(r"must be (?P<how>greater than or equal to|greater than|less than or equal to) (?P<limit>[^ ,;]+)$")
-_LIMITED = {
+_LIMIT_PHRASES = {
     "greater than or equal to": "{} or more",
     "greater than": "more than {}",
     "less than or equal to": "{} or less",
@@ -39,9 +39,9 @@ _NO_OBJECT = "write one Kubernetes object in each document, with apiVersion and 
 
 def _fix(item: Item, fault: APIFinding) -> str:
     """How to correct the fault, derived from the text of the API error."""
-    if unknown := _UNKNOWN.search(fault.text):
+    if unknown := _UNKNOWN_FIELD.search(fault.text):
         return _fix_of_unknown(item, unknown["path"])
-    if repeated := _REPEATED.search(fault.text):
+    if repeated := _REPEATED_FIELD.search(fault.text):
         return f"write {repeated['path']} once"
     if not fault.field:
         return f"see `kubectl explain {item.kind.lower()}` for the fields and their types" if item.kind else _NO_OBJECT
@@ -50,7 +50,7 @@ def _fix(item: Item, fault: APIFinding) -> str:
     if supported := _SUPPORTED.match(fault.text):
         return f"set {fault.field} to one of {supported['values']}"
     if limit := _LIMIT.search(fault.text):
-        return f"set {fault.field} to {_LIMITED[limit['how']].format(limit['limit'])}"
+        return f"set {fault.field} to {_LIMIT_PHRASES[limit['how']].format(limit['limit'])}"
     if fault.text.startswith("Forbidden"):
         return f"remove {fault.field}"
     return f"change {fault.field}; `kubectl explain {item.kind.lower()}.{_without_indexes(fault.field)}` describes it"
@@ -71,8 +71,8 @@ def _fields(item: Item, parent: str) -> list[str]:
     """The names of the fields below a path of an object; none where its type is not known."""
     name = schema.find_kind(item.api_version, item.kind)
     for part in parent.split(".") if parent else ():
-        found = schema.find_field(name, part) if name else None
-        name = found.type if found and not found.is_scalar else None
+        member = schema.find_field(name, part) if name else None
+        name = member.type if member and not member.is_scalar else None
     message = schema.find_message(name) if name else None
     return [each.name for each in message.json_fields()] if message else []
 

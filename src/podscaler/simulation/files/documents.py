@@ -17,7 +17,7 @@ from podscaler.api.kinds.autoscaling import conversion
 from podscaler.api.resource.resources import Object, Resource, Version
 from podscaler.api.schema import decoding
 from podscaler.api.text import json_text, manifests
-from podscaler.api.text.field_lines import Lines
+from podscaler.api.text.field_lines import FieldLines
 from podscaler.api.text.json_text import DecodeError
 from podscaler.api.typed import autoscaling
 from podscaler.base.errors import UsageError
@@ -72,7 +72,7 @@ def _documents(content: bytes, file: str) -> Iterator[FileField]:
             raise UsageError(f"{file}:{line}: document {number}: {' '.join(document.repeated.split())}")
         if document.number:
             value = json_text.plain(document.value)
-            yield FileField(value, "", FileDocument(file, Lines(text, line)))
+            yield FileField(value, "", FileDocument(file, FieldLines(text, line)))
         line += text.count(b"\n")
 
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from podscaler.api.machinery import duration, quantity
-from podscaler.api.text.field_lines import Lines
+from podscaler.api.text.field_lines import FieldLines
 from podscaler.base.errors import UsageError
 
 _MS_NS = 1_000_000
@@ -27,7 +27,7 @@ class FileDocument:
     """One document of a file: the file's name in messages, and the lines of the document's fields."""
 
     file: str
-    lines: Lines
+    lines: FieldLines
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ class EventPriority(IntEnum):
     MEASUREMENT = 4
     PUBLICATION = 5
     SYNC = 6
+    TICK = 7
 
 
 Action = Callable[[int], None]

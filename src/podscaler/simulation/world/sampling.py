@@ -54,21 +54,32 @@ class ResourceSampling:
             work_of_each, bytes_of_each: as in `ServedLoad`.
         """
         samples: dict[SampledResource, dict[str, Sample]] = {resource: {} for resource in self._containers}
-        taken_at_ns = self._facts.timestamp_ns(at_ms)
+        alike: dict[tuple[int, int, bool], list[Sample]] = {}  # most pods have served the same
         for pod in pods:
             window_ms = self._window_ms(pod, at_ms)
             if not window_ms or self._fails():
                 continue
             work = pod.work(work_of_each) + self._burst_work(pod, at_ms)
-            served = work - pod.measured_work
+            usage = (window_ms, work - pod.measured_work, pod.is_ready)
             pod.measured_at_ms, pod.measured_work = at_ms, work
-            for key, containers in self._containers.items():
-                if key[0] == "cpu":
-                    value_milli = _cpu_milli(containers, window_ms, served)
-                else:
-                    value_milli = _memory_bytes(containers, bytes_of_each if pod.is_ready else 0) * 1000
-                samples[key][pod.name] = Sample(value_milli, taken_at_ns, window_ms * MS_NS)
+            of_pod = alike.get(usage)
+            if of_pod is None:
+                of_pod = alike[usage] = self._samples(*usage, at_ms, bytes_of_each)
+            for by_pod, sample in zip(samples.values(), of_pod, strict=True):
+                by_pod[pod.name] = sample
         return {key: PodSamples(by_pod, is_empty=not by_pod) for key, by_pod in samples.items()}
+
+    def _samples(self, window_ms: int, served: int, is_ready: bool, at_ms: int, bytes_of_each: int) -> list[Sample]:
+        """The samples of one pod, in the order of the resources."""
+        taken_at_ns, window_ns = self._facts.timestamp_ns(at_ms), window_ms * MS_NS
+        load_bytes = bytes_of_each if is_ready else 0
+        values_milli = [
+            _cpu_milli(containers, window_ms, served)
+            if resource == "cpu"
+            else _memory_bytes(containers, load_bytes) * 1000
+            for (resource, _), containers in self._containers.items()
+        ]
+        return [Sample(value_milli, taken_at_ns, window_ns) for value_milli in values_milli]
 
     def publish(self, samples: Mapping[SampledResource, PodSamples]) -> None:
         """Let the metrics API show these samples."""

@@ -1,4 +1,4 @@
-"""Utilization targets without what they need in the pod template: PSL001 requests, PSL019 the container.
+"""Lint rules about what utilization targets need in the pod template: PSL001 requests, PSL019 the container.
 
 Source: docs/spec/decision.md 6.2 (Requests): one container without a request fails the metric for all pods.
 """
@@ -36,10 +36,10 @@ def _missing(autoscaler: LintedAutoscaler, metric: LintedMetric, workload: Workl
         return
     for container in workload.containers:
         if metric.container in ("", container.name) and container.amount_milli("requests", metric.resource) is None:
-            yield _missing_in(autoscaler, metric, workload, container)
+            yield _missing_in_container(autoscaler, metric, workload, container)
 
 
-def _missing_in(
+def _missing_in_container(
     autoscaler: LintedAutoscaler, metric: LintedMetric, workload: Workload, container: MeasuredContainer
 ) -> RuleFinding:
     resource = metric.resource

@@ -1,6 +1,6 @@
-"""One object that is linted: as written, with defaults, and its place in a file or cluster.
+"""One object that is linted: as written, with defaults, and where in a file or cluster it is from.
 
-Made by `reading`, read by every rule. Items are immutable.
+Made by `reading`, read by every rule; also helpers for values of unchecked types. Items are immutable.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,13 +14,13 @@ IGNORE_ANNOTATION = "podscaler.dev/lint-ignore"
 
 @dataclass(frozen=True, slots=True)
 class DocumentOrigin:
-    """The place of an object.
+    """Where an object is from.
 
     Attributes:
-        file: as messages name it; empty for an object of a cluster.
+        file: the path, as messages name it; empty for an object of a cluster.
         line: the first line of its document, counted from 1.
         text: the document, from which `lines` computes the lines of fields.
-        path: of the object within its document (`items[2]`); empty for the document itself.
+        path: the object's path within its document (`items[2]`); empty: it is the document itself.
     """
 
     file: str = ""
@@ -46,7 +46,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class APIFinding:
-    """An API error or a warning: the field (empty where the text names it) and upstream's text."""
+    """An API error or a warning: the field (empty: the text names it) and the text of the API server."""
 
     field: str
     text: str
@@ -60,17 +60,17 @@ class Item:
         api_version, kind: as written.
         namespace: the one it would be created in; empty for objects outside of namespaces.
         name: its name, or the prefix of a generated one.
-        given: as written, decoded; the plain value for an unknown kind.
-        obj: with the API's defaults, in the storage version; empty where the object cannot be decoded.
-        origin: its place.
-        faults: the API errors with which the API server would reject it.
+        written: the decoded object as written; for an unknown kind, the plain value.
+        obj: the object with the API's defaults, in the storage version; empty: it cannot be decoded.
+        origin: the file or cluster that it is from.
+        faults: the API errors with which the API server would reject it; empty: it is valid.
     """
 
     api_version: str
     kind: str
     namespace: str
     name: str
-    given: Object
+    written: Object
     obj: Object
     origin: DocumentOrigin = DocumentOrigin()
     faults: tuple[APIFinding, ...] = ()
@@ -98,7 +98,7 @@ class Item:
     @property
     def ignored(self) -> tuple[str, ...]:
         """The rules that its annotation switches off, as written."""
-        text = mapping(mapping(self.given.get("metadata")).get("annotations")).get(IGNORE_ANNOTATION)
+        text = mapping(mapping(self.written.get("metadata")).get("annotations")).get(IGNORE_ANNOTATION)
         return tuple(part.strip() for part in text.split(",") if part.strip()) if isinstance(text, str) else ()
 
 

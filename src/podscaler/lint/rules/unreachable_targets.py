@@ -1,4 +1,6 @@
-"""Targets that usage cannot exceed: PSL011 because of the tolerance, PSL016 because of the containers' limits.
+"""Lint rules about targets that usage cannot exceed: PSL011 by the tolerance, PSL016 by the containers' limits.
+
+Example: with requests of 100m and limits of 100m, CPU is at most 100 %; a target of 120 % never scales up.
 
 Source: docs/spec/decision.md 6.3 (Utilisation target): nothing happens while the ratio of usage to target is within the
 tolerance of 1.
@@ -15,11 +17,12 @@ from podscaler.lint.model.lint_context import LintContext, LintedAutoscaler, Lin
 from podscaler.lint.model.workloads import Workload
 
 WIDE_RATIO = 0.5
+"""From this tolerance on, a behavior is reported."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Reach:
-    """A utilization target, and the highest utilization that the limits allow, both in percent of requests."""
+class _UtilizationRange:
+    """A utilization target, and the highest that `limits` (`the containers'`) allow, both in percent of requests."""
 
     autoscaler: LintedAutoscaler
     metric: LintedMetric
@@ -38,11 +41,11 @@ class _Reach:
 def tolerance_hides_target(context: LintContext) -> Iterator[RuleFinding]:
     for autoscaler in context.autoscalers:
         for direction in ("scaleUp", "scaleDown"):
-            yield from _wide(autoscaler, direction)
-    for reach in _reaches(context):
+            yield from _wide_tolerance(autoscaler, direction)
+    for reach in _utilization_ranges(context):
         if reach.target_pct < reach.highest_pct <= reach.target_pct * (1 + reach.tolerance_ratio):
             stated = "" if _is_stated(reach.autoscaler) else " (the controller's default)"
-            yield _found(
+            yield _finding(
                 reach,
                 f"utilization has to exceed {reach.target_pct} % by the tolerance of {reach.tolerance_ratio:g}{stated}",
             )
@@ -55,12 +58,12 @@ def tolerance_hides_target(context: LintContext) -> Iterator[RuleFinding]:
     "The utilization target is more than the containers' limits allow.",
 )
 def utilization_unreachable(context: LintContext) -> Iterator[RuleFinding]:
-    for reach in _reaches(context):
+    for reach in _utilization_ranges(context):
         if reach.target_pct >= reach.highest_pct:
-            yield _found(reach, f"the target is {reach.target_pct} %")
+            yield _finding(reach, f"the target is {reach.target_pct} %")
 
 
-def _found(reach: _Reach, reason: str) -> RuleFinding:
+def _finding(reach: _UtilizationRange, reason: str) -> RuleFinding:
     return RuleFinding(
         reach.autoscaler.item,
         f"{reach.metric.path}.target.averageUtilization",
@@ -71,7 +74,7 @@ def _found(reach: _Reach, reason: str) -> RuleFinding:
     )
 
 
-def _wide(autoscaler: LintedAutoscaler, direction: str) -> Iterator[RuleFinding]:
+def _wide_tolerance(autoscaler: LintedAutoscaler, direction: str) -> Iterator[RuleFinding]:
     """Tolerances so wide that the direction hardly ever scales, whatever the metric is."""
     written = autoscaler.rules(direction).get("tolerance")
     ratio = _ratio(written)
@@ -91,7 +94,7 @@ def _wide(autoscaler: LintedAutoscaler, direction: str) -> Iterator[RuleFinding]
     )
 
 
-def _reaches(context: LintContext) -> Iterator[_Reach]:
+def _utilization_ranges(context: LintContext) -> Iterator[_UtilizationRange]:
     """The utilization targets whose highest value is known."""
     for autoscaler in context.autoscalers:
         workload = None if autoscaler.is_disabled("scaleUp") else workloads.target_of(autoscaler, context)
@@ -101,8 +104,8 @@ def _reaches(context: LintContext) -> Iterator[_Reach]:
             if target_pct and highest_pct is not None:
                 tolerance = _ratio(autoscaler.rules("scaleUp").get("tolerance"))
                 ratio = settings.DEFAULT.tolerance if tolerance is None else tolerance
-                whose = f"container {metric.container}'s" if metric.container else "the containers'"
-                yield _Reach(autoscaler, metric, target_pct, highest_pct, ratio, whose)
+                limited = f"container {metric.container}'s" if metric.container else "the containers'"
+                yield _UtilizationRange(autoscaler, metric, target_pct, highest_pct, ratio, limited)
 
 
 def _highest_pct(workload: Workload, metric: LintedMetric) -> float | None:

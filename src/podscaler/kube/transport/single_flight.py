@@ -1,4 +1,4 @@
-"""Runs equal calls that overlap in time once (Go's singleflight).
+"""Runs calls with the same key that overlap in time only once (Go's singleflight).
 
 Discovery, metrics queries, credential plugins and the history store share their requests with it.
 """

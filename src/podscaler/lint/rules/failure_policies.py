@@ -1,6 +1,7 @@
-"""Failure policies that do not count, or whose fallback replicas are outside of the bounds: PSL026, PSL027.
+"""Lint rules about failure policies: invalid ones (PSL026), and fallback replicas outside of the bounds (PSL027).
 
-A field of a PodAutoscaler that its API server rejects is reported by PSL000.
+A failure policy states what happens when metrics cannot be read: a field of a PodAutoscaler, or annotations. A field of
+a PodAutoscaler that its API server rejects is reported by PSL000.
 
 Source: docs/metric-failures.md.
 """
@@ -13,8 +14,8 @@ from podscaler.api.typed.autoscaling import FallbackReplicasSpec, OnMetricFailur
 from podscaler.core.model import failure_policy
 from podscaler.core.model.failure_policy import FALLBACK_REPLICAS, PolicyError
 from podscaler.lint.model.findings import RuleFinding, Severity, about, rule
-from podscaler.lint.model.items import mapping, text
 from podscaler.lint.model.lint_context import POD_AUTOSCALER, LintContext, LintedAutoscaler
+from podscaler.lint.model.linted_item import mapping, text
 
 FIELD = "onMetricFailure"
 
@@ -71,13 +72,13 @@ def fallback_outside_bounds(context: LintContext) -> Iterator[RuleFinding]:
 
 
 def _fallback(autoscaler: LintedAutoscaler) -> FallbackReplicasSpec | None:
-    """What is stated, in the spec or in annotations; None where nothing is, or it is invalid."""
+    """The fallback replicas of the spec or of annotations; None: there are none, or they are invalid."""
     stated = _stated_in_spec(autoscaler)
     try:
-        found = stated or failure_policy.parse_annotations(_annotations(autoscaler))
+        policy = stated or failure_policy.parse_annotations(_annotations(autoscaler))
     except PolicyError:
         return None
-    return found.fallback if found is not None else None
+    return policy.fallback if policy is not None else None
 
 
 def _stated_in_spec(autoscaler: LintedAutoscaler) -> OnMetricFailureSpec | None:
@@ -86,7 +87,7 @@ def _stated_in_spec(autoscaler: LintedAutoscaler) -> OnMetricFailureSpec | None:
     is_rejected = any(fault.field.startswith(f"spec.{FIELD}") for fault in item.faults)
     if (item.group, item.kind) != POD_AUTOSCALER or is_rejected:
         return None
-    stated = mapping(item.given.get("spec")).get(FIELD)
+    stated = mapping(item.written.get("spec")).get(FIELD)
     try:
         return msgspec.convert(stated, OnMetricFailureSpec | None)
     except msgspec.ValidationError:
@@ -94,5 +95,5 @@ def _stated_in_spec(autoscaler: LintedAutoscaler) -> OnMetricFailureSpec | None:
 
 
 def _annotations(autoscaler: LintedAutoscaler) -> dict[str, str]:
-    written = mapping(mapping(autoscaler.item.given.get("metadata")).get("annotations"))
+    written = mapping(mapping(autoscaler.item.written.get("metadata")).get("annotations"))
     return {name: text(value) for name, value in written.items() if name.startswith(failure_policy.PREFIX)}

@@ -1,4 +1,4 @@
-"""Metrics that no adapter of the cluster serves (PSL013). Yields nothing for files alone.
+"""Lint rule about metrics that no adapter of the cluster serves (PSL013); it needs a cluster, not only files.
 
 Source: docs/spec/decision.md 7 (Metrics client): which API serves which type; the discovery documents of metrics
 adapters.
@@ -20,7 +20,7 @@ GROUPS: Mapping[str, str] = {
 """The group that serves each type of metric."""
 
 _UNLISTED = frozenset({"externalmetrics"})
-"""Resources in the discovery of adapters that do not list their metrics."""
+"""The only resources in the discovery of adapters that do not list their metrics (such as KEDA's)."""
 
 
 @rule("PSL013", "metric-not-served", Severity.ERROR, "No adapter of the cluster serves the metric.")
@@ -30,10 +30,10 @@ def metric_not_served(context: LintContext) -> Iterator[RuleFinding]:
         for metric in autoscaler.metrics:
             group = GROUPS[metric.type]
             if group in served:
-                yield from _checked(autoscaler, metric, group, served[group])
+                yield from _check(autoscaler, metric, group, served[group])
 
 
-def _checked(
+def _check(
     autoscaler: LintedAutoscaler, metric: LintedMetric, group: str, listed: frozenset[str] | None
 ) -> Iterator[RuleFinding]:
     if listed is None:
@@ -47,7 +47,7 @@ def _checked(
         yield about(
             autoscaler,
             f"{metric.path}.metric.name",
-            f"{metric.name} is not among the {len(listed)} metrics that {group} lists{_for(metric)}",
+            f"{metric.name} is not among the {len(listed)} metrics that {group} lists{_for_object(metric)}",
             f"see `kubectl get --raw /apis/{group}` for the versions and their metrics, and the adapter's rules",
         )
 
@@ -63,7 +63,7 @@ def _is_listed(metric: LintedMetric, listed: frozenset[str]) -> bool:
     return any(plural in (kind, f"{kind}s", f"{kind}es", f"{kind[:-1]}ies") for plural in names)
 
 
-def _for(metric: LintedMetric) -> str:
+def _for_object(metric: LintedMetric) -> str:
     if metric.type == "External":
         return ""
     return " for pods" if metric.type == "Pods" else f" for {_described(metric)}"

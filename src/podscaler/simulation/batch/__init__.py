@@ -1,0 +1,39 @@
+"""Simulates many candidates of one autoscaler over one workload, in machine code.
+
+    compiled = batch.compile_scenario(scenario)          # raises NotCovered, which says why
+    result = batch.run(compiled, candidates)             # one row for each spec
+    result = batch.evaluate(scenario, candidates)        # both, and the exact engine for what is not covered
+
+The results are those of `podscaler.simulation.engine` at every sync. Importing this package imports numpy and numba
+(the extra `simulation`).
+
+Entry point: `running`. Reading order: `layout` (the fields of the arrays), `tables` and `scenario_tables` (inputs as
+arrays), then in machine code `compilation`, `world_kernel`, `metric_kernel`, `decision_kernel`, `candidate_kernel`.
+May import: `simulation.engine`, `simulation.world`, `simulation.model`, `core`, `api`.
+"""
+
+from podscaler.simulation.batch.running import (
+    BatchResult,
+    Deviations,
+    Measures,
+    compile_scenario,
+    evaluate,
+    find_obstacle,
+    run,
+    run_exactly,
+)
+from podscaler.simulation.batch.scenario_tables import BatchScenario
+from podscaler.simulation.batch.tables import NotCovered
+
+__all__ = [
+    "BatchResult",
+    "BatchScenario",
+    "Deviations",
+    "Measures",
+    "NotCovered",
+    "compile_scenario",
+    "evaluate",
+    "find_obstacle",
+    "run",
+    "run_exactly",
+]

@@ -1,0 +1,119 @@
+"""Computes what the batch engine computes with the exact engine: for candidates that the batch engine does not cover.
+
+Called by `podscaler.simulation.batch.running`; tests compare both.
+"""
+
+import msgspec
+import numpy as np
+
+from podscaler.core.decision import Action
+from podscaler.core.model.spec import Spec
+from podscaler.simulation import engine
+from podscaler.simulation.batch import layout as at
+from podscaler.simulation.batch.tables import Array
+from podscaler.simulation.model.results import SimulatedSync, WorkloadState
+from podscaler.simulation.model.scenario import AutoscalerModel, SimulationScenario
+
+
+class ExactCandidate(msgspec.Struct, frozen=True, kw_only=True):
+    """One candidate: the arrays of a `BatchResult` without their first dimension; sums as `layout` has them."""
+
+    at_ms: Array
+    demand_ucores: Array
+    replicas: Array
+    ready: Array
+    totals: Array
+    deviations: Array
+    inaccuracies: Array
+
+
+def with_candidate(scenario: SimulationScenario, candidate: Spec) -> SimulationScenario:
+    """The scenario with the candidate in place of the autoscaler of its name, or of the only one.
+
+    Raises ValueError where no autoscaler or workload is clearly meant.
+    """
+    autoscalers = list(scenario.autoscalers)
+    places = [index for index, each in enumerate(autoscalers) if each.spec.key == candidate.key]
+    if not places and len(autoscalers) == 1:
+        places = [0]
+    if places:
+        autoscalers[places[0]] = msgspec.structs.replace(autoscalers[places[0]], spec=candidate)
+    elif not autoscalers and len(scenario.workloads) == 1:
+        autoscalers = [AutoscalerModel(spec=candidate, workload=scenario.workloads[0].key)]
+    else:
+        raise ValueError(f"the scenario has no autoscaler {candidate.key}")
+    return msgspec.structs.replace(scenario, autoscalers=tuple(autoscalers))
+
+
+def simulate(
+    scenario: SimulationScenario, candidate: Spec, *, needed: Array, slo_ms: float, counted_from_ms: int
+) -> ExactCandidate:
+    """The candidate's results.
+
+    Args:
+        needed: pods for each sync; empty: unknown.
+        slo_ms: NaN: there is none.
+
+    Raises ValueError as `engine.simulate` does.
+    """
+    syncs = [
+        sync
+        for sync in engine.simulate(with_candidate(scenario, candidate))
+        if sync.autoscaler.spec.key == candidate.key
+    ]
+    totals = np.zeros(at.TOTAL_FIELDS, np.int64)
+    with_requests = {each.key for each in scenario.workloads if each.requests is not None}
+    for sync in syncs:
+        if sync.at_ms >= counted_from_ms:
+            _count(totals, sync, scenario.sync_period_ms)
+            if sync.autoscaler.workload in with_requests and _misses(sync.workload, slo_ms):
+                totals[at.SLO_MISSED_WORK] += sync.workload.arrived_ucores_ms
+    at_ms = np.array([sync.at_ms for sync in syncs], np.int64)
+    ready = np.array([sync.workload.ready for sync in syncs], np.int32)
+    first = int(np.searchsorted(at_ms, counted_from_ms))
+    deviations, inaccuracies = compared(needed[first:], ready[first:]) if len(needed) else _NOT_COMPARED
+    return ExactCandidate(
+        at_ms=at_ms,
+        demand_ucores=np.array([sync.workload.demand_ucores for sync in syncs], np.int64),
+        replicas=np.array([_replicas_after(sync) for sync in syncs], np.int32),
+        ready=ready,
+        totals=totals,
+        deviations=deviations,
+        inaccuracies=inaccuracies,
+    )
+
+
+_NOT_COMPARED = np.zeros(at.DEVIATION_FIELDS, np.int64), np.zeros(2, np.float64)
+
+
+def _replicas_after(sync: SimulatedSync) -> int:
+    return sync.workload.replicas if sync.decision.replicas is None else sync.decision.replicas
+
+
+def _misses(state: WorkloadState, slo_ms: float) -> bool:
+    return not np.isnan(slo_ms) and (state.latency_ms is None or state.latency_ms > slo_ms)
+
+
+def _count(totals: Array, sync: SimulatedSync, sync_period_ms: int) -> None:
+    state = sync.workload
+    totals[at.COUNTED_SYNCS] += 1
+    totals[at.ARRIVED_WORK] += state.arrived_ucores_ms
+    totals[at.LOST_WORK] += state.lost_ucores_ms
+    totals[at.POD_MS] += state.pods * sync_period_ms
+    totals[at.SCALE_UPS] += sync.decision.action is Action.SCALE_UP
+    totals[at.SCALE_DOWNS] += sync.decision.action is Action.SCALE_DOWN
+
+
+def compared(needed: Array, ready: Array) -> tuple[Array, Array]:
+    """The deviations of the ready pods from the needed ones, and the sums of under and over."""
+    deviations = np.zeros(at.DEVIATION_FIELDS, np.int64)
+    missing = needed - ready.astype(np.int64)
+    supply, demand = np.sign(np.diff(ready.astype(np.int64))), np.sign(np.diff(needed))
+    deviations[at.UNDER_SYNCS] = (missing > 0).sum()
+    deviations[at.OVER_SYNCS] = (missing < 0).sum()
+    deviations[at.UNSTABLE_SYNCS] = (supply != demand).sum()
+    deviations[at.SUPPLY_CHANGES] = (supply != 0).sum()
+    deviations[at.DEMAND_CHANGES] = (demand != 0).sum()
+    shares = missing / np.maximum(needed, 1)
+    under, over = sum(shares[missing > 0].tolist()), sum((-shares[missing < 0]).tolist())
+    return deviations, np.array([under, over], np.float64)

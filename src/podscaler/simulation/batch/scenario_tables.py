@@ -1,0 +1,216 @@
+"""Converts a scenario to arrays for the compiled functions, after checking that the batch engine covers it.
+
+Called by `podscaler.simulation.batch.running`.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+
+from podscaler.core.model import emulation, settings
+from podscaler.simulation.batch import layout as at
+from podscaler.simulation.batch.tables import Array, MetricSources, NotCovered, span_ns
+from podscaler.simulation.model.scenario import MetricFeed, SimulationScenario
+from podscaler.simulation.model.step_series import StepSeries
+from podscaler.simulation.model.workloads import WorkloadModel
+
+_LARGEST = 1 << 61
+"""What amounts must stay below, so that sums of a few of them do not wrap."""
+
+
+class BatchScenario(msgspec.Struct, frozen=True, kw_only=True):
+    """A scenario as arrays, for any number of candidates; `layout` states the fields of arrays.
+
+    Attributes:
+        sources: what the metrics of candidates can refer to.
+        at_ms: of each sync.
+        demand_ucores: the CPU that the load needs at each sync.
+        feeds: the value of each feed at each sync.
+        most_replicas: the largest `maxReplicas` whose capacity can be computed.
+    """
+
+    scenario: SimulationScenario
+    sources: MetricSources
+    world: Array
+    loads: Array
+    feeds: Array
+    containers: Array
+    at_ms: Array
+    demand_ucores: Array
+    most_replicas: int
+
+
+def of_scenario(scenario: SimulationScenario) -> BatchScenario:
+    """The scenario as arrays. Raises NotCovered."""
+    for reason in _obstacles(scenario):
+        raise NotCovered(reason)
+    workload = scenario.workloads[0]
+    at_ms = np.arange(scenario.first_sync_ms, scenario.duration_ms + 1, scenario.sync_period_ms, dtype=np.int64)
+    start_ms = -(2 + -(-scenario.metrics_server.lag_ms // scenario.metrics_server.resolution_ms))
+    start_ms *= scenario.metrics_server.resolution_ms
+    loads = _loads(workload, start_ms, scenario.duration_ms)
+    feeds = {(feed.metric, feed.object_name): feed for feed in scenario.feeds}
+    rows = {key: (index, feed.sharing == "shared") for index, (key, feed) in enumerate(feeds.items())}
+    steps = np.searchsorted(loads[:, at.LOAD_AT_MS], at_ms, side="right") - 1
+    world = _world(scenario, workload, len(at_ms), start_ms)
+    _check_amounts(workload, loads, scenario.duration_ms - start_ms)
+    return BatchScenario(
+        scenario=scenario,
+        sources=MetricSources(workload, rows),
+        world=world,
+        loads=loads,
+        feeds=_feed_values(list(feeds.values()), at_ms),
+        containers=np.array(
+            [(each.idle_cpu_ucores, each.idle_memory_bytes, each.load_permille) for each in workload.pod.containers],
+            np.int64,
+        ),
+        at_ms=at_ms,
+        demand_ucores=loads[steps, at.LOAD_DEMAND],
+        most_replicas=_most_replicas(workload, scenario.metrics_server.resolution_ms),
+    )
+
+
+def _obstacles(scenario: SimulationScenario) -> Iterator[str]:
+    """The reasons why a scenario is not covered."""
+    if len(scenario.workloads) != 1 or len(scenario.autoscalers) > 1:
+        yield "more than one workload or autoscaler is not covered"
+        return
+    workload, pipeline, stated = scenario.workloads[0], scenario.metrics_server, scenario.settings
+    if any(each.workload != workload.key for each in scenario.autoscalers):
+        yield "an autoscaler without its workload is not covered"
+    if not workload.pod.is_deterministic:
+        yield "pods with random durations or crashes are not covered"
+    if workload.is_ordered:
+        yield "a workload that makes its pods one after another is not covered"
+    if scenario.cluster is not None:
+        yield "a cluster with limited room is not covered"
+    if scenario.events:
+        yield "events (scaling by hand, rollouts, edits) are not covered"
+    if scenario.outages:
+        yield "outages of the metrics API are not covered"
+    if pipeline.dropout_ratio:
+        yield "measurements that fail are not covered"
+    if stated.algorithm != settings.CURRENT or stated.emulation != emulation.V1_37:
+        yield "only today's algorithm, as in Kubernetes 1.37, is covered"
+    if stated.upscale_delay_ns is not None or stated.downscale_delay_ns is not None:
+        yield "delays after a rescale are not covered"
+    yield from _odd_times(scenario)
+    yield from _odd_loads(workload)
+
+
+def _odd_times(scenario: SimulationScenario) -> Iterator[str]:
+    pipeline, pod = scenario.metrics_server, scenario.workloads[0].pod
+    spans = (scenario.first_sync_ms, scenario.actuation_ms, pipeline.lag_ms, pipeline.fresh_ms, pod.burst_ms)
+    if min(spans) < 0 or min(scenario.sync_period_ms, pipeline.resolution_ms) <= 0:
+        yield "negative times, and periods of 0, are not covered"
+    if max(*spans, scenario.duration_ms, pod.launch.low_ms, pod.startup.low_ms) > 1 << 40:
+        yield "times beyond 30 years are not covered"
+
+
+def _odd_loads(workload: WorkloadModel) -> Iterator[str]:
+    resources = [each.resource for each in workload.demands]
+    if len(set(resources)) < len(resources) or (workload.requests is not None and "cpu" in resources):
+        yield "two demands for one resource are not covered"
+    requests = workload.requests
+    if requests is not None and requests.cpu_per_request_us <= 0:
+        yield "requests without CPU time are not covered"
+    series = [each.total for each in workload.demands]
+    if requests is not None:
+        series.append(requests.rate)
+    if any(min(each.values) < 0 for each in series) or workload.replicas < 0:
+        yield "negative loads are not covered"
+    names = [each.name for each in workload.pod.containers]
+    if len(set(names)) < len(names):
+        yield "two containers with one name are not covered"
+    if any(not 0 <= each.load_permille <= 1000 for each in workload.pod.containers):
+        yield "containers with more than all of the load are not covered"
+
+
+def _world(scenario: SimulationScenario, workload: WorkloadModel, syncs: int, start_ms: int) -> Array:
+    pipeline, pod, requests, stated = scenario.metrics_server, workload.pod, workload.requests, scenario.settings
+    capacity = workload.cpu_capacity_ucores
+    launch_ms, startup_ms = pod.launch.low_ms, pod.startup.low_ms
+    slots = pipeline.lag_ms // pipeline.resolution_ms + 2
+    initialization_ns = span_ns(stated.cpu_initialization_period_ns)
+    alike_ms = max(
+        launch_ms + max(startup_ms, pod.burst_ms, pipeline.fresh_ms), -(-initialization_ns // at.MS_NS) + 1000
+    )
+    world = np.zeros(at.WORLD_FIELDS, np.int64)
+    world[at.SYNC_PERIOD_MS], world[at.FIRST_SYNC_MS] = scenario.sync_period_ms, scenario.first_sync_ms
+    world[at.SYNCS], world[at.START_MS] = syncs, start_ms
+    world[at.RESOLUTION_MS], world[at.LAG_MS] = pipeline.resolution_ms, pipeline.lag_ms
+    world[at.FRESH_MS], world[at.SLOTS] = pipeline.fresh_ms, slots
+    world[at.LAUNCH_MS], world[at.STARTUP_MS] = launch_ms, startup_ms
+    world[at.SETTLED_MS] = alike_ms + (slots + 2) * pipeline.resolution_ms
+    world[at.ACTUATION_MS], world[at.INITIAL_REPLICAS] = scenario.actuation_ms, workload.replicas
+    world[at.CAPACITY] = -1 if capacity is None else capacity
+    world[at.TIMEOUT_MS] = -1
+    if requests is not None:
+        world[at.HAS_REQUESTS], world[at.CPU_PER_REQUEST_US] = 1, requests.cpu_per_request_us
+        world[at.TIMEOUT_MS] = -1 if requests.timeout_ms is None else requests.timeout_ms
+        world[at.MEMORY_PER_REQUEST] = requests.memory_per_request_bytes
+        world[at.LATENCY_MS] = requests.latency_ms
+    world[at.BURST_UCORES], world[at.BURST_MS] = pod.burst_ucores, pod.burst_ms
+    world[at.CPU_INITIALIZATION_NS] = initialization_ns
+    world[at.READINESS_DELAY_NS] = span_ns(stated.initial_readiness_delay_ns)
+    world[at.SCALES_TO_ZERO] = stated.gates.scale_to_zero
+    return world
+
+
+def _loads(workload: WorkloadModel, start_ms: int, duration_ms: int) -> Array:
+    """The load at the start and from each of its steps on; there is one at 0, where the simulation begins."""
+    requests = workload.requests
+    totals = {each.resource: each.total for each in workload.demands if each.resource in ("cpu", "memory")}
+    series = [*totals.values(), *([] if requests is None else [requests.rate])]
+    instants = {step for each in series for step in each.at_ms if start_ms < step <= duration_ms}
+    at_ms = np.array([start_ms, *sorted(instants | {0}), at.FAR_MS], np.int64)
+    loads = np.zeros((len(at_ms), 4), np.int64)
+    loads[:, at.LOAD_AT_MS] = at_ms
+    if requests is not None:
+        loads[:, at.LOAD_RATE] = values_at(requests.rate, at_ms)
+        if int(loads[:, at.LOAD_RATE].max()) * requests.cpu_per_request_us >= _LARGEST:
+            raise NotCovered("the requests need more CPU than 64 bits can state")
+        loads[:, at.LOAD_DEMAND] = loads[:, at.LOAD_RATE] * requests.cpu_per_request_us // 1000
+    elif "cpu" in totals:
+        loads[:, at.LOAD_DEMAND] = values_at(totals["cpu"], at_ms)
+    if "memory" in totals:
+        loads[:, at.LOAD_BYTES] = values_at(totals["memory"], at_ms)
+    return loads
+
+
+def values_at(series: StepSeries, at_ms: Array) -> Array:
+    """The values of a series at these instants. Raises NotCovered where they have more than 64 bits."""
+    if max(map(abs, series.values)) >= _LARGEST:
+        raise NotCovered("values of a load or a metric beyond 60 bits are not covered")
+    steps = np.searchsorted(np.array(series.at_ms, np.int64), at_ms, side="right") - 1
+    values: Array = np.array(series.values, np.int64)[np.maximum(steps, 0)]
+    return values
+
+
+def _feed_values(feeds: list[MetricFeed], at_ms: Array) -> Array:
+    values = np.zeros((len(feeds), len(at_ms)), np.int64)
+    for row, feed in zip(values, feeds, strict=True):
+        row[:] = values_at(feed.values, at_ms - feed.lag_ms)
+    return values
+
+
+def _check_amounts(workload: WorkloadModel, loads: Array, span_ms: int) -> None:
+    """Raises NotCovered where sums of work or memory could have more than 64 bits."""
+    work = int(loads[:, at.LOAD_DEMAND].max()) * span_ms
+    bytes_waiting = 0
+    if workload.requests is not None and workload.requests.memory_per_request_bytes:
+        waiting = work // workload.requests.cpu_per_request_us
+        bytes_waiting = waiting // 1000 * workload.requests.memory_per_request_bytes
+    used = sum(each.idle_cpu_ucores for each in workload.pod.containers) * span_ms
+    burst = workload.pod.burst_ucores * max(workload.pod.burst_ms, 1)
+    idle_bytes = sum(each.idle_memory_bytes for each in workload.pod.containers)
+    memory = (int(loads[:, at.LOAD_BYTES].max()) + bytes_waiting + idle_bytes) * 1000
+    if max(work, used, burst, memory) >= _LARGEST:
+        raise NotCovered("the sums of work or memory need more than 60 bits")
+
+
+def _most_replicas(workload: WorkloadModel, resolution_ms: int) -> int:
+    timeout_ms = 0 if workload.requests is None else workload.requests.timeout_ms or 0
+    of_each = (workload.cpu_capacity_ucores or 0) * max(timeout_ms, resolution_ms)
+    return _LARGEST // max(of_each, 1)

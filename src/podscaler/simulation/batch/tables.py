@@ -1,0 +1,185 @@
+"""Converts a scenario and the specs of candidates to arrays of integers for the compiled functions.
+
+Called by `podscaler.simulation.batch.running`. What the batch engine cannot compute raises `NotCovered`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from podscaler.core.calculation import situation
+from podscaler.core.limits import stabilization
+from podscaler.core.model import failure_policy
+from podscaler.core.model.metric_spec import (
+    Average,
+    ExternalMetric,
+    Metric,
+    ObjectMetric,
+    PodsMetric,
+    ResourceMetric,
+    Total,
+    Utilization,
+)
+from podscaler.core.model.spec import Policy, Spec
+from podscaler.simulation.batch import layout as at
+from podscaler.simulation.model.workloads import ContainerModel, WorkloadModel
+
+Array = npt.NDArray[Any]
+
+_FURTHEST_NS = 1 << 61
+_INT64_MAX = 2**63 - 1
+
+
+class NotCovered(Exception):
+    """The batch engine cannot simulate a scenario or a candidate; the text says why, in one sentence."""
+
+
+class SpecTables(NamedTuple):
+    """The candidates as arrays; `layout` states their fields.
+
+    Attributes:
+        event_slots: how many scale events a candidate keeps at most in each direction.
+    """
+
+    specs: Array
+    tolerances: Array
+    metrics: Array
+    policies: Array
+    event_slots: int
+
+
+class MetricSources(NamedTuple):
+    """What the metrics of candidates can refer to.
+
+    Attributes:
+        feeds: the row of the values of a metric, and whether pods share them, by metric and object (`Kind/name`, or
+            empty for all objects).
+    """
+
+    workload: WorkloadModel
+    feeds: Mapping[tuple[str, str], tuple[int, bool]]
+
+
+def span_ns(span: int) -> int:
+    """A span or window in ns, within what can be added to an instant."""
+    return max(-_FURTHEST_NS, min(span, _FURTHEST_NS))
+
+
+def of_specs(
+    candidates: Sequence[Spec], sources: MetricSources, settings: Any, syncs: int, sync_period_ms: int
+) -> SpecTables:
+    """The candidates as arrays. Raises NotCovered for the first that cannot be simulated."""
+    specs = np.zeros((len(candidates), at.SPEC_FIELDS), np.int64)
+    tolerances = np.zeros((len(candidates), 2), np.float64)
+    metrics: list[list[int]] = []
+    policies: list[tuple[int, int, int]] = []
+    for row, spec in zip(specs, candidates, strict=True):
+        check_spec(spec)
+        row[at.MIN_REPLICAS], row[at.MAX_REPLICAS] = spec.min_replicas, spec.max_replicas
+        row[at.SCALES_ON_OTHERS] = spec.scales_on_others
+        row[at.DOWN_WINDOW_NS] = span_ns(settings.downscale_stabilization_ns)
+        row[at.METRICS] = len(metrics)
+        metrics += [_metric_row(metric, spec, sources) for metric in spec.metrics]
+        row[at.END_OF_METRICS] = len(metrics)
+        if spec.behavior is not None:
+            _set_behavior(row, spec, settings, policies)
+    for tolerance, spec in zip(tolerances, candidates, strict=True):
+        stated = situation.tolerance(spec, settings)
+        tolerance[:] = stated.down, stated.up
+    longest_ns = int(specs[:, [at.UP_LONGEST_NS, at.DOWN_LONGEST_NS]].max(initial=0))
+    return SpecTables(
+        specs,
+        tolerances,
+        np.array(metrics, np.int64).reshape(-1, at.METRIC_FIELDS),
+        np.array(policies, np.int64).reshape(-1, 3),
+        min(longest_ns // (sync_period_ms * at.MS_NS), syncs) + 3,
+    )
+
+
+def check_spec(spec: Spec) -> None:
+    """Raises NotCovered for a spec that the batch engine cannot simulate, whatever its metrics."""
+    if spec.failure_policy != failure_policy.NO_POLICY:
+        raise NotCovered("a policy for metrics that cannot be read is not covered")
+    if spec.target_fault:
+        raise NotCovered("a target with an invalid apiVersion is not covered")
+
+
+def _set_behavior(row: Array, spec: Spec, settings: Any, policies: list[tuple[int, int, int]]) -> None:
+    behavior = spec.behavior
+    assert behavior is not None
+    down_ns, up_ns = stabilization.windows_ns(behavior, settings)
+    row[at.HAS_BEHAVIOR] = 1
+    row[at.DOWN_WINDOW_NS], row[at.UP_WINDOW_NS] = span_ns(down_ns), span_ns(up_ns)
+    row[at.UP_SELECTION] = _SELECTIONS.get(behavior.up.select_policy, at.SELECT_MAX)
+    row[at.DOWN_SELECTION] = _SELECTIONS.get(behavior.down.select_policy, at.SELECT_MAX)
+    row[at.UP_LONGEST_NS] = span_ns(behavior.up.longest_period_ns)
+    row[at.DOWN_LONGEST_NS] = span_ns(behavior.down.longest_period_ns)
+    row[at.UP_POLICIES] = len(policies)
+    policies += [_policy_row(policy) for policy in behavior.up.policies]
+    row[at.DOWN_POLICIES] = len(policies)
+    policies += [_policy_row(policy) for policy in behavior.down.policies]
+    row[at.END_OF_POLICIES] = len(policies)
+
+
+_SELECTIONS = {"Max": at.SELECT_MAX, "Min": at.SELECT_MIN, "Disabled": at.SELECT_DISABLED}
+
+
+def _policy_row(policy: Policy) -> tuple[int, int, int]:
+    return int(policy.type == "Pods"), policy.value, span_ns(policy.period_ns)
+
+
+def _metric_row(metric: Metric, spec: Spec, sources: MetricSources) -> list[int]:
+    row = [0] * at.METRIC_FIELDS
+    if metric.fault:
+        raise NotCovered(f"an invalid metric is not covered: {metric.fault}")
+    target = metric.target
+    row[at.TARGET] = target.pct if isinstance(target, Utilization) else target.milli if target is not None else 0
+    if isinstance(metric, ResourceMetric):
+        _set_resource(row, metric, sources.workload)
+    elif isinstance(metric, PodsMetric | ObjectMetric | ExternalMetric):
+        _set_values(row, metric, spec, sources)
+    if not -_INT64_MAX <= row[at.TARGET] <= _INT64_MAX:
+        raise NotCovered(f"the target of {metric.name} is beyond 64 bits")
+    return row
+
+
+def _set_resource(row: list[int], metric: ResourceMetric, workload: WorkloadModel) -> None:
+    if metric.resource not in ("cpu", "memory"):
+        raise NotCovered(f"the resource {metric.resource} cannot be simulated; cpu and memory can")
+    containers = workload.pod.containers
+    first, end = 0, len(containers)
+    if metric.container:
+        chosen = [index for index, each in enumerate(containers) if each.name == metric.container]
+        first, end = (chosen[0], chosen[0] + 1) if chosen else (0, 0)
+    request = find_request_milli(containers[first:end], metric.resource)
+    row[at.KIND] = at.UTILIZATION if isinstance(metric.target, Utilization) else at.RESOURCE_AVERAGE
+    row[at.IS_CPU] = int(metric.resource == "cpu")
+    row[at.FIRST_CONTAINER], row[at.END_OF_CONTAINERS] = first, end
+    row[at.HAS_REQUEST], row[at.REQUEST] = int(request is not None), request or 0
+
+
+def find_request_milli(containers: Sequence[ContainerModel], resource: str) -> int | None:
+    """The sum of the requests in thousandths; None where a container has none, or there is no container."""
+    requests = [each.requests_milli.get(resource) for each in containers]
+    return None if not requests or None in requests else sum([each or 0 for each in requests])
+
+
+def _set_values(
+    row: list[int], metric: PodsMetric | ObjectMetric | ExternalMetric, spec: Spec, sources: MetricSources
+) -> None:
+    name, load = metric.identifier.name, sources.workload.requests
+    feed = sources.feeds.get((name, metric.subject)) or sources.feeds.get((name, ""))
+    if feed is None:
+        own = "" if load is None else load.rate_metric if isinstance(metric, PodsMetric) else load.queue_metric
+        if load is None or own != name:
+            raise NotCovered(f"{spec.key}: the scenario has no values of the metric {name}")
+    row[at.FEED], row[at.IS_SHARED] = (-1, 0) if feed is None else (feed[0], int(feed[1]))
+    if isinstance(metric, PodsMetric):
+        row[at.KIND] = at.PODS_AVERAGE
+    elif isinstance(metric.target, Total):
+        row[at.KIND] = at.TOTAL
+    else:
+        assert isinstance(metric.target, Average)
+        row[at.KIND] = at.OBJECT_AVERAGE if isinstance(metric, ObjectMetric) else at.EXTERNAL_AVERAGE

@@ -1,0 +1,65 @@
+"""Ways to scale a workload that an autoscaler is compared with: a fixed count, and perfect hindsight.
+
+Each is a `podscaler.simulation.scaling.Scaler`; `knative` has one more.
+"""
+
+import bisect
+
+import msgspec
+
+from podscaler.simulation.model.distributions import DurationDistribution
+from podscaler.simulation.model.results import WorkloadState
+from podscaler.simulation.model.scenario import SimulationScenario
+from podscaler.simulation.model.step_series import StepSeries
+from podscaler.simulation.model.workloads import WorkloadModel
+
+HOUR_MS = 3_600_000
+
+
+class FixedCount(msgspec.Struct, frozen=True):
+    """A Scaler that keeps the same count."""
+
+    count: int
+    tick_ms: int = HOUR_MS
+
+    def replicas(self, at_ms: int, state: WorkloadState) -> int:
+        """As in Scaler."""
+        del at_ms, state
+        return self.count
+
+
+class Hindsight:
+    """A Scaler that knows the future: at each tick it has the most pods that are needed until its next pods are ready.
+
+    A pod that is asked for at one tick is ready `lead_ms` later, so the pods of a tick must suffice until those of the
+    next tick are ready. Where durations are drawn, `lead_ms` is a long one, and a few pods may still be late.
+
+    Args:
+        needed: pods over time.
+        lead_ms: from the decision until a pod is ready.
+        tick_ms: the time between two ticks.
+    """
+
+    def __init__(self, needed: StepSeries, lead_ms: int, tick_ms: int) -> None:
+        self._needed = needed
+        self._lead_ms = lead_ms
+        self.tick_ms = tick_ms
+
+    def replicas(self, at_ms: int, state: WorkloadState) -> int:
+        """As in Scaler."""
+        del state
+        series = self._needed
+        first = max(bisect.bisect_right(series.at_ms, at_ms) - 1, 0)
+        end = bisect.bisect_right(series.at_ms, at_ms + self._lead_ms + self.tick_ms)
+        return max(series.values[first : max(end, first + 1)])
+
+
+def lead_ms(workload: WorkloadModel, scenario: SimulationScenario) -> int:
+    """From the write of a scale until a new pod is ready, at the long end of its durations."""
+    pod = workload.pod
+    return scenario.actuation_ms + _long_ms(pod.launch) + _long_ms(pod.startup)
+
+
+def _long_ms(durations: DurationDistribution) -> int:
+    """The duration itself, the upper bound, or the 95th percentile."""
+    return durations.low_ms if durations.is_fixed else durations.high_ms

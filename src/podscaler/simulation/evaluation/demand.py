@@ -1,0 +1,135 @@
+"""How many pods a load needs over time, whatever an autoscaler did or targets.
+
+    needed = max(1, ceil(demand / (capacity of a pod * highest utilization)))
+
+The capacity of a pod is a stated one, or else its CPU limit without its idle use, or else its CPU request. The highest
+utilization is that at which the mean response time still meets the SLO (`utilization_at_slo`); without an SLO it is 1:
+a pod is needed for each full capacity of demand. At least one pod is needed, since a service without load must still
+respond.
+
+Invariant: nothing depends on an autoscaler's target. Otherwise the surplus would only restate its headroom (a target
+of 70 % has 43 % more pods than the load needs at full utilization).
+
+Source: L. Kleinrock, Queueing Systems, volume 2 (1976), 4.4: M/G/1 processor sharing, T = S / (1 - rho).
+"""
+
+import math
+
+import msgspec
+
+from podscaler.simulation.model import step_series
+from podscaler.simulation.model.step_series import StepSeries
+from podscaler.simulation.model.workloads import RequestLoad, WorkloadModel
+from podscaler.simulation.world.serving import erlang_c
+
+_CORE_UCORES = 1_000_000
+_BISECTIONS = 50
+
+
+class PodCapacity(msgspec.Struct, frozen=True):
+    """The demand that one pod can carry.
+
+    Attributes:
+        ucores: in millionths of a core, above 0.
+        basis: where the figure comes from, as a phrase such as `the CPU limit`.
+    """
+
+    ucores: int
+    basis: str
+
+
+def pod_capacity(
+    workload: WorkloadModel, *, slo_ms: float | None = None, stated_milli: int | None = None
+) -> PodCapacity:
+    """The demand that one pod of a workload can carry.
+
+    Args:
+        slo_ms: the mean response time that is to be met; None: there is no SLO.
+        stated_milli: the capacity of a pod in thousandths of a core, in place of its limit or request.
+
+    Raises ValueError where the workload has neither limit nor request, where an SLO is stated for a load without
+    requests, and where no utilization meets the SLO.
+    """
+    full = _full_capacity(workload, stated_milli)
+    if slo_ms is None:
+        return full
+    if workload.requests is None:
+        raise ValueError(f"{workload.key}: a response time needs a load of requests; this load is CPU alone")
+    utilization = utilization_at_slo(workload.requests, full.ucores, slo_ms)
+    ucores = math.floor(full.ucores * utilization)
+    if ucores <= 0:
+        alone_ms = workload.requests.latency_ms + _service_ms(workload.requests, full.ucores)
+        raise ValueError(
+            f"{workload.key}: no number of pods meets {slo_ms:g} ms: a request alone takes {alone_ms:g} ms"
+        )
+    return PodCapacity(ucores, f"{full.basis} at the utilization of {utilization:.0%} that meets {slo_ms:g} ms")
+
+
+def _full_capacity(workload: WorkloadModel, stated_milli: int | None) -> PodCapacity:
+    if stated_milli is not None:
+        if stated_milli <= 0:
+            raise ValueError(f"{workload.key}: the capacity of a pod must be above 0")
+        return PodCapacity(stated_milli * 1000, "the stated capacity")
+    if workload.cpu_capacity_ucores:
+        return PodCapacity(workload.cpu_capacity_ucores, "the CPU limit")
+    request_milli = workload.pod.request_milli.get("cpu", 0)
+    if request_milli:
+        return PodCapacity(request_milli * 1000, "the CPU request")
+    raise ValueError(
+        f"{workload.key}: its pods have neither a CPU limit nor a CPU request; state the capacity of a pod"
+    )
+
+
+def utilization_at_slo(requests: RequestLoad, capacity_ucores: int, slo_ms: float) -> float:
+    """The highest utilization at which the mean response time is at most `slo_ms`; 0: there is none.
+
+    For a pod of one core or less: rho = 1 - S / (SLO - latency). For c cores it is found in the response time of M/M/c.
+    """
+    room_ms = slo_ms - requests.latency_ms
+    service_ms = _service_ms(requests, capacity_ucores)
+    if room_ms <= service_ms:
+        return 0.0
+    cores = _cores(capacity_ucores)
+    if cores == 1:
+        return 1 - service_ms / room_ms
+    low, high = 0.0, 1.0
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        waiting_ms = service_ms * erlang_c(cores, middle * cores) / (cores * (1 - middle))
+        low, high = (middle, high) if service_ms + waiting_ms <= room_ms else (low, middle)
+    return low
+
+
+def _cores(capacity_ucores: int) -> int:
+    return max(capacity_ucores // _CORE_UCORES, 1)
+
+
+def _service_ms(requests: RequestLoad, capacity_ucores: int) -> float:
+    """The time of a request that is alone in a pod, on one of the pod's cores."""
+    return requests.cpu_per_request_us / 1000 * _CORE_UCORES * _cores(capacity_ucores) / capacity_ucores
+
+
+def needed_pods(demand_ucores: int, capacity: PodCapacity) -> int:
+    """The pods that a demand needs, at least 1."""
+    return max(-(-demand_ucores // capacity.ucores), 1)
+
+
+def needed_series(demand: StepSeries, capacity: PodCapacity) -> StepSeries:
+    """The needed pods over time, for a demand in millionths of a core."""
+    steps = zip(demand.at_ms, demand.values, strict=True)
+    return step_series.from_steps((at_ms, needed_pods(value, capacity)) for at_ms, value in steps)
+
+
+def cpu_demand(workload: WorkloadModel) -> StepSeries:
+    """The demand for CPU over time, in millionths of a core.
+
+    Raises ValueError where the workload has no load of requests or CPU.
+    """
+    requests = workload.requests
+    if requests is not None:
+        values = tuple([rate * requests.cpu_per_request_us // 1000 for rate in requests.rate.values])
+        return StepSeries(requests.rate.at_ms, values)
+    for load in workload.demands:
+        if load.resource == "cpu":
+            return load.total
+    raise ValueError(f"{workload.key}: it has no load of requests or CPU, so the pods that it needs are unknown")

@@ -1,0 +1,113 @@
+"""Knative's algorithm (the Knative Pod Autoscaler, KPA) as a Scaler, written from its documentation.
+
+1. A metric is averaged over the stable window (60 s) and over the panic window (10 % of it).
+2. Each average divided by the target for each pod, rounded up, is a wanted count. The target is 70 % of what a pod can
+   do.
+3. A wanted count is limited to 1000 times the ready pods, and to no less than half of them.
+4. Where the panic average wants 200 % of the ready pods or more, panic mode begins: the replicas do not fall, and are
+   the higher of both. It ends when that has not been so for a stable window.
+5. The replicas are kept within the bounds, at least 1 here: there is no scale to zero.
+
+Worked numbers: 10 ready pods of 1 core each, target 70 %: 0.7 cores a pod. The stable average is 8 cores:
+ceil(8 / 0.7) = 12. The panic average is 14 cores: ceil(14 / 0.7) = 20 = 200 % of 10: panic, 20 pods.
+
+Differs: the metric is not the concurrency of requests but its equivalent in CPU, since the world has work, not
+connections: the CPU that was used during a tick, plus the work that waits, as if it were to be done within a second.
+For pods that serve one request for each core at a time both are the same, up to that second. The scale-down delay is
+its default, 0. A window that has begun just now is averaged over what it has.
+
+Source: Knative Serving documentation, Configuring autoscaling: metrics, targets, rate limits, additional autoscaling
+configuration (windows, panic mode); config-autoscaler's defaults.
+"""
+
+import math
+from collections import deque
+
+import msgspec
+
+from podscaler.simulation.model.results import WorkloadState
+
+_SECOND_MS = 1_000
+
+
+class KnativeConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of config-autoscaler that the algorithm has, with their defaults.
+
+    Attributes:
+        target_ucores: what one pod can do at 100 %.
+        min_replicas, max_replicas: the bounds.
+        target_utilization: `container-concurrency-target-percentage`.
+        stable_window_ms: `stable-window`.
+        panic_window_ratio: `panic-window-percentage`.
+        panic_threshold: `panic-threshold-percentage` as a ratio.
+        max_scale_up_rate, max_scale_down_rate: ratios of the ready pods.
+        tick_ms: the time between two decisions.
+    """
+
+    target_ucores: int
+    min_replicas: int = 1
+    max_replicas: int
+    target_utilization: float = 0.7
+    stable_window_ms: int = 60_000
+    panic_window_ratio: float = 0.1
+    panic_threshold: float = 2.0
+    max_scale_up_rate: float = 1000.0
+    max_scale_down_rate: float = 2.0
+    tick_ms: int = 2_000
+
+
+class Knative:
+    """The Scaler, with the metric of the stable window and its state of panic."""
+
+    def __init__(self, config: KnativeConfig) -> None:
+        self._config = config
+        self._window: deque[tuple[int, float]] = deque()
+        self._panic_since_ms: int | None = None
+        self._most_in_panic = 0
+
+    @property
+    def tick_ms(self) -> int:
+        """As in Scaler."""
+        return self._config.tick_ms
+
+    def replicas(self, at_ms: int, state: WorkloadState) -> int:
+        """As in Scaler."""
+        config = self._config
+        if at_ms:
+            self._window.append((at_ms, _concurrency_ucores(state)))
+        while self._window and self._window[0][0] <= at_ms - config.stable_window_ms:
+            self._window.popleft()
+        if not self._window:
+            return state.replicas
+        ready = max(state.ready, 1)
+        stable = self._wanted(at_ms, config.stable_window_ms)
+        panic = self._wanted(at_ms, round(config.stable_window_ms * config.panic_window_ratio))
+        self._update_panic(at_ms, panic / ready >= config.panic_threshold)
+        stable, panic = self._rate_limited(stable, ready), self._rate_limited(panic, ready)
+        wanted = stable
+        if self._panic_since_ms is not None:
+            self._most_in_panic = max(self._most_in_panic, stable, panic, state.ready)
+            wanted = self._most_in_panic
+        return min(max(wanted, config.min_replicas, 1), config.max_replicas)
+
+    def _wanted(self, at_ms: int, window_ms: int) -> int:
+        values = [value for taken_ms, value in self._window if taken_ms > at_ms - window_ms]
+        target_ucores = self._config.target_ucores * self._config.target_utilization
+        return math.ceil(math.fsum(values) / len(values) / target_ucores) if values else 0
+
+    def _rate_limited(self, wanted: int, ready: int) -> int:
+        config = self._config
+        return min(
+            max(wanted, math.floor(ready / config.max_scale_down_rate)), math.ceil(ready * config.max_scale_up_rate)
+        )
+
+    def _update_panic(self, at_ms: int, is_over_threshold: bool) -> None:
+        if is_over_threshold:
+            self._panic_since_ms = at_ms
+        elif self._panic_since_ms is not None and at_ms - self._panic_since_ms >= self._config.stable_window_ms:
+            self._panic_since_ms = None
+            self._most_in_panic = 0
+
+
+def _concurrency_ucores(state: WorkloadState) -> float:
+    return state.used_ucores + state.backlog_ucores_ms / _SECOND_MS

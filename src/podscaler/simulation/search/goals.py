@@ -1,0 +1,76 @@
+"""Goals of a search: limits that a spec must keep (`under-provisioned<1%`), and measures that it makes small.
+
+Called by `podscaler tune` with the values of `--slo` and `--minimize`.
+"""
+
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+import msgspec
+
+from podscaler.base.errors import UsageError
+from podscaler.simulation.search.scores import MEASURES, Scores, value
+
+_LIMIT = re.compile(r"(?P<measure>[a-z-]+)\s*<=?\s*(?P<number>[0-9]+(\.[0-9]+)?)\s*(?P<unit>%|h)?")
+"""Matches `under-provisioned<1%`, `pod-hours <= 120 h`, `scale-changes<40`."""
+
+
+class Limit(msgspec.Struct, frozen=True):
+    """The highest allowed value of a measure."""
+
+    measure: str
+    highest: float
+
+    def excess(self, scores: Scores) -> float:
+        """By how much the scores exceed the limit; 0 or less: they keep it."""
+        return value(scores, self.measure) - self.highest
+
+    def __str__(self) -> str:
+        return f"{self.measure}<{self.highest:g}{MEASURES[self.measure].unit}"
+
+
+class Goals(msgspec.Struct, frozen=True):
+    """What a search is for.
+
+    Attributes:
+        limits: what a recommended spec keeps.
+        minimize: the names of the measures to make small, at least one; the first decides between equals.
+    """
+
+    limits: tuple[Limit, ...]
+    minimize: tuple[str, ...]
+
+    def are_met(self, scores: Scores) -> bool:
+        """Whether the scores keep all limits."""
+        return all(limit.excess(scores) <= 0 for limit in self.limits)
+
+    def objectives(self, scores: Scores) -> tuple[float, ...]:
+        """The values to make small, in order."""
+        return tuple([value(scores, measure) for measure in self.minimize])
+
+
+def parse(limits: Sequence[str], minimize: Sequence[str]) -> Goals:
+    """The goals of texts such as `under-provisioned<1%` and `pod-hours`. Raises UsageError naming the text."""
+    names = minimize or ("pod-hours",)
+    return Goals(tuple([_limit(text) for text in limits]), tuple([_measure(text, text) for text in names]))
+
+
+def _limit(text: str) -> Limit:
+    match = _LIMIT.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f'"{text}" is not a limit such as under-provisioned<1% or scale-changes<40')
+    measure = _measure(match["measure"], text)
+    if match["unit"] and match["unit"] != MEASURES[measure].unit:
+        raise UsageError(
+            f'"{text}": {measure} is in {MEASURES[measure].unit or "whole numbers"}, not in {match["unit"]}'
+        )
+    return Limit(measure, float(match["number"]))
+
+
+def _measure(name: str, text: str) -> str:
+    if name in MEASURES:
+        return name
+    near = get_close_matches(name, MEASURES, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise UsageError(f'"{text}": there is no measure {name}{hint} (there are {", ".join(MEASURES)})')

@@ -1,0 +1,188 @@
+"""The specs that a search may try: which fields it changes, and between which values.
+
+Every suggestion is a spec that the API accepts. A new dimension: an entry of DIMENSIONS.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from podscaler.api.machinery import quantity
+from podscaler.api.typed.autoscaling import (
+    HorizontalPodAutoscalerBehavior,
+    HorizontalPodAutoscalerSpec,
+    HPAScalingPolicy,
+    HPAScalingRules,
+    MetricSpec,
+    MetricTarget,
+)
+from podscaler.base.errors import UsageError
+
+POLICIES: Mapping[str, tuple[HPAScalingPolicy, ...]] = {
+    "4 pods or 100 % in 15 s": (HPAScalingPolicy("Pods", 4, 15), HPAScalingPolicy("Percent", 100, 15)),
+    "100 % in 15 s": (HPAScalingPolicy("Percent", 100, 15),),
+    "900 % in 15 s": (HPAScalingPolicy("Percent", 900, 15),),
+    "50 % in 60 s": (HPAScalingPolicy("Percent", 50, 60),),
+    "10 % in 60 s": (HPAScalingPolicy("Percent", 10, 60),),
+    "2 pods in 60 s": (HPAScalingPolicy("Pods", 2, 60),),
+}
+"""The rates that a search tries, in words and as policies; the first two are the API's defaults for up and down."""
+
+
+class Suggester(Protocol):
+    """Chooses values; Optuna's Trial is one."""
+
+    def suggest_int(self, name: str, low: int, high: int, *, step: int = 1, log: bool = False) -> int:
+        """A whole number between both bounds."""
+        ...
+
+    def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
+        """One of the choices."""
+        ...
+
+
+class ReplicaBounds(NamedTuple):
+    """The least and the most replicas that a search may state."""
+
+    least: int
+    most: int
+
+
+class SearchSpace:
+    """The candidates around one spec.
+
+    Args:
+        present: the spec that is improved; what no dimension changes stays.
+        dimensions: names of DIMENSIONS.
+        bounds: for the dimensions `min` and `max`.
+
+    Raises UsageError for a name that is no dimension, and for one that the spec does not have (`metric` needs two).
+    """
+
+    def __init__(self, present: HorizontalPodAutoscalerSpec, dimensions: Sequence[str], bounds: ReplicaBounds) -> None:
+        for name in dimensions:
+            if name not in DIMENSIONS:
+                near = get_close_matches(name, DIMENSIONS, n=1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                raise UsageError(f"{name} cannot be tuned{hint} (there are {', '.join(DIMENSIONS)})")
+        self.present = present
+        self.dimensions = tuple([name for name in DIMENSIONS if name in dimensions])
+        self.bounds = bounds
+        self.metrics = present.metrics or ()
+        if "metric" in dimensions and len(self.metrics) < 2:
+            raise UsageError("the dimension metric needs an autoscaler with two metrics or more")
+
+    def suggest(self, suggester: Suggester) -> HorizontalPodAutoscalerSpec:
+        """One candidate."""
+        spec = self.present
+        for name in self.dimensions:
+            spec = DIMENSIONS[name](self, suggester, spec)
+        return spec
+
+
+_Dimension = Callable[[SearchSpace, Suggester, HorizontalPodAutoscalerSpec], HorizontalPodAutoscalerSpec]
+
+
+def _least(space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec) -> HorizontalPodAutoscalerSpec:
+    least = suggester.suggest_int("min", space.bounds.least, min(spec.max_replicas, space.bounds.most))
+    return msgspec.structs.replace(spec, min_replicas=least)
+
+
+def _most(space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec) -> HorizontalPodAutoscalerSpec:
+    most = suggester.suggest_int("max", max(spec.min_replicas or 1, space.bounds.least, 1), space.bounds.most)
+    return msgspec.structs.replace(spec, max_replicas=most)
+
+
+def _targets(
+    space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec
+) -> HorizontalPodAutoscalerSpec:
+    metrics = tuple(
+        [_retargeted(metric, f"target{index}", suggester) for index, metric in enumerate(spec.metrics or ())]
+    )
+    return msgspec.structs.replace(spec, metrics=metrics)
+
+
+def _retargeted(metric: MetricSpec, name: str, suggester: Suggester) -> MetricSpec:
+    """The metric with another target: a utilization of 20 % to 95 %, or half to double of another value."""
+    field = next(
+        name for name in ("resource", "container_resource", "pods", "object", "external") if getattr(metric, name)
+    )
+    source = getattr(metric, field)
+    target: MetricTarget = source.target
+    if target.average_utilization is not None:
+        changed = msgspec.structs.replace(target, average_utilization=suggester.suggest_int(name, 20, 95))
+    else:
+        percent = suggester.suggest_int(f"{name}-pct", 50, 200, step=5)
+        changed = msgspec.structs.replace(
+            target, value=_scaled(target.value, percent), average_value=_scaled(target.average_value, percent)
+        )
+    return msgspec.structs.replace(metric, **{field: msgspec.structs.replace(source, target=changed)})
+
+
+def _scaled(amount: str | None, percent: int) -> str | None:
+    if amount is None:
+        return None
+    return f"{max(quantity.parse(amount).milli_value() * percent // 100, 1)}m"
+
+
+def _metric(space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec) -> HorizontalPodAutoscalerSpec:
+    """All metrics, or one of them."""
+    choice = suggester.suggest_categorical("metric", ["all", *(str(index) for index in range(len(space.metrics)))])
+    metrics = spec.metrics or ()
+    return spec if choice == "all" else msgspec.structs.replace(spec, metrics=(metrics[int(choice)],))
+
+
+def _rules(spec: HorizontalPodAutoscalerSpec, direction: str, **changes: object) -> HorizontalPodAutoscalerSpec:
+    behavior = spec.behavior or HorizontalPodAutoscalerBehavior()
+    rules = getattr(behavior, direction) or HPAScalingRules()
+    changed = msgspec.structs.replace(rules, **changes)
+    return msgspec.structs.replace(spec, behavior=msgspec.structs.replace(behavior, **{direction: changed}))
+
+
+def _window(direction: str, name: str, longest_s: int) -> _Dimension:
+    def suggest(
+        space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec
+    ) -> HorizontalPodAutoscalerSpec:
+        del space
+        window_s = suggester.suggest_int(name, 0, longest_s, step=15)
+        return _rules(spec, direction, stabilization_window_seconds=window_s)
+
+    return suggest
+
+
+def _rates(direction: str, name: str) -> _Dimension:
+    def suggest(
+        space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec
+    ) -> HorizontalPodAutoscalerSpec:
+        del space
+        words = suggester.suggest_categorical(name, list(POLICIES))
+        return _rules(spec, direction, policies=POLICIES[words], select_policy="Max")
+
+    return suggest
+
+
+def _tolerance(
+    space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec
+) -> HorizontalPodAutoscalerSpec:
+    del space
+    up, down = (suggester.suggest_int(f"tolerance-{way}", 0, 20) for way in ("up", "down"))
+    return _rules(_rules(spec, "scale_up", tolerance=f"{up / 100:g}"), "scale_down", tolerance=f"{down / 100:g}")
+
+
+DIMENSIONS: Mapping[str, _Dimension] = {
+    "max": _most,
+    "min": _least,
+    "target": _targets,
+    "metric": _metric,
+    "up-window": _window("scale_up", "up-window", 300),
+    "down-window": _window("scale_down", "down-window", 900),
+    "up-policies": _rates("scale_up", "up-policies"),
+    "down-policies": _rates("scale_down", "down-policies"),
+    "tolerance": _tolerance,
+}
+"""What can be tuned, by the names of `--over`, in the order of choice: the minimum after the maximum."""
+
+DEFAULT_DIMENSIONS = ("min", "target", "up-window", "down-window", "up-policies", "down-policies", "tolerance")
+"""Without the maximum, which protects the cluster, and the choice of metrics."""
