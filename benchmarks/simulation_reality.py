@@ -1,12 +1,14 @@
 """The simulation beside `podscaler up`: the same load on real processes and in virtual time, compared second by second.
 
-A web service whose requests use a stated CPU time is put under a step, a ramp and a spike. The replicas that the real
-autoscaler wanted are compared with those of the simulation. What the simulation needs to know of the service is
-measured before (CPU of a request) or read from the pods afterwards (time until they ran and were ready).
+A web service whose requests use a stated CPU time is put under a step, a ramp and a spike, and the syncs are recorded.
+The replicas that the real autoscaler wanted are compared with those of the simulation. What the simulation needs to
+know is measured before (CPU of a request), read from the pods (time until they run and are ready) and from the
+recording (when syncs were). The load begins with a measurement of the pods, as the simulation assumes.
 """
 
 import asyncio
 import base64
+import gzip
 import json
 import os
 import ssl
@@ -19,6 +21,7 @@ import time
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,7 +50,7 @@ START_LIMIT_S = 90.0
 
 PHASES: Sequence[tuple[str, float, float, float]] = (
     ("idle", 20, 1, 1),
-    ("step", 80, 6, 6),
+    ("step", 80, 5.5, 5.5),
     ("idle", 60, 1, 1),
     ("ramp", 90, 1, 8),
     ("idle", 60, 1, 1),
@@ -95,11 +98,13 @@ class Run(NamedTuple):
 
     Attributes:
         launch_ms, startup_ms: medians over all new pods: from creation until the container ran, and then until ready.
+        first_sync_ms: the first sync after the load began, by the recording.
     """
 
     points: list[Point]
     launch_ms: int
     startup_ms: int
+    first_sync_ms: int
 
 
 def rate_steps() -> Iterator[tuple[float, float]]:
@@ -183,8 +188,8 @@ class Plane:
 
 
 @contextmanager
-def plane() -> Iterator[Plane]:
-    """A control plane with short periods."""
+def plane(recording: Path) -> Iterator[Plane]:
+    """A control plane with short periods, whose autoscaler records its syncs."""
     with tempfile.TemporaryDirectory() as folder:
         data_dir = Path(folder, "data")
         prefix = "--horizontal-pod-autoscaler-"
@@ -193,6 +198,7 @@ def plane() -> Iterator[Plane]:
             f"{prefix}downscale-stabilization={WINDOW_S}s",
             f"{prefix}cpu-initialization-period={CPU_INITIALIZATION_S}s",
             f"--metric-resolution={METRIC_S}s",
+            f"--record={recording}",
         ]
         command = [sys.executable, "-m", "podscaler", "up", "--data-dir", str(data_dir), *flags]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -249,14 +255,16 @@ def objects() -> Sequence[tuple[str, dict[str, Any]]]:
     )
 
 
-def observe() -> Run:
+def observe(recording: Path) -> Run:
     """The real system under the load."""
-    with plane() as control_plane:
+    with plane(recording) as control_plane:
         for path, body in objects():
             control_plane.call(path, body)
         deployment = "/apis/apps/v1/namespaces/default/deployments/web"
         wait_until(lambda: control_plane.call(deployment).get("status", {}).get("readyReplicas"))
         address = control_plane.call("/api/v1/namespaces/default/services/web")["spec"]["clusterIP"]
+        _wait_for_measurement(control_plane)
+        begun_at_s = time.time() + SETTLE_S
         loading = threading.Thread(target=lambda: asyncio.run(_load(f"http://{address}:8080")))
         loading.start()
         points, pods = _watch(control_plane, deployment)
@@ -266,7 +274,27 @@ def observe() -> Run:
         sys.exit("no pod was made: nothing to compare")
     launch_s = statistics.median(pod.running_s - pod.created_s for pod in new_pods)
     startup_s = statistics.median((pod.ready_s or 0) - pod.running_s for pod in new_pods)
-    return Run(points, round(launch_s * 1000), round(startup_s * 1000))
+    first_sync_s = min(at_s - begun_at_s for at_s in _sync_times(recording) if at_s >= begun_at_s)
+    return Run(points, *(round(each * 1000) for each in (launch_s, startup_s, first_sync_s)))
+
+
+def _wait_for_measurement(control_plane: Plane) -> None:
+    """Until the metrics API shows a new sample."""
+
+    def samples() -> Any:
+        return control_plane.call("/apis/metrics.k8s.io/v1beta1/namespaces/default/pods")["items"]
+
+    wait_until(samples)
+    before, begun = samples(), time.monotonic()
+    while samples() == before and time.monotonic() - begun < 3 * METRIC_S:
+        time.sleep(0.02)
+
+
+def _sync_times(recording: Path) -> list[float]:
+    """The instants of the recorded syncs, in seconds since the epoch."""
+    with gzip.open(recording, "rt") as file:
+        lines = [json.loads(line) for line in file]
+    return [datetime.fromisoformat(line["time"]).timestamp() for line in lines if "time" in line]
 
 
 async def _load(url: str) -> None:
@@ -346,6 +374,7 @@ def scenario(costs: Costs, run: Run) -> SimulationScenario:
         duration_ms=round(sum(phase[1] for phase in PHASES) * 1000),
         metrics_server=MetricsServerModel(resolution_ms=METRIC_S * 1000, lag_ms=0, fresh_ms=500),
         sync_period_ms=SYNC_S * 1000,
+        first_sync_ms=run.first_sync_ms,
         actuation_ms=0,
         settings=Settings(
             downscale_stabilization_ns=WINDOW_S * SECOND_NS,
@@ -400,7 +429,7 @@ def compare(real: Sequence[Point], virtual: Sequence[Point]) -> list[str]:
             ours, theirs = (
                 reached(points, begin_s, begin_s + length_s + METRIC_S + SYNC_S) for points in (real, virtual)
             )
-            lines.append(_phase_row(f"{name} to {last:.0f}/s", ours, theirs))
+            lines.append(_phase_row(f"{name} to {last:g}/s", ours, theirs))
         begin_s += length_s
     return lines
 
@@ -462,7 +491,8 @@ def svg(real: Sequence[Point], virtual: Sequence[Point]) -> str:
 def main() -> None:
     """Observe, simulate, compare; PICTURE=FILE.svg keeps the picture."""
     costs = measured_costs()
-    run = observe()
+    with tempfile.TemporaryDirectory() as folder:
+        run = observe(Path(folder, "syncs.jsonl.gz"))
     virtual = simulated(scenario(costs, run))
     print(f"a request uses {costs.request_us / 1000:.1f} ms of CPU, a probe {costs.probe_us / 1000:.1f} ms;")
     print(f"a pod uses {costs.start_us / 1000:.0f} ms of CPU to start, runs after {run.launch_ms} ms,")

@@ -9,8 +9,8 @@ rejects the field that it is about.
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from podscaler.api.text.field_lines import FieldLines
 from podscaler.lint import rulebook
-from podscaler.lint.model.field_lines import FieldLines
 from podscaler.lint.model.findings import Finding, Rule, RuleFinding
 from podscaler.lint.model.lint_context import LintContext, LintedCluster
 from podscaler.lint.model.linted_item import Item

@@ -8,9 +8,9 @@ import pytest
 from lint_manifests import deployment, found, hpa, obj, short
 
 from podscaler.api.text import yaml_text
+from podscaler.api.text.field_lines import FieldLines
 from podscaler.lint import linter, rulebook
 from podscaler.lint.model import reading
-from podscaler.lint.model.field_lines import FieldLines
 from podscaler.lint.model.lint_context import LintedCluster
 from podscaler.lint.model.linted_item import DocumentOrigin
 

@@ -14,11 +14,10 @@ import click
 from podscaler.api.kinds.autoscaling import conversion
 from podscaler.api.kinds.autoscaling.conversion import KIND, VERSIONS
 from podscaler.api.schema import decoding
-from podscaler.api.text import json_text, yaml_output
+from podscaler.api.text import json_text, manifests, yaml_output
 from podscaler.api.text.json_text import DecodeError
+from podscaler.api.text.manifests import Format, ManifestDocument
 from podscaler.base.errors import UsageError
-from podscaler.cli.commands import manifests
-from podscaler.cli.commands.manifests import Format, ManifestDocument
 
 STANDARD = "-"
 JSON_INDENT = 4

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from podscaler.api.text import manifests
 from podscaler.base.errors import UsageError
-from podscaler.cli.commands import manifests
 from podscaler.lint.model import reading
 from podscaler.lint.model.linted_item import APIFinding, DocumentOrigin, Item
 

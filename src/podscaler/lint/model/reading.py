@@ -9,13 +9,10 @@ their controller rejects what servers without CEL accept.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
-from podscaler.api.kinds import catalog
-from podscaler.api.kinds.autoscaling import conversion, hpa_removed_versions
-from podscaler.api.machinery.field import FieldError
-from podscaler.api.resource import metadata, semantics
+from podscaler.api.kinds import manifest_objects
+from podscaler.api.kinds.autoscaling import conversion
 from podscaler.api.resource.resources import Object, Resource, Version
 from podscaler.api.schema import decoding
 from podscaler.api.text import json_text
@@ -24,9 +21,6 @@ from podscaler.lint.model import pod_autoscalers
 from podscaler.lint.model.linted_item import APIFinding, DocumentOrigin, Item, mapping, text
 
 DEFAULT_NAMESPACE = "default"
-_GENERATED = "generated"
-"""Validated in place of a generated name."""
-_UID = "00000000-0000-0000-0000-000000000000"
 _AUTOSCALERS = frozenset(
     {
         ("autoscaling", conversion.KIND),
@@ -86,7 +80,7 @@ def _of_list(value: Object, kind: str, origin: DocumentOrigin, namespace: str) -
 def _item(value: Object, origin: DocumentOrigin, namespace: str) -> Item:
     api_version, kind = value["apiVersion"], value["kind"]
     meta = mapping(value.get("metadata"))
-    known = _known(api_version, kind)
+    known = manifest_objects.find_record(api_version, kind)
     item = Item(
         api_version,
         kind,
@@ -123,29 +117,10 @@ def _is_namespaced(api_version: str, kind: str, known: tuple[Resource, Version] 
     return (api_version.rpartition("/")[0], kind) not in _UNNAMESPACED
 
 
-def _known(api_version: str, kind: str) -> tuple[Resource, Version] | None:
-    """The kind and its version; None: podscaler does not know the kind in that version."""
-    return _records().get((api_version, kind))
-
-
-@cache
-def _records() -> dict[tuple[str, str], tuple[Resource, Version]]:
-    found = {}
-    for resource in hpa_removed_versions.served_among(catalog.RESOURCES):
-        for version in resource.versions if resource.stored else ():
-            name = f"{resource.group}/{version.version}" if resource.group else version.version
-            found[name, resource.kind] = (resource, version)
-    return found
-
-
 def _decoded(item: Item, value: Object, resource: Resource, version: Version) -> Item:
     """An item of a known kind. Raises DecodeError for what the server could not decode."""
     decoded = decoding.decode_value(value, version.message)
-    stored = semantics.copied(decoded.obj)
-    version.default(stored)
-    stored = version.to_storage(stored)
-    if resource.kind == conversion.KIND:
-        stored = conversion.VERSIONS[conversion.STORED].from_storage(stored)
+    stored = manifest_objects.with_defaults(decoded.obj, resource, version)
     found = replace(item, written=decoded.obj, obj=stored)
     if item.origin.is_live:
         return found
@@ -162,7 +137,7 @@ def _pod_autoscaler(item: Item, value: Object) -> Item:
     decoding_errors: tuple[APIFinding, ...] = ()
     if not item.origin.is_live:
         decoding_errors = tuple(APIFinding("", each) for each in decoded.problems)
-        if errors := tuple(pod_autoscalers.first_errors(_errors(record, decoded.stored))):
+        if errors := tuple(pod_autoscalers.first_errors(manifest_objects.api_errors(record, decoded.stored))):
             return replace(item, written=decoded.written, faults=decoding_errors + errors)
     autoscaler = pod_autoscalers.in_v2(decoded.stored)
     faults = (*decoding_errors, *pod_autoscalers.controller_errors(autoscaler))
@@ -170,16 +145,5 @@ def _pod_autoscaler(item: Item, value: Object) -> Item:
 
 
 def _api_errors(resource: Resource, stored: Object) -> Iterator[APIFinding]:
-    for error in dict.fromkeys(_errors(resource, stored)):
+    for error in dict.fromkeys(manifest_objects.api_errors(resource, stored)):
         yield APIFinding(error.field, error.text)
-
-
-def _errors(resource: Resource, stored: Object) -> list[FieldError]:
-    """The API errors of a new object, in the order of the API server."""
-    named = semantics.copied(stored)
-    meta = named.setdefault("metadata", {})
-    if not meta.get("name") and meta.get("generateName"):
-        meta["name"] = _GENERATED
-    meta.setdefault("uid", _UID)
-    resource.strategy.prepare_create(named)
-    return metadata.validate_metadata(resource, named, None) + resource.strategy.validate(named, None)

@@ -4,6 +4,8 @@ Called by `podscaler.simulation.batch.running`. The order of events at one insta
 `podscaler.simulation.world.agenda.EventPriority`.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from podscaler.simulation.batch import decision_kernel, world_kernel
@@ -13,42 +15,89 @@ from podscaler.simulation.batch.decision_kernel import UNCHANGED
 from podscaler.simulation.batch.tables import Array
 
 
-@entry_point
-def simulate(
-    world: Array,
-    loads: Array,
-    feeds: Array,
-    containers: Array,
-    specs: Array,
-    tolerances: Array,
-    metrics: Array,
-    policies: Array,
-    event_slots: int,
-    slo_ms: float,
-    needed: Array,
-    replicas: Array,
-    ready: Array,
-    totals: Array,
-    deviations: Array,
-    inaccuracies: Array,
-) -> None:
-    """Simulate each candidate of `specs`, and fill the last five arrays.
+class KernelInputs(NamedTuple):
+    """What candidates share, and the candidates; `layout` states the fields of the arrays.
+
+    Attributes:
+        needed: pods for each sync; empty: unknown.
+    """
+
+    world: Array
+    loads: Array
+    feeds: Array
+    containers: Array
+    specs: Array
+    tolerances: Array
+    metrics: Array
+    policies: Array
+    needed: Array
+
+
+class KernelMemory(NamedTuple):
+    """What a candidate changes while it is simulated; `layout` states the fields of the arrays.
+
+    Attributes:
+        writes: the instants at which pods are made or removed, as a ring.
+        last: of the sync before: the work that had arrived and was lost, the ready pods, the needed pods.
+    """
+
+    state: Array
+    cohorts: Array
+    samples: Array
+    writes: Array
+    marks: Array
+    highest: Array
+    lowest: Array
+    events: Array
+    last: Array
+
+
+class KernelResults(NamedTuple):
+    """The arrays to fill, one row for each candidate; timelines have no rows where they are not kept.
+
+    Attributes:
+        inaccuracies: the sums of the shares of missing and of surplus pods.
+    """
+
+    replicas: Array
+    ready: Array
+    totals: Array
+    deviations: Array
+    inaccuracies: Array
+
+
+def memory_for(world: Array, event_slots: int) -> KernelMemory:
+    """The memory of one candidate.
 
     Args:
-        event_slots: how many scale events a candidate keeps at most.
-        slo_ms: NaN: there is none.
-        needed: pods for each sync; empty: unknown.
-        replicas, ready: by candidate and sync; without rows: not wanted.
+        event_slots: how many scale events it keeps at most in each direction.
     """
-    entries = world[at.SYNCS] + 3
-    state = np.zeros(at.STATE_FIELDS, np.int64)
-    cohorts = np.empty((entries, at.COHORT_FIELDS), np.int64)
-    samples = np.empty((entries, world[at.SLOTS], at.SAMPLE_FIELDS), np.int64)
-    writes = np.empty(world[at.ACTUATION_MS] // world[at.SYNC_PERIOD_MS] + 2, np.int64)
-    marks = np.zeros(at.MARK_FIELDS, np.int64)
-    highest, lowest = np.empty((entries, 2), np.int64), np.empty((entries, 2), np.int64)
-    events = np.empty((2, event_slots, 3), np.int64)
-    has_timeline, last = replicas.shape[0] > 0, np.zeros(4, np.int64)
+    entries = int(world[at.SYNCS]) + 3
+    writes = int(world[at.ACTUATION_MS]) // int(world[at.SYNC_PERIOD_MS]) + 2
+    return KernelMemory(
+        state=np.zeros(at.STATE_FIELDS, np.int64),
+        cohorts=np.empty((entries, at.COHORT_FIELDS), np.int64),
+        samples=np.empty((entries, int(world[at.SLOTS]), at.SAMPLE_FIELDS), np.int64),
+        writes=np.empty(writes, np.int64),
+        marks=np.zeros(at.MARK_FIELDS, np.int64),
+        highest=np.empty((entries, 2), np.int64),
+        lowest=np.empty((entries, 2), np.int64),
+        events=np.empty((2, event_slots, 3), np.int64),
+        last=np.zeros(4, np.int64),
+    )
+
+
+@entry_point
+def simulate(inputs: KernelInputs, memory: KernelMemory, results: KernelResults, slo_ms: float) -> None:
+    """Simulate each candidate, and fill the results.
+
+    Args:
+        slo_ms: NaN: there is none.
+    """
+    world, loads, feeds, containers, specs, tolerances, metrics, policies, needed = inputs
+    state, cohorts, samples, writes, marks, highest, lowest, events, last = memory
+    replicas, ready, totals, deviations, inaccuracies = results
+    has_timeline = replicas.shape[0] > 0
     for candidate in range(specs.shape[0]):
         spec, tolerance = specs[candidate], tolerances[candidate]
         world_kernel.start(world, loads, state, cohorts, samples)
@@ -58,9 +107,9 @@ def simulate(
         for sync in range(world[at.SYNCS]):
             _run_until(world, loads, state, cohorts, samples, writes, sync_ms)
             was_ready, before = state[at.READY], state[at.REPLICAS]
-            _count(world, state, totals[candidate], last, sync, slo_ms)
+            _count(world, state, totals, candidate, last, sync, slo_ms)
             if needed.shape[0] > 0:
-                _compare(world, needed, was_ready, last, sync, deviations[candidate], inaccuracies[candidate])
+                _compare(world, needed, was_ready, last, sync, deviations, inaccuracies, candidate)
             # fmt: off
             desired = decision_kernel.decide(
                 spec, tolerance, metrics, policies, world, containers, feeds, state, cohorts, samples,
@@ -84,7 +133,7 @@ def _run_until(
     """All events until a sync, and serve until then."""
     while True:
         now_ms = min(loads[state[at.LOAD_STEP], at.LOAD_AT_MS], state[at.NEXT_WRITE_MS])
-        now_ms = min(now_ms, state[at.NEXT_MEASUREMENT_MS], state[at.NEXT_PUBLICATION_MS])
+        now_ms = min(now_ms, state[at.NEXT_MEASUREMENT_MS])
         run, ready = state[at.NEXT_TO_RUN], state[at.NEXT_TO_BE_READY]
         if run < state[at.TOP]:
             now_ms = min(now_ms, cohorts[run, at.RUNS_MS])
@@ -100,10 +149,10 @@ def _run_until(
             world_kernel.move_pods(world, state, cohorts, samples, now_ms)
         if state[at.NEXT_MEASUREMENT_MS] == now_ms:
             world_kernel.measure(world, state, cohorts, samples, now_ms)
-        if state[at.NEXT_PUBLICATION_MS] == now_ms:
-            state[at.PUBLISHED] += 1
-            state[at.NEXT_PUBLICATION_MS] += world[at.RESOLUTION_MS]
     world_kernel.advance(world, state, sync_ms)
+    while state[at.NEXT_PUBLICATION_MS] <= sync_ms:  # only syncs read what is published
+        state[at.PUBLISHED] += 1
+        state[at.NEXT_PUBLICATION_MS] += world[at.RESOLUTION_MS]
 
 
 @compiled
@@ -126,38 +175,45 @@ def _carry_out(world: Array, state: Array, cohorts: Array, samples: Array, write
 
 
 @compiled
-def _count(world: Array, state: Array, totals: Array, last: Array, sync: int, slo_ms: float) -> None:
+def _count(world: Array, state: Array, totals: Array, candidate: int, last: Array, sync: int, slo_ms: float) -> None:
     """Add what happened since the sync before; `last` has the work that arrived and was lost until then."""
     arrived, lost = state[at.ARRIVED] - last[0], state[at.LOST] - last[1]
     last[0], last[1] = state[at.ARRIVED], state[at.LOST]
     if sync < world[at.COUNTED_FROM]:
         return
-    totals[at.COUNTED_SYNCS] += 1
-    totals[at.ARRIVED_WORK] += arrived
-    totals[at.LOST_WORK] += lost
-    totals[at.POD_MS] += state[at.PODS] * world[at.SYNC_PERIOD_MS]
+    totals[candidate, at.COUNTED_SYNCS] += 1
+    totals[candidate, at.ARRIVED_WORK] += arrived
+    totals[candidate, at.LOST_WORK] += lost
+    totals[candidate, at.POD_MS] += state[at.PODS] * world[at.SYNC_PERIOD_MS]
     if not world[at.HAS_REQUESTS] or np.isnan(slo_ms):
         return
     if state[at.READY] == 0 or world_kernel.latency_ms(world, state) > slo_ms:
-        totals[at.SLO_MISSED_WORK] += arrived
+        totals[candidate, at.SLO_MISSED_WORK] += arrived
 
 
 @compiled
 def _compare(
-    world: Array, needed: Array, ready: int, last: Array, sync: int, deviations: Array, inaccuracies: Array
+    world: Array,
+    needed: Array,
+    ready: int,
+    last: Array,
+    sync: int,
+    deviations: Array,
+    inaccuracies: Array,
+    candidate: int,
 ) -> None:
     """Add the deviation of the ready pods from the needed ones; `last` has those of the sync before."""
     need = needed[sync]
     if sync >= world[at.COUNTED_FROM]:
         if ready < need:
-            deviations[at.UNDER_SYNCS] += 1
-            inaccuracies[0] += (need - ready) / need
+            deviations[candidate, at.UNDER_SYNCS] += 1
+            inaccuracies[candidate, 0] += (need - ready) / need
         elif ready > need:
-            deviations[at.OVER_SYNCS] += 1
-            inaccuracies[1] += (ready - need) / max(need, 1)
+            deviations[candidate, at.OVER_SYNCS] += 1
+            inaccuracies[candidate, 1] += (ready - need) / max(need, 1)
         if sync > world[at.COUNTED_FROM]:
             supply, demand = np.sign(ready - last[2]), np.sign(need - last[3])
-            deviations[at.UNSTABLE_SYNCS] += min(abs(supply - demand), 1)
-            deviations[at.SUPPLY_CHANGES] += abs(supply)
-            deviations[at.DEMAND_CHANGES] += abs(demand)
+            deviations[candidate, at.UNSTABLE_SYNCS] += min(abs(supply - demand), 1)
+            deviations[candidate, at.SUPPLY_CHANGES] += abs(supply)
+            deviations[candidate, at.DEMAND_CHANGES] += abs(demand)
     last[2], last[3] = ready, need

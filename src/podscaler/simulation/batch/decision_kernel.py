@@ -56,7 +56,7 @@ def decide(
     best, without = 0, 0
     for index in range(spec[at.METRICS], spec[at.END_OF_METRICS]):
         proposal = metric_kernel.proposal(
-            metrics[index], tolerance, world, containers, feeds, state, cohorts, samples, sync, now_ms
+            metrics, index, tolerance, world, containers, feeds, state, cohorts, samples, sync, now_ms
         )
         if proposal == NO_PROPOSAL:
             without += 1
@@ -80,23 +80,26 @@ def _written(spec: Array, world: Array, state: Array, marks: Array, events: Arra
     state[at.WAS_SCALED_TO_ZERO] = 1 if is_zero and world[at.SCALES_TO_ZERO] else 0
     if spec[at.HAS_BEHAVIOR]:
         if desired > current:
-            _record(events[UP], marks, at.UP_EVENTS, desired - current, now_ns, now_ns - spec[at.UP_LONGEST_NS])
+            _record(events, UP, marks, desired - current, now_ns, now_ns - spec[at.UP_LONGEST_NS])
         else:
-            _record(events[DOWN], marks, at.DOWN_EVENTS, current - desired, now_ns, now_ns - spec[at.DOWN_LONGEST_NS])
+            _record(events, DOWN, marks, current - desired, now_ns, now_ns - spec[at.DOWN_LONGEST_NS])
     return desired
 
 
 @compiled
-def _record(events: Array, marks: Array, length: int, change: int, now_ns: int, cutoff_ns: int) -> None:
+def _record(events: Array, direction: int, marks: Array, change: int, now_ns: int, cutoff_ns: int) -> None:
     """`history.recorded`."""
-    slot = marks[length]
-    for index in range(marks[length]):
-        if events[index, at.CHANGED_NS] < cutoff_ns:
-            events[index, at.IS_OUTDATED] = 1
-        if events[index, at.IS_OUTDATED]:
+    length = marks[at.UP_EVENTS + direction]
+    slot = length
+    for index in range(length):
+        if events[direction, index, at.CHANGED_NS] < cutoff_ns:
+            events[direction, index, at.IS_OUTDATED] = 1
+        if events[direction, index, at.IS_OUTDATED]:
             slot = index
-    marks[length] = max(marks[length], slot + 1)
-    events[slot, at.CHANGE], events[slot, at.CHANGED_NS], events[slot, at.IS_OUTDATED] = change, now_ns, 0
+    marks[at.UP_EVENTS + direction] = max(length, slot + 1)
+    events[direction, slot, at.CHANGE] = change
+    events[direction, slot, at.CHANGED_NS] = now_ns
+    events[direction, slot, at.IS_OUTDATED] = 0
 
 
 @compiled
@@ -178,7 +181,7 @@ def _scaled_up(
         is_min = spec[at.UP_SELECTION] == at.SELECT_MIN
         limit = INT32_MAX if is_min else INT32_MIN
         for index in range(spec[at.UP_POLICIES], spec[at.DOWN_POLICIES]):
-            allowed = _allowed(policies[index], marks, events, current, now_ns, 1)
+            allowed = _allowed(policies, index, marks, events, current, now_ns, 1)
             limit = min(limit, allowed) if is_min else max(limit, allowed)
         limit = max(limit, current)
     return min(wanted, limit, spec[at.MAX_REPLICAS])
@@ -194,30 +197,30 @@ def _scaled_down(
         is_min = spec[at.DOWN_SELECTION] == at.SELECT_MIN
         limit = INT32_MIN if is_min else INT32_MAX
         for index in range(spec[at.DOWN_POLICIES], spec[at.END_OF_POLICIES]):
-            allowed = _allowed(policies[index], marks, events, current, now_ns, -1)
+            allowed = _allowed(policies, index, marks, events, current, now_ns, -1)
             limit = max(limit, allowed) if is_min else min(limit, allowed)
         limit = min(limit, current)
     return max(wanted, limit, spec[at.MIN_REPLICAS])
 
 
 @compiled
-def _allowed(policy: Array, marks: Array, events: Array, current: int, now_ns: int, sign: int) -> int:
+def _allowed(policies: Array, policy: int, marks: Array, events: Array, current: int, now_ns: int, sign: int) -> int:
     """The count that a policy allows: `policies._budget`."""
-    cutoff_ns = now_ns - policy[at.POLICY_PERIOD_NS]
-    added = _changed_since(events[UP], marks[at.UP_EVENTS], cutoff_ns)
-    removed = _changed_since(events[DOWN], marks[at.DOWN_EVENTS], cutoff_ns)
+    cutoff_ns = now_ns - policies[policy, at.POLICY_PERIOD_NS]
+    added = _changed_since(events, UP, marks[at.UP_EVENTS], cutoff_ns)
+    removed = _changed_since(events, DOWN, marks[at.DOWN_EVENTS], cutoff_ns)
     begin = wrap32(current - added + removed)
-    if policy[at.IS_PODS]:
-        return wrap32(begin + sign * policy[at.POLICY_VALUE])
-    scaled = float(begin) * (1.0 + sign * float(policy[at.POLICY_VALUE]) / 100.0)
+    if policies[policy, at.IS_PODS]:
+        return wrap32(begin + sign * policies[policy, at.POLICY_VALUE])
+    scaled = float(begin) * (1.0 + sign * float(policies[policy, at.POLICY_VALUE]) / 100.0)
     return ceil_int32(scaled) if sign > 0 else int32_of_float(scaled)
 
 
 @compiled
-def _changed_since(events: Array, length: int, cutoff_ns: int) -> int:
+def _changed_since(events: Array, direction: int, length: int, cutoff_ns: int) -> int:
     """`history.changed_since`."""
     total = 0
     for index in range(length):
-        if events[index, at.CHANGED_NS] > cutoff_ns:
-            total += events[index, at.CHANGE]
+        if events[direction, index, at.CHANGED_NS] > cutoff_ns:
+            total += events[direction, index, at.CHANGE]
     return wrap32(total)

@@ -11,7 +11,7 @@ from podscaler.core.model.spec import Spec
 from podscaler.simulation import engine
 from podscaler.simulation.batch import layout as at
 from podscaler.simulation.batch.tables import Array
-from podscaler.simulation.model.results import SimulatedSync
+from podscaler.simulation.model.results import SimulatedSync, WorkloadState
 from podscaler.simulation.model.scenario import AutoscalerModel, SimulationScenario
 
 
@@ -62,9 +62,12 @@ def simulate(
         if sync.autoscaler.spec.key == candidate.key
     ]
     totals = np.zeros(at.TOTAL_FIELDS, np.int64)
+    with_requests = {each.key for each in scenario.workloads if each.requests is not None}
     for sync in syncs:
         if sync.at_ms >= counted_from_ms:
-            _count(totals, sync, scenario.sync_period_ms, slo_ms)
+            _count(totals, sync, scenario.sync_period_ms)
+            if sync.autoscaler.workload in with_requests and _misses(sync.workload, slo_ms):
+                totals[at.SLO_MISSED_WORK] += sync.workload.arrived_ucores_ms
     at_ms = np.array([sync.at_ms for sync in syncs], np.int64)
     ready = np.array([sync.workload.ready for sync in syncs], np.int32)
     first = int(np.searchsorted(at_ms, counted_from_ms))
@@ -87,7 +90,11 @@ def _replicas_after(sync: SimulatedSync) -> int:
     return sync.workload.replicas if sync.decision.replicas is None else sync.decision.replicas
 
 
-def _count(totals: Array, sync: SimulatedSync, sync_period_ms: int, slo_ms: float) -> None:
+def _misses(state: WorkloadState, slo_ms: float) -> bool:
+    return not np.isnan(slo_ms) and (state.latency_ms is None or state.latency_ms > slo_ms)
+
+
+def _count(totals: Array, sync: SimulatedSync, sync_period_ms: int) -> None:
     state = sync.workload
     totals[at.COUNTED_SYNCS] += 1
     totals[at.ARRIVED_WORK] += state.arrived_ucores_ms
@@ -95,9 +102,6 @@ def _count(totals: Array, sync: SimulatedSync, sync_period_ms: int, slo_ms: floa
     totals[at.POD_MS] += state.pods * sync_period_ms
     totals[at.SCALE_UPS] += sync.decision.action is Action.SCALE_UP
     totals[at.SCALE_DOWNS] += sync.decision.action is Action.SCALE_DOWN
-    is_slow = state.latency_ms is not None and state.latency_ms > slo_ms
-    if not np.isnan(slo_ms) and (is_slow or (state.ready == 0 and state.rate_milli)):
-        totals[at.SLO_MISSED_WORK] += state.arrived_ucores_ms
 
 
 def compared(needed: Array, ready: Array) -> tuple[Array, Array]:

@@ -13,6 +13,7 @@ import numpy as np
 from podscaler.core.model.spec import Spec
 from podscaler.simulation.batch import candidate_kernel, exact, scenario_tables, tables
 from podscaler.simulation.batch import layout as at
+from podscaler.simulation.batch.candidate_kernel import KernelInputs, KernelResults
 from podscaler.simulation.batch.exact import ExactCandidate
 from podscaler.simulation.batch.scenario_tables import BatchScenario
 from podscaler.simulation.batch.tables import Array, NotCovered, SpecTables
@@ -109,23 +110,27 @@ def run(scenario: BatchScenario, candidates: Sequence[Spec], measures: Measures 
     return results.as_result(scenario.at_ms, scenario.demand_ucores, measures, {})
 
 
-def _run(scenario: BatchScenario, candidates: Sequence[Spec], measures: Measures) -> "_Arrays":
+def _run(scenario: BatchScenario, candidates: Sequence[Spec], measures: Measures) -> "_Results":
     syncs = len(scenario.at_ms)
     specs = _spec_tables(scenario, candidates)
     world = scenario.world.copy()
     world[at.COUNTED_FROM] = np.searchsorted(scenario.at_ms, measures.counted_from_ms)
     needed = _needed(measures, syncs)
-    results = _Arrays.empty(len(candidates), syncs, keep_timeline=measures.keep_timeline)
-    candidate_kernel.simulate(
+    results = _Results.empty(len(candidates), syncs, keep_timeline=measures.keep_timeline)
+    inputs = KernelInputs(
         world,
         scenario.loads,
         scenario.feeds,
         scenario.containers,
-        *specs,
-        math.nan if measures.slo_ms is None else float(measures.slo_ms),
+        specs.specs,
+        specs.tolerances,
+        specs.metrics,
+        specs.policies,
         needed,
-        *results,
     )
+    memory = candidate_kernel.memory_for(world, specs.event_slots)
+    slo_ms = math.nan if measures.slo_ms is None else float(measures.slo_ms)
+    candidate_kernel.simulate(inputs, memory, results.arrays, slo_ms)
     return results
 
 
@@ -144,7 +149,7 @@ def evaluate(
         index: obstacle for index, each in enumerate(candidates) if (obstacle := find_obstacle(compiled, each))
     }
     covered = [index for index in range(len(candidates)) if index not in fallbacks]
-    results = _Arrays.empty(len(candidates), len(compiled.at_ms), keep_timeline=measures.keep_timeline)
+    results = _Results.empty(len(candidates), len(compiled.at_ms), keep_timeline=measures.keep_timeline)
     if covered:
         results.take(covered, _run(compiled, [candidates[index] for index in covered], measures))
     for index in fallbacks:
@@ -167,7 +172,7 @@ def run_exactly(
     """
     at_ms = np.arange(scenario.first_sync_ms, scenario.duration_ms + 1, scenario.sync_period_ms, dtype=np.int64)
     demand_ucores = np.zeros(len(at_ms), np.int64)
-    results = _Arrays.empty(len(candidates), len(at_ms), keep_timeline=measures.keep_timeline)
+    results = _Results.empty(len(candidates), len(at_ms), keep_timeline=measures.keep_timeline)
     for index, candidate in enumerate(candidates):
         single = _exact(scenario, candidate, measures)
         demand_ucores = single.demand_ucores
@@ -210,43 +215,42 @@ def _exact(scenario: SimulationScenario, candidate: Spec, measures: Measures) ->
     )
 
 
-class _Arrays(NamedTuple):
-    """The arrays that a run fills, one row for each candidate; timelines have no rows where they are not kept."""
+class _Results(NamedTuple):
+    """The arrays of results."""
 
-    replicas: Array
-    ready: Array
-    totals: Array
-    deviations: Array
-    inaccuracies: Array
+    arrays: KernelResults
 
     @classmethod
-    def empty(cls, candidates: int, syncs: int, *, keep_timeline: bool) -> "_Arrays":
+    def empty(cls, candidates: int, syncs: int, *, keep_timeline: bool) -> "_Results":
         rows = candidates if keep_timeline else 0
         return cls(
-            np.zeros((rows, syncs), np.int32),
-            np.zeros((rows, syncs), np.int32),
-            np.zeros((candidates, at.TOTAL_FIELDS), np.int64),
-            np.zeros((candidates, at.DEVIATION_FIELDS), np.int64),
-            np.zeros((candidates, 2), np.float64),
+            KernelResults(
+                np.zeros((rows, syncs), np.int32),
+                np.zeros((rows, syncs), np.int32),
+                np.zeros((candidates, at.TOTAL_FIELDS), np.int64),
+                np.zeros((candidates, at.DEVIATION_FIELDS), np.int64),
+                np.zeros((candidates, 2), np.float64),
+            )
         )
 
     def take_exact(self, index: int, single: ExactCandidate) -> None:
         """Take the results of the exact engine for one candidate."""
-        if len(self.replicas):
-            self.replicas[index], self.ready[index] = single.replicas, single.ready
-        self.totals[index] = single.totals
-        self.deviations[index], self.inaccuracies[index] = single.deviations, single.inaccuracies
+        own = self.arrays
+        if len(own.replicas):
+            own.replicas[index], own.ready[index] = single.replicas, single.ready
+        own.totals[index] = single.totals
+        own.deviations[index], own.inaccuracies[index] = single.deviations, single.inaccuracies
 
-    def take(self, rows: Sequence[int], others: "_Arrays") -> None:
+    def take(self, rows: Sequence[int], others: "_Results") -> None:
         """Take the results of some candidates."""
-        for own, other in zip(self, others, strict=True):
+        for own, other in zip(self.arrays, others.arrays, strict=True):
             if len(own):
                 own[list(rows)] = other
 
     def as_result(
         self, at_ms: Array, demand_ucores: Array, measures: Measures, fallbacks: Mapping[int, str]
     ) -> BatchResult:
-        counts, inaccuracies, totals = self.deviations, self.inaccuracies, self.totals
+        replicas, ready, totals, counts, inaccuracies = self.arrays
         deviations = Deviations(
             under=inaccuracies[:, 0],
             over=inaccuracies[:, 1],
@@ -259,8 +263,8 @@ class _Arrays(NamedTuple):
         return BatchResult(
             at_ms=at_ms,
             demand_ucores=demand_ucores,
-            replicas=self.replicas if measures.keep_timeline else None,
-            ready=self.ready if measures.keep_timeline else None,
+            replicas=replicas if measures.keep_timeline else None,
+            ready=ready if measures.keep_timeline else None,
             pod_ms=totals[:, at.POD_MS],
             arrived_work=totals[:, at.ARRIVED_WORK],
             lost_work=totals[:, at.LOST_WORK],

@@ -33,10 +33,9 @@ def start(world: Array, loads: Array, state: Array, cohorts: Array, samples: Arr
     if world[at.INITIAL_REPLICAS] == 0:
         return
     push_cohort(state, cohorts, samples, world[at.INITIAL_REPLICAS])
-    first = cohorts[0]
-    first[at.MADE_MS] = first[at.RUNS_MS] = first[at.READY_MS] = -_LONG_AGO_MS
-    first[at.MEASURED_MS] = start_ms
-    first[at.MEASURED_WORK] = burst_work(world, start_ms + _LONG_AGO_MS)
+    cohorts[0, at.MADE_MS] = cohorts[0, at.RUNS_MS] = cohorts[0, at.READY_MS] = -_LONG_AGO_MS
+    cohorts[0, at.MEASURED_MS] = start_ms
+    cohorts[0, at.MEASURED_WORK] = burst_work(world, start_ms + _LONG_AGO_MS)
     state[at.NEXT_TO_RUN] = state[at.NEXT_TO_BE_READY] = 1
 
 
@@ -44,10 +43,12 @@ def start(world: Array, loads: Array, state: Array, cohorts: Array, samples: Arr
 def push_cohort(state: Array, cohorts: Array, samples: Array, count: int) -> None:
     """Add a cohort without times, whose pods are counted already."""
     top = state[at.TOP]
-    cohorts[top, :] = 0
+    for field in range(at.COHORT_FIELDS):
+        cohorts[top, field] = 0
     cohorts[top, at.COUNT] = count
     cohorts[top, at.MEASURED_MS] = at.NEVER_MS
-    samples[top, :, at.SAMPLE_NUMBER] = -2
+    for slot in range(samples.shape[1]):
+        samples[top, slot, at.SAMPLE_NUMBER] = -2
     state[at.TOP] = top + 1
 
 
@@ -207,22 +208,22 @@ def measure(world: Array, state: Array, cohorts: Array, samples: Array, at_ms: i
     slot = number % world[at.SLOTS]
     load_bytes = _bytes_of_each(world, state)
     for index in range(state[at.BOTTOM], state[at.NEXT_TO_RUN]):
-        cohort, sample = cohorts[index], samples[index, slot]
-        window_ms = at_ms - cohort[at.MEASURED_MS]
-        if cohort[at.MEASURED_MS] == at.NEVER_MS:
-            window_ms = at_ms - cohort[at.RUNS_MS]
+        measured_ms = cohorts[index, at.MEASURED_MS]
+        window_ms = at_ms - measured_ms
+        if measured_ms == at.NEVER_MS:
+            window_ms = at_ms - cohorts[index, at.RUNS_MS]
             if window_ms < world[at.FRESH_MS] or window_ms == 0:
                 continue
         is_ready = index < state[at.NEXT_TO_BE_READY]
-        work = state[at.WORK_OF_EACH] - cohort[at.READY_WORK] if is_ready else 0
+        work = state[at.WORK_OF_EACH] - cohorts[index, at.READY_WORK] if is_ready else 0
         if world[at.BURST_MS]:
-            work += burst_work(world, at_ms - cohort[at.RUNS_MS])
-        sample[at.SAMPLE_NUMBER] = number
-        sample[at.SAMPLE_SERVED] = work - cohort[at.MEASURED_WORK]
-        sample[at.SAMPLE_WINDOW_MS] = window_ms
-        sample[at.SAMPLE_BYTES] = load_bytes if is_ready else 0
-        cohort[at.MEASURED_MS] = at_ms
-        cohort[at.MEASURED_WORK] = work
+            work += burst_work(world, at_ms - cohorts[index, at.RUNS_MS])
+        samples[index, slot, at.SAMPLE_NUMBER] = number
+        samples[index, slot, at.SAMPLE_SERVED] = work - cohorts[index, at.MEASURED_WORK]
+        samples[index, slot, at.SAMPLE_WINDOW_MS] = window_ms
+        samples[index, slot, at.SAMPLE_BYTES] = load_bytes if is_ready else 0
+        cohorts[index, at.MEASURED_MS] = at_ms
+        cohorts[index, at.MEASURED_WORK] = work
     state[at.MEASUREMENT] = number + 1
     state[at.NEXT_MEASUREMENT_MS] = at_ms + world[at.RESOLUTION_MS]
     _merge_settled(world, state, cohorts, at_ms)

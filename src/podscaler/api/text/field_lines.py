@@ -1,6 +1,7 @@
 """Finds the line of a field in the text of a YAML or JSON document: `spec.maxReplicas` -> 7.
 
-Called by `linter` for each finding. JSON is read as YAML; where that fails, only the first line is known.
+Called by `podscaler.lint.linter` for each finding, and by `podscaler.simulation.files`. JSON is read as YAML; where
+that fails, only the first line is known.
 """
 
 import re

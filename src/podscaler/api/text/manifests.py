@@ -1,7 +1,8 @@
 """Splits a manifest into documents with their texts, so that unchanged documents can be written back byte for byte.
 
-Called by `podscaler convert` and `podscaler lint`. A file is YAML (documents between `---` lines) or JSON (values one
-after the other). Parts without a document (comments, empty lines) are kept, but not counted.
+Called by `podscaler convert`, `podscaler lint` and `podscaler.simulation.files`. A file is YAML (documents between
+`---` lines) or JSON (values one after the other). Parts without a document (comments, empty lines) are kept, but not
+counted.
 """
 
 import json

@@ -1,0 +1,62 @@
+"""What an API server would store of an object of a manifest, and the errors with which it would reject the object.
+
+Called by `podscaler lint` and by `podscaler.simulation.files`, which have no server. Autoscalers of all versions become
+those of autoscaling/v2.
+
+Source: docs/spec/api.md 2 (Validation) and 2.9 (Other errors).
+"""
+
+from functools import cache
+
+from podscaler.api.kinds import catalog
+from podscaler.api.kinds.autoscaling import conversion, hpa_removed_versions
+from podscaler.api.machinery.field import FieldError
+from podscaler.api.resource import metadata, semantics
+from podscaler.api.resource.resources import Object, Resource, Version
+
+_GENERATED = "generated"
+_UID = "00000000-0000-0000-0000-000000000000"
+
+
+def find_record(api_version: str, kind: str) -> tuple[Resource, Version] | None:
+    """The record of a kind in that version, None for an unknown one."""
+    return _records().get((api_version, kind))
+
+
+@cache
+def _records() -> dict[tuple[str, str], tuple[Resource, Version]]:
+    found = {}
+    for resource in hpa_removed_versions.served_among(catalog.RESOURCES):
+        for version in resource.versions if resource.stored else ():
+            name = f"{resource.group}/{version.version}" if resource.group else version.version
+            found[name, resource.kind] = (resource, version)
+    return found
+
+
+def with_defaults(decoded: Object, resource: Resource, version: Version) -> Object:
+    """The object with the API's defaults, in the storage version; an autoscaler in autoscaling/v2.
+
+    Args:
+        decoded: as `podscaler.api.schema.decoding` decodes the message of the version; it is not changed.
+    """
+    stored = semantics.copied(decoded)
+    version.default(stored)
+    stored = version.to_storage(stored)
+    if resource.kind == conversion.KIND:
+        stored = conversion.VERSIONS[conversion.STORED].from_storage(stored)
+    return stored
+
+
+def api_errors(resource: Resource, stored: Object) -> list[FieldError]:
+    """The errors of a new object, in the order of the API server; a name is generated where it asks for one.
+
+    Args:
+        stored: of `with_defaults`; it is not changed.
+    """
+    named = semantics.copied(stored)
+    meta = named.setdefault("metadata", {})
+    if not meta.get("name") and meta.get("generateName"):
+        meta["name"] = _GENERATED
+    meta.setdefault("uid", _UID)
+    resource.strategy.prepare_create(named)
+    return metadata.validate_metadata(resource, named, None) + resource.strategy.validate(named, None)

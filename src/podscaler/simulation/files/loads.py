@@ -1,0 +1,238 @@
+"""Reads a load: a constant, steps, a shape, a trace of a file or of Prometheus, or the sum of several.
+
+Called by `workloads` and `scenario_parts`. The result is a series in whole units that the caller states.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+from typing import Protocol, cast, get_args
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from podscaler.base.errors import UsageError
+from podscaler.simulation.files import points, shapes, traces
+from podscaler.simulation.files.fields import FileField
+from podscaler.simulation.files.points import Gaps, PointRules, TraceUnit
+from podscaler.simulation.files.shapes import NoiseShape
+from podscaler.simulation.files.traces import TraceColumns, TracePoint
+from podscaler.simulation.model import step_series
+from podscaler.simulation.model.step_series import StepSeries
+
+_FILE_FIELDS = ("time", "value", "unit", "every", "scale", "timezone", "gaps", "from")
+_KINDS = ("steps", "csv", "parquet", "prometheus", *shapes.SHAPES, "noise")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeRequest:
+    """A range query.
+
+    Attributes:
+        url: of Prometheus; it may have a user and a password.
+        start_s, end_s: since the epoch.
+        token_file, ca_file: for the connection; None: none, and those of the machine.
+    """
+
+    url: str
+    query: str
+    start_s: float
+    end_s: float
+    step_s: float
+    token_file: Path | None = None
+    ca_file: Path | None = None
+
+
+class RangeQuery(Protocol):
+    """Asks Prometheus; the command line has it, because a simulation has no network."""
+
+    def __call__(self, request: RangeRequest) -> Sequence[tuple[float, str]]:
+        """The instants (seconds since the epoch) and values of the one series of the result. Raises UsageError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadContext:
+    """What the loads of a file have in common.
+
+    Attributes:
+        folder: of the scenario file, to which names of files are relative.
+        range_query: None: loads of Prometheus cannot be read.
+    """
+
+    folder: Path
+    duration_ms: int
+    seed: int
+    range_query: RangeQuery | None = None
+
+
+def read(field: FileField, context: LoadContext, per_unit: int) -> StepSeries:
+    """The series of a load, in units of which `per_unit` are 1. Raises UsageError."""
+    parts = field.elements() if isinstance(field.value, list) else [field]
+    noises, series = [], []
+    for part in parts:
+        name = _kind(part)
+        if name == "noise":
+            part.members(("noise",))
+            noises.append(shapes.read_noise(part.child("noise")))
+        else:
+            series.append(_read_one(part, name, context, per_unit))
+    if not series:
+        raise field.error("a load is needed that is not noise, such as a constant, `steps`, or a `csv` file")
+    return _with_noises(_sum(series), noises, context, per_unit)
+
+
+def _with_noises(total: StepSeries, noises: Iterable[NoiseShape], context: LoadContext, per_unit: int) -> StepSeries:
+    for noise in noises:
+        total = noise.added_to(total, context.duration_ms, context.seed, per_unit)
+    return total
+
+
+def _kind(field: FileField) -> str:
+    """The name of the kind of a load; empty for a constant. Raises UsageError."""
+    if not isinstance(field.value, dict):
+        return ""
+    named = [name for name in field.value if name in _KINDS]
+    if len(named) != 1:
+        stated = f"{' and '.join(named)} stand together" if named else "no kind of load is named"
+        raise field.error(f"{stated}; one of {', '.join(_KINDS)} is needed, and a list of loads is their sum")
+    return str(named[0])
+
+
+def _sum(series: list[StepSeries]) -> StepSeries:
+    if len(series) == 1:
+        return series[0]
+    instants = sorted(set(itertools.chain([0], *(each.at_ms for each in series))))
+    return step_series.from_steps((at_ms, sum(each.value_at(at_ms) for each in series)) for at_ms in instants)
+
+
+def _read_one(field: FileField, name: str, context: LoadContext, per_unit: int) -> StepSeries:
+    match name:
+        case "":
+            return step_series.constant(field.scaled(per_unit))
+        case "steps":
+            return _steps(field.members(("steps",))["steps"], per_unit)
+        case "csv":
+            return _of_file(field, name, traces.csv_points, context, per_unit)
+        case "parquet":
+            return _of_file(field, name, traces.parquet_points, context, per_unit)
+        case "prometheus":
+            return _of_prometheus(field.members(("prometheus",))["prometheus"], context, per_unit)
+    shape = field.members((name,)).get(name)
+    if shape is None:
+        raise field.error(f"the parameters of {name} are missing")
+    found = sorted(shapes.steps_of_shape(name, shape, context.duration_ms), key=lambda step: step[0])
+    latest = {at_ms: round(amount * per_unit) for at_ms, amount in found}
+    return step_series.from_steps(latest.items())
+
+
+def _steps(field: FileField, per_unit: int) -> StepSeries:
+    found: dict[int, int] = {}
+    for name, member in field.entries().items():
+        at_ms = FileField(name, member.path, member.document).duration_ms()
+        if at_ms in found:
+            raise member.error(f"there is another step at {name}")
+        found[at_ms] = member.scaled(per_unit)
+    if 0 not in found:
+        raise field.error("a step at 0s is needed: the value at the start")
+    return step_series.from_steps(sorted(found.items()))
+
+
+def _of_file(
+    field: FileField,
+    kind: str,
+    read_points: Callable[[TraceColumns], Iterable[TracePoint]],
+    context: LoadContext,
+    per_unit: int,
+) -> StepSeries:
+    members = field.members((kind, *_FILE_FIELDS))
+    path = context.folder / members[kind].text()
+    unit = cast("TraceUnit", members["unit"].choice(get_args(TraceUnit))) if "unit" in members else "value"
+    if "time" not in members:
+        raise field.error("`time` is needed: the column of instants")
+    if ("value" in members) == (unit == "requests"):
+        if unit == "requests":
+            raise field.error("each row is one request, so there is no `value`")
+        raise field.error("`value` is needed: the column of values")
+    zone = _timezone(members.get("timezone"))
+    value = members["value"].text() if "value" in members else None
+    columns = TraceColumns(path, members["time"].text(), value, zone)
+    rules = PointRules(
+        name=str(path),
+        duration_ms=context.duration_ms,
+        unit=unit,
+        every_ms=members["every"].duration_ms(low_ms=1) if "every" in members else None,
+        scale=float(members["scale"].amount()) if "scale" in members else 1.0,
+        gaps=_gaps(members),
+        start_ms=traces.parse_instant_ms(str(members["from"].value), columns, "`from`") if "from" in members else None,
+    )
+    return points.to_series(read_points(columns), rules, per_unit)
+
+
+def _gaps(members: dict[str, FileField]) -> Gaps:
+    return cast("Gaps", members["gaps"].choice(get_args(Gaps))) if "gaps" in members else "error"
+
+
+def _timezone(field: FileField | None) -> tzinfo:
+    if field is None:
+        return UTC
+    try:
+        return ZoneInfo(field.text())
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise field.error(f"{field.value!r} is not a time zone such as Europe/Berlin") from None
+
+
+_PROMETHEUS_NEEDS = {"url": "of Prometheus", "query": "in PromQL", "start": "an instant such as 2026-01-31T18:00:00Z"}
+_PROMETHEUS_FIELDS = ("url", "query", "start", "end", "step", "scale", "gaps", "tokenFile", "caFile")
+
+
+def _of_prometheus(field: FileField, context: LoadContext, per_unit: int) -> StepSeries:
+    members = field.members(_PROMETHEUS_FIELDS)
+    for name, needed in _PROMETHEUS_NEEDS.items():
+        if name not in members:
+            raise field.error(f"`{name}` is needed: {needed}")
+    if context.range_query is None:
+        raise field.error("Prometheus is read by the command line only")
+    start_s = _instant_s(members["start"])
+    end_s = _instant_s(members["end"]) if "end" in members else start_s + context.duration_ms / 1000
+    if end_s <= start_s:
+        raise members["end"].error("`end` is not after `start`")
+    step_ms = members["step"].duration_ms(low_ms=1000) if "step" in members else 60_000
+    request = RangeRequest(
+        url=members["url"].text(),
+        query=members["query"].text(),
+        start_s=start_s,
+        end_s=end_s,
+        step_s=step_ms / 1000,
+        token_file=context.folder / members["tokenFile"].text() if "tokenFile" in members else None,
+        ca_file=context.folder / members["caFile"].text() if "caFile" in members else None,
+    )
+    rules = PointRules(
+        name=f"the query {request.query}",
+        duration_ms=context.duration_ms,
+        every_ms=step_ms,
+        scale=float(members["scale"].amount()) if "scale" in members else 1.0,
+        gaps=_gaps(members),
+    )
+    try:
+        found = context.range_query(request)
+    except UsageError as error:
+        raise field.error(str(error)) from None
+    return points.to_series(_of_samples(found, rules), rules, per_unit)
+
+
+def _of_samples(samples: Iterable[tuple[float, str]], rules: PointRules) -> Iterable[TracePoint]:
+    for at_s, text in samples:
+        place = datetime.fromtimestamp(at_s, UTC).isoformat()
+        value = float(text)
+        if value < 0 or value == float("inf"):
+            raise rules.error(place, f"the value {text} cannot be a load")
+        yield TracePoint(round(at_s * 1000), None if value != value else value, place)  # noqa: PLR0124  NaN
+
+
+def _instant_s(field: FileField) -> float:
+    try:
+        instant = datetime.fromisoformat(field.text())
+    except ValueError:
+        raise field.error(f"{field.value!r} is not an instant such as 2026-01-31T18:00:00Z") from None
+    return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).timestamp()

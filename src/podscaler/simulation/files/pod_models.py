@@ -1,0 +1,152 @@
+"""Makes the pods of a simulated workload from the template of its manifest and from what the scenario says of them.
+
+Called by `workloads`. Requests, limits, sidecars, the initial delay of readiness probes and the termination grace
+period are those of the template.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from podscaler.api.machinery import quantity
+from podscaler.simulation.files.documents import ManifestObject
+from podscaler.simulation.files.fields import FileField
+from podscaler.simulation.model.distributions import DurationDistribution, fixed
+from podscaler.simulation.model.workloads import ContainerModel, PodModel
+
+FIELDS = (
+    "launch",
+    "startup",
+    "restart",
+    "termination",
+    "idleCPU",
+    "idleMemory",
+    "burst",
+    "crashesPerHour",
+    "containers",
+)
+"""The fields of a workload of a scenario that describe its pods."""
+
+UCORES = 1_000_000
+_PERMILLE = 1000
+_DEFAULT = PodModel(containers=())
+
+
+def pod_model(manifest: ManifestObject, members: dict[str, FileField]) -> PodModel:
+    """The pods of a workload.
+
+    Args:
+        members: the fields of the workload in the scenario; empty: the scenario does not mention it.
+
+    Raises:
+        UsageError: a field that cannot be used, or a template with resources of the whole pod.
+    """
+    template = (manifest.obj["spec"].get("template") or {}).get("spec") or {}
+    if template.get("resources"):
+        raise manifest.field.error("resources of the whole pod cannot be simulated; state those of its containers")
+    burst_ucores, burst_ms = _burst(members)
+    grace_ms = int(template.get("terminationGracePeriodSeconds", 30)) * 1000
+    crashes = members.get("crashesPerHour")
+    return PodModel(
+        containers=tuple(_containers(manifest, template, members)),
+        launch=_distribution(members, "launch", _DEFAULT.launch),
+        startup=_not_below(_distribution(members, "startup", _DEFAULT.startup), _readiness_delay_ms(template)),
+        burst_ucores=burst_ucores,
+        burst_ms=burst_ms,
+        crashes_per_hour=0.0 if crashes is None else crashes.number(),
+        restart=_distribution(members, "restart", _DEFAULT.restart),
+        termination_ms=members["termination"].duration_ms() if "termination" in members else grace_ms,
+    )
+
+
+def _burst(members: dict[str, FileField]) -> tuple[int, int]:
+    if "burst" not in members:
+        return 0, 0
+    burst = members["burst"].members(("cpu", "for"))
+    if len(burst) != 2:  # both fields
+        raise members["burst"].error("a burst needs `cpu` and `for`, such as {cpu: 300m, for: 20s}")
+    return burst["cpu"].scaled(UCORES), burst["for"].duration_ms()
+
+
+def _distribution(members: dict[str, FileField], name: str, default: DurationDistribution) -> DurationDistribution:
+    return read_distribution(members[name]) if name in members else default
+
+
+def read_distribution(field: FileField) -> DurationDistribution:
+    """The distribution of `20s`, `{uniform: [10s, 30s]}` or `{median: 20s, p95: 60s}`. Raises UsageError."""
+    if not isinstance(field.value, dict):
+        return fixed(field.duration_ms())
+    members = field.members(("uniform", "median", "p95"))
+    try:
+        if set(members) == {"uniform"}:
+            bounds = members["uniform"].elements()
+            if len(bounds) != 2:  # a lower and an upper one
+                raise members["uniform"].error("two durations are needed, such as [10s, 30s]")
+            return DurationDistribution("uniform", bounds[0].duration_ms(), bounds[1].duration_ms())
+        if set(members) == {"median", "p95"}:
+            return DurationDistribution("lognormal", members["median"].duration_ms(), members["p95"].duration_ms())
+    except ValueError as error:
+        raise field.error(str(error)) from None
+    raise field.error("a duration, {uniform: [10s, 30s]}, or {median: 20s, p95: 60s} is needed")
+
+
+def _not_below(distribution: DurationDistribution, low_ms: int) -> DurationDistribution:
+    """The distribution whose bounds are at least `low_ms`."""
+    if distribution.kind == "fixed":
+        return fixed(max(distribution.low_ms, low_ms))
+    return DurationDistribution(distribution.kind, max(distribution.low_ms, low_ms), max(distribution.high_ms, low_ms))
+
+
+def _readiness_delay_ms(template: dict[str, Any]) -> int:
+    """The earliest instant at which all readiness probes may have succeeded, since the containers run."""
+    probes = [container.get("readinessProbe") or {} for container in template.get("containers") or ()]
+    return 1000 * max((int(probe.get("initialDelaySeconds") or 0) for probe in probes), default=0)
+
+
+def _counting(template: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The containers whose usage counts: regular ones, then sidecars."""
+    yield from template.get("containers") or ()
+    for container in template.get("initContainers") or ():
+        if container.get("restartPolicy") == "Always":
+            yield container
+
+
+def _containers(
+    manifest: ManifestObject, template: dict[str, Any], members: dict[str, FileField]
+) -> Iterator[ContainerModel]:
+    counting = list(_counting(template))
+    names = [container["name"] for container in counting]
+    stated = members["containers"].members(names) if "containers" in members else {}
+    parts = {name: field.members(("idleCPU", "idleMemory", "load")) for name, field in stated.items()}
+    shares = _shares(manifest, names, parts, members.get("containers"))
+    for index, container in enumerate(counting):
+        name = container["name"]
+        of_pod = {each: members[each] for each in ("idleCPU", "idleMemory") if index == 0 and each in members}
+        own = of_pod | parts.get(name, {})
+        yield ContainerModel(
+            name=name,
+            requests_milli=_amounts(container, "requests"),
+            cpu_limit_milli=_amounts(container, "limits").get("cpu"),
+            idle_cpu_ucores=own["idleCPU"].scaled(UCORES) if "idleCPU" in own else 0,
+            idle_memory_bytes=own["idleMemory"].scaled(1) if "idleMemory" in own else 0,
+            load_permille=shares[name],
+        )
+
+
+def _shares(
+    manifest: ManifestObject, names: list[str], parts: dict[str, dict[str, FileField]], field: FileField | None
+) -> dict[str, int]:
+    """The shares of the load by container: the first one has all of it unless the scenario states shares."""
+    stated = {name: round(part["load"].ratio() * _PERMILLE) for name, part in parts.items() if "load" in part}
+    if not stated:
+        return {name: _PERMILLE if name == names[0] else 0 for name in names}
+    if sum(stated.values()) != _PERMILLE:
+        place = manifest.field if field is None else field
+        raise place.error(
+            f"the shares `load` of the containers sum up to {sum(stated.values()) / _PERMILLE:g}, not to 1"
+        )
+    return {name: stated.get(name, 0) for name in names}
+
+
+def _amounts(container: dict[str, Any], kind: str) -> dict[str, int]:
+    amounts = (container.get("resources") or {}).get(kind) or {}
+    return {name: quantity.parse(str(amount)).milli_value() for name, amount in amounts.items()}

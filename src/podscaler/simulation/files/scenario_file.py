@@ -1,0 +1,210 @@
+"""Reads a scenario file: the scenario itself and the manifests of autoscalers and workloads.
+
+Called by `podscaler simulate`, and by other commands that simulate what a file describes. docs/scenario-file.md lists
+all fields.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from podscaler.api.kinds.autoscaling import conversion
+from podscaler.base.errors import UsageError
+from podscaler.core.model.metric_spec import Metric, ResourceMetric, Utilization
+from podscaler.core.model.spec import Spec
+from podscaler.simulation.files import documents, scenario_parts, workloads
+from podscaler.simulation.files.documents import ManifestObject
+from podscaler.simulation.files.fields import FileField
+from podscaler.simulation.files.loads import LoadContext, RangeQuery
+from podscaler.simulation.files.scenario_parts import ScenarioNames
+from podscaler.simulation.metric_feeds import MetricFeeds
+from podscaler.simulation.model.expectations import Expectation
+from podscaler.simulation.model.scenario import AutoscalerModel, SimulationScenario
+from podscaler.simulation.model.workloads import WorkloadModel
+
+_FIELDS = (
+    "apiVersion",
+    "kind",
+    "metadata",
+    "manifests",
+    "duration",
+    "seed",
+    "syncPeriod",
+    "firstSync",
+    "actuation",
+    "flags",
+    "version",
+    "metricsServer",
+    "cluster",
+    "workloads",
+    "metrics",
+    "events",
+    "outages",
+    "expect",
+)
+
+
+class ScenarioFile(msgspec.Struct, frozen=True):
+    """The content of a scenario file.
+
+    Attributes:
+        expectations: what the file expects of the result, in its order.
+    """
+
+    scenario: SimulationScenario
+    expectations: tuple[Expectation, ...]
+
+
+def read(path: Path, *, seed: int | None = None, range_query: RangeQuery | None = None) -> ScenarioFile:
+    """The scenario of a file.
+
+    Args:
+        path: of a file of YAML or JSON with one document of kind Scenario, and any number of manifests.
+        seed: in place of the file's; None: the file's.
+        range_query: None: loads of Prometheus are errors.
+
+    Raises:
+        UsageError: the sentence names file, line and field.
+    """
+    found = documents.read_file(path)
+    scenarios = [each for each in found if documents.is_scenario(each)]
+    if len(scenarios) != 1:
+        count = len(scenarios) or "no"
+        raise UsageError(
+            f"{path} has {count} documents of kind {documents.KIND} ({documents.API_VERSION}); one is needed"
+        )
+    others = [each for each in found if each is not scenarios[0]]
+    return _Reader(scenarios[0], others, path.parent, seed, range_query).read()
+
+
+class _Reader:
+    def __init__(
+        self,
+        root: FileField,
+        others: list[FileField],
+        folder: Path,
+        seed: int | None,
+        range_query: RangeQuery | None,
+    ) -> None:
+        self._root = root
+        self._members = root.members(_FIELDS)
+        if "duration" not in self._members:
+            raise root.error("`duration` is needed, such as 30m")
+        own_seed = self._members["seed"].integer() if "seed" in self._members else 0
+        self._context = LoadContext(
+            folder=folder,
+            duration_ms=self._members["duration"].duration_ms(low_ms=1000),
+            seed=own_seed if seed is None else seed,
+            range_query=range_query,
+        )
+        self._objects = _objects([*others, *self._of_other_files()])
+
+    def read(self) -> ScenarioFile:
+        members, context = self._members, self._context
+        settings = scenario_parts.read_settings(members.get("flags"), members.get("version"))
+        targets = {key: each for (kind, key), each in self._objects.items() if kind in workloads.KINDS}
+        autoscalers = [each for (kind, _), each in self._objects.items() if kind == conversion.KIND]
+        specs = {each.key: documents.parse_spec(each, settings) for each in autoscalers}
+        names = ScenarioNames(workloads=targets, autoscalers=specs, settings=settings)
+        models = {each.key: each for each in workloads.read_all(targets, members.get("workloads"), context)}
+        bound = tuple(_bound(each, specs[each.key], models) for each in autoscalers)
+        default = SimulationScenario(workloads=(), autoscalers=(), duration_ms=1)
+        scenario = SimulationScenario(
+            workloads=tuple(models.values()),
+            autoscalers=bound,
+            duration_ms=context.duration_ms,
+            feeds=tuple(scenario_parts.read_feeds(members.get("metrics"), context)),
+            metrics_server=scenario_parts.read_metrics_server(members.get("metricsServer")),
+            cluster=scenario_parts.read_cluster(members.get("cluster")),
+            settings=settings,
+            sync_period_ms=self._sync_period_ms(default.sync_period_ms),
+            first_sync_ms=self._duration_ms("firstSync", default.first_sync_ms),
+            actuation_ms=self._duration_ms("actuation", default.actuation_ms),
+            events=tuple(scenario_parts.read_events(members.get("events"), names, context)),
+            outages=tuple(scenario_parts.read_outages(members.get("outages"))),
+            seed=context.seed,
+        )
+        self._check(scenario)
+        expected = scenario_parts.read_expectations(members.get("expect"), models, context.duration_ms)
+        return ScenarioFile(scenario, tuple(expected))
+
+    def _of_other_files(self) -> Iterable[FileField]:
+        for name in self._members["manifests"].elements() if "manifests" in self._members else []:
+            yield from documents.read_file(self._context.folder / name.text())
+
+    def _duration_ms(self, name: str, default_ms: int) -> int:
+        return self._members[name].duration_ms() if name in self._members else default_ms
+
+    def _sync_period_ms(self, default_ms: int) -> int:
+        flags = self._members.get("flags")
+        flag = flags.entries().get(scenario_parts.SYNC_PERIOD) if flags is not None else None
+        field = self._members.get("syncPeriod", flag)
+        return default_ms if field is None else field.duration_ms(low_ms=1000)
+
+    def _check(self, scenario: SimulationScenario) -> None:
+        """Raises UsageError where the scenario has nothing to simulate, or lacks the values of a metric."""
+        if not scenario.autoscalers:
+            raise self._root.error(f"the manifests have no {conversion.KIND}; at least one is needed")
+        try:
+            MetricFeeds(scenario)
+        except ValueError as error:
+            raise self._root.error(f"{error}; state them under `metrics`") from None
+
+
+def _objects(found: Iterable[FileField]) -> dict[tuple[str, str], ManifestObject]:
+    """The objects of all manifests by kind and key; workloads have one key space. Raises UsageError."""
+    objects: dict[tuple[str, str], ManifestObject] = {}
+    for document in found:
+        if documents.is_scenario(document):
+            raise document.error(f"a manifest of kind {documents.KIND} within another one is not possible")
+        for each in documents.objects(document):
+            is_workload = each.kind in workloads.KINDS
+            kinds = workloads.KINDS if is_workload else (each.kind,)
+            if any((kind, each.key) in objects for kind in kinds):
+                raise each.field.error(f"there is another {'workload' if is_workload else each.kind} {each.key}")
+            objects[each.kind, each.key] = each
+    return objects
+
+
+def _bound(manifest: ManifestObject, spec: Spec, models: dict[str, WorkloadModel]) -> AutoscalerModel:
+    """The autoscaler with its workload. Raises UsageError where it cannot be evaluated on that."""
+    reference = manifest.obj["spec"]["scaleTargetRef"]
+    model = models.get(f"{manifest.namespace}/{reference.get('name')}")
+    place = FileField(None, f"{manifest.field.path}.spec.scaleTargetRef".lstrip("."), manifest.field.document)
+    if model is None or model.kind != reference.get("kind"):
+        known = ", ".join(f"{each.kind} {each.key}" for each in models.values()) or "no workload"
+        raise place.error(f"the manifests have no {reference.get('kind')} {reference.get('name')}; they have {known}")
+    for metric in spec.metrics:
+        fault = _fault(metric, model)
+        if fault:
+            raise manifest.field.error(f"{manifest.kind} {manifest.name}: {fault}")
+    return AutoscalerModel(spec=spec, workload=model.key)
+
+
+def _fault(metric: Metric, model: WorkloadModel) -> str:
+    """Why a resource metric cannot be evaluated on a workload; empty where it can."""
+    if not isinstance(metric, ResourceMetric):
+        return ""
+    containers = {each.name: each for each in model.pod.containers}
+    if metric.container and metric.container not in containers:
+        return f"{model.kind} {model.key} has no container {metric.container}; it has {', '.join(containers)}"
+    counting = [containers[metric.container]] if metric.container else list(containers.values())
+    lacking = [each.name for each in counting if metric.resource not in each.requests_milli]
+    if lacking and isinstance(metric.target, Utilization):
+        return f"container {lacking[0]} of {model.key} has no {metric.resource} request, which averageUtilization needs"
+    if not _has_load(metric.resource, model):
+        return (
+            f"{model.key} has no {metric.resource} load; state `load.{metric.resource}` or `load.requests` under "
+            f"`workloads.{model.key.partition('/')[2]}` (0 for none)"
+        )
+    return ""
+
+
+def _has_load(resource: str, model: WorkloadModel) -> bool:
+    if any(each.resource == resource for each in model.demands):
+        return True
+    if resource == "memory":
+        has_idle = any(each.idle_memory_bytes for each in model.pod.containers)
+        return has_idle or (model.requests is not None and model.requests.memory_per_request_bytes > 0)
+    return model.requests is not None

@@ -1,0 +1,218 @@
+"""Reads the parts of a scenario that are not workloads: cluster, metrics, events, outages, expectations.
+
+Called by `scenario_file`.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, cast, get_args
+
+from podscaler.core.model import settings as core_settings
+from podscaler.core.model.settings import Settings
+from podscaler.core.model.spec import Spec
+from podscaler.simulation.files import documents, loads, pod_models
+from podscaler.simulation.files.documents import ManifestObject
+from podscaler.simulation.files.fields import FileField
+from podscaler.simulation.files.loads import LoadContext
+from podscaler.simulation.files.workloads import MILLI, find_key
+from podscaler.simulation.model.expectations import Expectation, ExpectedValue
+from podscaler.simulation.model.scenario import (
+    ClusterModel,
+    MetricFeed,
+    MetricsOutage,
+    MetricsServerModel,
+    RolledOut,
+    ScaledByHand,
+    ScenarioEvent,
+    SpecEdited,
+)
+
+SYNC_PERIOD = "horizontal-pod-autoscaler-sync-period"
+_PREFIX = "horizontal-pod-autoscaler-"
+_FLAGS = (
+    SYNC_PERIOD,
+    f"{_PREFIX}tolerance",
+    f"{_PREFIX}downscale-stabilization",
+    f"{_PREFIX}cpu-initialization-period",
+    f"{_PREFIX}initial-readiness-delay",
+    f"{_PREFIX}upscale-delay",
+    f"{_PREFIX}downscale-delay",
+    "feature-gates",
+    "algorithm",
+)
+_UNROLLED = frozenset({"ReplicaSet", "ReplicationController"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioNames:
+    """What the parts of a scenario may refer to.
+
+    Attributes:
+        workloads: key -> manifest.
+        autoscalers: key -> parsed spec.
+        settings: of the controller.
+    """
+
+    workloads: dict[str, ManifestObject]
+    autoscalers: dict[str, Spec]
+    settings: Settings
+
+
+def read_settings(flags: FileField | None, version: FileField | None) -> Settings:
+    """The settings of flags by kube-controller-manager's names. Raises UsageError."""
+    values = {} if flags is None else {name: field.value for name, field in flags.members(_FLAGS).items()}
+    place = version if flags is None else flags
+    try:
+        return core_settings.from_flags(values, "1.37" if version is None else str(version.value))
+    except ValueError as error:
+        assert place is not None, "the defaults are valid"
+        raise place.error(str(error)) from None
+
+
+def read_metrics_server(field: FileField | None) -> MetricsServerModel:
+    """The pipeline of resource metrics. Raises UsageError."""
+    default = MetricsServerModel()
+    if field is None:
+        return default
+    members = field.members(("resolution", "lag", "dropout"))
+    return MetricsServerModel(
+        resolution_ms=members["resolution"].duration_ms(low_ms=1000)
+        if "resolution" in members
+        else default.resolution_ms,
+        lag_ms=members["lag"].duration_ms() if "lag" in members else default.lag_ms,
+        dropout_ratio=members["dropout"].ratio() if "dropout" in members else default.dropout_ratio,
+    )
+
+
+def read_cluster(field: FileField | None) -> ClusterModel | None:
+    """The nodes; None: every pod finds room. Raises UsageError."""
+    if field is None:
+        return None
+    members = field.members(("nodes", "maxNodes", "cpu", "memory", "provisioning", "idle"))
+    for name in ("nodes", "cpu", "memory"):
+        if name not in members:
+            raise field.error(f"`{name}` is needed; cpu and memory are what pods can use of one node")
+    nodes = members["nodes"].integer()
+    most = members["maxNodes"].integer() if "maxNodes" in members else nodes
+    if most < nodes:
+        raise members["maxNodes"].error(f"maxNodes {most} is below nodes {nodes}")
+    default = ClusterModel(nodes=nodes, max_nodes=most, cpu_milli=1, memory_bytes=1)
+    return ClusterModel(
+        nodes=nodes,
+        max_nodes=most,
+        cpu_milli=members["cpu"].scaled(MILLI),
+        memory_bytes=members["memory"].scaled(1),
+        provisioning=pod_models.read_distribution(members["provisioning"])
+        if "provisioning" in members
+        else default.provisioning,
+        idle_ms=members["idle"].duration_ms() if "idle" in members else default.idle_ms,
+    )
+
+
+def read_feeds(field: FileField | None, context: LoadContext) -> Iterator[MetricFeed]:
+    """The values of Pods, Object and External metrics. Raises UsageError."""
+    seen: set[tuple[str, str]] = set()
+    for each in [] if field is None else field.elements():
+        members = each.members(("name", "values", "sharing", "lag", "object"))
+        for name in ("name", "values"):
+            if name not in members:
+                raise each.error(f"`{name}` is needed")
+        feed = MetricFeed(
+            metric=members["name"].text(),
+            values=loads.read(members["values"], context, MILLI),
+            sharing=cast("Any", members["sharing"].choice(("each", "shared"))) if "sharing" in members else "each",
+            lag_ms=members["lag"].duration_ms() if "lag" in members else 0,
+            object_name=members["object"].text() if "object" in members else "",
+        )
+        if (feed.metric, feed.object_name) in seen:
+            raise each.error(f"the metric {feed.metric} has values twice")
+        seen.add((feed.metric, feed.object_name))
+        yield feed
+
+
+def read_events(field: FileField | None, names: ScenarioNames, context: LoadContext) -> Iterator[ScenarioEvent]:
+    """What users do at instants. Raises UsageError."""
+    for each in [] if field is None else field.elements():
+        members = each.members(("at", "scale", "replicas", "rollout", "edit"))
+        if "at" not in members:
+            raise each.error("`at` is needed: the instant of the event")
+        at_ms = members["at"].duration_ms()
+        match sorted(set(members) - {"at"}):
+            case ["replicas", "scale"]:
+                key = find_key(members["scale"], names.workloads)
+                yield ScaledByHand(at_ms, key, members["replicas"].integer())
+            case ["rollout"]:
+                yield RolledOut(at_ms, _rolled_out(members["rollout"], names))
+            case ["edit"]:
+                yield SpecEdited(at_ms, _edited(members["edit"], names, context))
+            case _:
+                raise each.error("an event is {at, scale, replicas}, {at, rollout}, or {at, edit}")
+
+
+def _rolled_out(field: FileField, names: ScenarioNames) -> str:
+    key = find_key(field, names.workloads)
+    if names.workloads[key].kind in _UNROLLED:
+        raise field.error(f"a {names.workloads[key].kind} does not replace pods when its template changes")
+    return key
+
+
+def _edited(field: FileField, names: ScenarioNames, context: LoadContext) -> Spec:
+    """The spec of an edited autoscaler, from a manifest within the scenario or in a file of its own."""
+    found = documents.read_file(context.folder / field.text()) if isinstance(field.value, str) else [field]
+    objects = [each for document in found for each in documents.objects(document)]
+    if len(objects) != 1 or objects[0].key not in names.autoscalers:
+        known = ", ".join(names.autoscalers)
+        raise field.error(f"an edit is the manifest of one autoscaler of the scenario, which has {known or 'none'}")
+    return documents.parse_spec(objects[0], names.settings)
+
+
+def read_outages(field: FileField | None) -> Iterator[MetricsOutage]:
+    """The spans in which metrics cannot be read. Raises UsageError."""
+    for each in [] if field is None else field.elements():
+        members = each.members(("from", "to", "metric"))
+        if "from" not in members or "to" not in members:
+            raise each.error("`from` and `to` are needed")
+        at_ms, until_ms = members["from"].duration_ms(), members["to"].duration_ms()
+        if until_ms <= at_ms:
+            raise members["to"].error("`to` is not after `from`")
+        yield MetricsOutage(at_ms, until_ms, members["metric"].text() if "metric" in members else "")
+
+
+def read_expectations(field: FileField | None, workloads: Iterable[str], duration_ms: int) -> Iterator[Expectation]:
+    """What the scenario expects. Raises UsageError."""
+    known = list(workloads)
+    for each in [] if field is None else field.elements():
+        members = each.members(("workload", "from", "to", *get_args(ExpectedValue)))
+        if "workload" not in members:
+            raise each.error("`workload` is needed")
+        key = find_key(members["workload"], known)
+        from_ms = members["from"].duration_ms() if "from" in members else 0
+        until_ms = members["to"].duration_ms() if "to" in members else duration_ms
+        if not from_ms <= until_ms <= duration_ms:
+            raise each.error("the span is not within the scenario: 0s, `from`, `to`, `duration` must be in this order")
+        values = [name for name in get_args(ExpectedValue) if name in members]
+        if not values:
+            raise each.error(f"nothing is expected; state one of {', '.join(get_args(ExpectedValue))}")
+        for name in values:
+            low, high = _bounds(members[name], name)
+            yield Expectation(workload=key, value=name, low=low, high=high, from_ms=from_ms, until_ms=until_ms)
+
+
+def _bounds(field: FileField, name: ExpectedValue) -> tuple[float | None, float | None]:
+    if not isinstance(field.value, dict):
+        exact = _number(field, name)
+        return exact, exact
+    members = field.members(("min", "max"))
+    if not members:
+        raise field.error("`min` or `max` is needed")
+    low = _number(members["min"], name) if "min" in members else None
+    high = _number(members["max"], name) if "max" in members else None
+    if low is not None and high is not None and low > high:
+        raise field.error("`min` is above `max`")
+    return low, high
+
+
+def _number(field: FileField, name: ExpectedValue) -> float:
+    if name == "latency":
+        return field.duration_ms()
+    return field.ratio() if name == "lost" else field.integer()

@@ -1,0 +1,196 @@
+"""Reads the points of a trace: rows of a CSV or Parquet file, one after the other.
+
+Called by `loads`; `points` turns points into a series. A file may be larger than memory: rows are read as they are
+needed.
+"""
+
+import csv
+import gzip
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+
+from podscaler.base.errors import UsageError
+from podscaler.simulation.files.fields import parse_amount
+
+INSTALL = "pip install 'podscaler[simulation]'"
+_MISSING = frozenset({"", "nan", "null", "none", "na", "n/a"})
+_SUFFIX = re.compile(r"[-+]?[0-9.]+([A-Za-z]*)")
+_BATCH_ROWS = 65_536
+
+
+class TracePoint(NamedTuple):
+    """One point.
+
+    Attributes:
+        at_ms: since the epoch, or since any other instant.
+        value: None where it is missing; 1 for a row that is a request.
+        place: of the point in its source, for messages: `line 7`.
+    """
+
+    at_ms: int
+    value: float | None
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class TraceColumns:
+    """A file and its columns.
+
+    Attributes:
+        path: of the file.
+        time: the column of instants.
+        value: the column of values; None: each row is one request.
+        timezone: of instants that state none.
+    """
+
+    path: Path
+    time: str
+    value: str | None
+    timezone: tzinfo = UTC
+
+    def error(self, place: str, column: str | None, sentence: str) -> UsageError:
+        """The error that names file, place and column."""
+        of_column = f"column {column}: " if column else ""
+        return UsageError(f"{self.path}: {place}: {of_column}{sentence}" if place else f"{self.path}: {sentence}")
+
+
+def csv_points(columns: TraceColumns) -> Iterator[TracePoint]:
+    """The points of a CSV file with a line of column names; a file named `.gz` is decompressed. Raises UsageError."""
+    try:
+        with _opened(columns.path) as file:
+            yield from _of_rows(csv.reader(file), columns)
+    except OSError as error:
+        raise UsageError(f"cannot read {columns.path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{columns.path} is not a CSV file in UTF-8") from None
+
+
+def _opened(path: Path) -> TextIO:
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
+
+
+def _of_rows(rows: Any, columns: TraceColumns) -> Iterator[TracePoint]:
+    header = next(rows, None)
+    if header is None:
+        raise UsageError(f"{columns.path} is empty; a line with the names of columns is needed")
+    names = [name.strip() for name in header]
+    time = _column(columns, columns.time, names)
+    value = None if columns.value is None else _column(columns, columns.value, names)
+    parser = _ValueParser(columns)
+    try:
+        for row in rows:
+            if not row:
+                continue
+            place = f"line {rows.line_num}"
+            if len(row) != len(names):
+                raise columns.error(place, None, f"{len(row)} columns, but the first line names {len(names)}")
+            at_ms = parse_instant_ms(row[time], columns, place)
+            yield TracePoint(at_ms, 1 if value is None else parser.value(row[value], place), place)
+    except csv.Error as error:
+        raise columns.error(f"line {rows.line_num}", None, str(error)) from None
+
+
+def _column(columns: TraceColumns, name: str, names: list[str]) -> int:
+    if name not in names:
+        raise UsageError(f"{columns.path} has no column {name}; it has {', '.join(names)}")
+    return names.index(name)
+
+
+def parse_instant_ms(text: str, columns: TraceColumns, place: str) -> int:
+    """The milliseconds of an instant: seconds as a number, or ISO 8601. Raises UsageError."""
+    try:
+        return round(float(text) * 1000)
+    except (ValueError, OverflowError):
+        pass
+    try:
+        instant = datetime.fromisoformat(text.strip())
+    except ValueError:
+        sentence = f"{text!r} is not an instant: seconds as a number, or ISO 8601 such as 2026-01-31 18:00:00"
+        raise columns.error(place, columns.time, sentence) from None
+    if instant.tzinfo is None:
+        instant = instant.replace(tzinfo=columns.timezone)
+    return round(instant.timestamp() * 1000)
+
+
+class _ValueParser:
+    """Parses the values of one column, which all have the same suffix."""
+
+    def __init__(self, columns: TraceColumns) -> None:
+        self._columns = columns
+        self._suffix: str | None = None
+
+    def value(self, text: str, place: str) -> float | None:
+        text = text.strip()
+        if text.lower() in _MISSING:
+            return None
+        suffix, value = "", 0.0
+        try:
+            value = float(text)
+        except ValueError:
+            suffix, value = self._quantity(text, place)
+        if self._suffix is None:
+            self._suffix = suffix
+        elif suffix != self._suffix:
+            stated = f"the unit {suffix}" if suffix else "no unit"
+            earlier = f"the unit {self._suffix}" if self._suffix else "none"
+            raise self._error(place, f"{text!r} has {stated}, and the rows before it have {earlier}; use one unit")
+        if math.isinf(value):
+            raise self._error(place, f"{text!r} is infinite")
+        if value < 0:
+            raise self._error(place, f"{text} is negative; 0 or more is needed")
+        return value
+
+    def _quantity(self, text: str, place: str) -> tuple[str, float]:
+        matched = _SUFFIX.fullmatch(text)
+        try:
+            return matched[1] if matched else "", float(parse_amount(text))
+        except ValueError:
+            raise self._error(place, f"{text!r} is not a number") from None
+
+    def _error(self, place: str, sentence: str) -> UsageError:
+        return self._columns.error(place, self._columns.value, sentence)
+
+
+def parquet_points(columns: TraceColumns) -> Iterator[TracePoint]:
+    """The points of a Parquet file, read in batches. Raises UsageError, also where polars is not installed."""
+    try:
+        import polars
+    except ImportError:
+        raise UsageError(f"{columns.path}: Parquet files are read with polars: {INSTALL}") from None
+    try:
+        frame = polars.scan_parquet(columns.path)
+        names = frame.collect_schema().names()
+        wanted = [columns.time] + ([] if columns.value is None else [columns.value])
+        for name in wanted:
+            _column(columns, name, names)
+        for first in range(0, frame.select(polars.len()).collect().item(), _BATCH_ROWS):
+            batch = frame.select(wanted).slice(first, _BATCH_ROWS).collect()
+            for index, row in enumerate(batch.iter_rows(), first + 1):
+                yield _of_typed_row(row, columns, f"row {index}")
+    except OSError as error:
+        raise UsageError(f"cannot read {columns.path}: {error.strerror or error}") from None
+    except polars.exceptions.PolarsError as error:
+        raise UsageError(f"{columns.path} is not a Parquet file that can be read: {error}") from None
+
+
+def _of_typed_row(row: tuple[Any, ...], columns: TraceColumns, place: str) -> TracePoint:
+    at = row[0]
+    if isinstance(at, datetime):
+        at_ms = round((at if at.tzinfo else at.replace(tzinfo=columns.timezone)).timestamp() * 1000)
+    elif at is None:
+        raise columns.error(place, columns.time, "the instant is missing")
+    else:
+        at_ms = parse_instant_ms(str(at), columns, place)
+    if columns.value is None:
+        return TracePoint(at_ms, 1, place)
+    value = row[1]
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise columns.error(place, columns.value, f"{value!r} is not a number")
+    return TracePoint(at_ms, _ValueParser(columns).value("" if value is None else str(value), place), place)

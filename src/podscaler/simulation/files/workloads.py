@@ -1,0 +1,116 @@
+"""Makes simulated workloads of manifests and of the field `workloads` of a scenario.
+
+Called by `scenario_file`.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from podscaler.simulation.files import loads, pod_models
+from podscaler.simulation.files.documents import NAMESPACE, ManifestObject
+from podscaler.simulation.files.fields import FileField
+from podscaler.simulation.files.loads import LoadContext
+from podscaler.simulation.files.pod_models import UCORES
+from podscaler.simulation.model.workloads import RequestLoad, ResourceLoad, RolloutModel, WorkloadModel
+
+KINDS = ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController")
+MILLI = 1000
+_REQUEST_FIELDS = (
+    "rate",
+    "cpuPerRequest",
+    "timeout",
+    "latency",
+    "memoryPerRequest",
+    "rateMetric",
+    "queueMetric",
+)
+_NEVER = "never"
+_US_PER_MS = 1000
+
+
+def find_key(field: FileField, known: Iterable[str]) -> str:
+    """The key of the workload that a field names, as `web` or as `namespace/web`. Raises UsageError."""
+    known = list(known)
+    name = field.text()
+    key = name if "/" in name else f"{NAMESPACE}/{name}"
+    if key not in known:
+        named = [each for each in known if "/" not in name and each.partition("/")[2] == name]
+        if len(named) != 1:
+            raise field.error(f"the manifests have no workload {name}; they have {', '.join(known) or 'none'}")
+        return named[0]
+    return key
+
+
+def read_all(
+    manifests: dict[str, ManifestObject], field: FileField | None, context: LoadContext
+) -> tuple[WorkloadModel, ...]:
+    """The workloads of all manifests, by key, with what the scenario says of them. Raises UsageError."""
+    stated: dict[str, FileField] = {}
+    for name, member in (field.entries() if field is not None else {}).items():
+        key = find_key(FileField(name, member.path, member.document), manifests)
+        if key in stated:
+            raise member.error(f"the workload {key} is described twice")
+        stated[key] = member
+    return tuple(_workload(manifest, stated.get(key), context) for key, manifest in manifests.items())
+
+
+def _workload(manifest: ManifestObject, field: FileField | None, context: LoadContext) -> WorkloadModel:
+    members = field.members((*pod_models.FIELDS, "load")) if field is not None else {}
+    load = members["load"].members(("requests", "cpu", "memory")) if "load" in members else {}
+    if "requests" in load and "cpu" in load:
+        raise load["cpu"].error("requests are a demand for CPU already; state `cpu` or `requests`")
+    spec = manifest.obj["spec"]
+    replicas = spec.get("replicas")
+    demands = [
+        ResourceLoad(resource=resource, total=loads.read(load[resource], context, per_unit))
+        for resource, per_unit in (("cpu", UCORES), ("memory", 1))
+        if resource in load
+    ]
+    return WorkloadModel(
+        key=manifest.key,
+        kind=manifest.kind,
+        replicas=1 if replicas is None else replicas,
+        pod=pod_models.pod_model(manifest, members),
+        requests=_requests(load["requests"], context) if "requests" in load else None,
+        demands=tuple(demands),
+        rollout=_rollout(manifest.kind, spec),
+        is_ordered=manifest.kind == "StatefulSet" and spec.get("podManagementPolicy", "OrderedReady") == "OrderedReady",
+    )
+
+
+def _requests(field: FileField, context: LoadContext) -> RequestLoad:
+    members = field.members(_REQUEST_FIELDS)
+    for name in ("rate", "cpuPerRequest"):
+        if name not in members:
+            raise field.error(f"`{name}` is needed")
+    timeout_ms: int | None = 10_000
+    if "timeout" in members:
+        is_endless = members["timeout"].value == _NEVER
+        timeout_ms = None if is_endless else members["timeout"].duration_ms(low_ms=1)
+    return RequestLoad(
+        rate=loads.read(members["rate"], context, MILLI),
+        cpu_per_request_us=_cpu_time_us(members["cpuPerRequest"]),
+        timeout_ms=timeout_ms,
+        latency_ms=members["latency"].duration_ms() if "latency" in members else 0,
+        memory_per_request_bytes=members["memoryPerRequest"].scaled(1) if "memoryPerRequest" in members else 0,
+        rate_metric=members["rateMetric"].text() if "rateMetric" in members else "",
+        queue_metric=members["queueMetric"].text() if "queueMetric" in members else "",
+    )
+
+
+def _cpu_time_us(field: FileField) -> int:
+    """CPU time, which may have microseconds: `20ms`, `350us`."""
+    text = str(field.value)
+    if text.endswith(("us", "µs")) and text[:-2].isdigit():
+        return int(text[:-2])
+    return field.duration_ms(low_ms=1) * _US_PER_MS
+
+
+def _rollout(kind: str, spec: dict[str, Any]) -> RolloutModel:
+    if kind == "StatefulSet":
+        return RolloutModel(max_surge=0, max_unavailable=1)
+    strategy = spec.get("strategy") or {}
+    if strategy.get("type") == "Recreate":
+        return RolloutModel(max_surge=0, max_unavailable="100%")
+    rolling = strategy.get("rollingUpdate") or {}
+    return RolloutModel(max_surge=rolling.get("maxSurge", "25%"), max_unavailable=rolling.get("maxUnavailable", "25%"))
