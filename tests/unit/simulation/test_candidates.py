@@ -6,7 +6,7 @@ import simulated
 from podscaler.simulation import scaling
 from podscaler.simulation.evaluation import candidates, comparison, demand, verdict
 from podscaler.simulation.evaluation.candidates import FixedCount, Hindsight
-from podscaler.simulation.evaluation.comparison import Candidate, Comparison, Needs
+from podscaler.simulation.evaluation.comparison import Candidate, CandidateComparison, Needs
 from podscaler.simulation.evaluation.knative import Knative, KnativeConfig
 from podscaler.simulation.evaluation.surges import ReactionSummary
 from podscaler.simulation.model.results import WorkloadState
@@ -40,7 +40,7 @@ def hindsight(scenario: SimulationScenario) -> Candidate:
     )
 
 
-def results(scenario: SimulationScenario, *others: Candidate, **more: float) -> Comparison:
+def results(scenario: SimulationScenario, *others: Candidate, **more: float) -> CandidateComparison:
     """The comparison of the scenario's autoscaler with others."""
     present = Candidate(name="present", policy=scenario.autoscalers[0].spec)
     return comparison.compare(scenario, [present, *others], needs(scenario, **more))
@@ -54,6 +54,15 @@ def test_hindsight_has_every_pod_in_time_and_releases_it_at_the_next_tick():
     assert found.reactions == ReactionSummary(1, 0, 0)
     surplus = [supply - need for need, supply in zip(results(stated).needed, found.run.ready, strict=True)]
     assert sum(each > 0 for each in surplus) <= 3
+
+
+def test_a_load_that_meets_the_slo_exactly_does_not_miss_it():
+    """4 pods of one core and 160 requests per second of 20 ms: 80 % utilization, 100 ms."""
+    load = RequestLoad(rate=simulated.load({0: 160}, 1000), cpu_per_request_us=20_000)
+    workload = simulated.web(requests=load, pod=simulated.pod(1000, limit=1000), replicas=4)
+    stated = simulated.scenario(workload, simulated.cpu_spec(80), seconds=300)
+    for found in results(stated, hindsight(stated), slo_ms=100).results:
+        assert (found.slo_missed_pct, found.elasticity.over_timeshare_pct) == (0.0, 0.0)
 
 
 def test_a_fixed_count_starts_and_stays():
@@ -174,7 +183,7 @@ def test_knative_follows_a_surge_in_the_world():
 # The sentence
 
 
-def compared(needed: list[int], **ready: list[int]) -> Comparison:
+def compared(needed: list[int], **ready: list[int]) -> CandidateComparison:
     """The comparison of these supplies, with a common period of an hour."""
     stated = surge()
     (template,) = results(stated).results
@@ -186,7 +195,7 @@ def compared(needed: list[int], **ready: list[int]) -> Comparison:
                 **{field: getattr(template, field) for field in template.__struct_fields__} | {"name": name, "run": run}
             )
         )
-    return Comparison(at_ms=range(len(needed)), needed=needed, sync_period_ms=3_600_000, results=tuple(found))
+    return CandidateComparison(at_ms=range(len(needed)), needed=needed, sync_period_ms=3_600_000, results=tuple(found))
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ from podscaler.simulation.model.step_series import StepSeries
 from podscaler.simulation.scaling import Scaler
 
 _HOUR_MS = 3_600_000
+_ROUNDING = 1 + 1e-9
+"""A load that meets the SLO exactly must not miss it by the rounding of the response time."""
 
 MakeScaler = Callable[[], Scaler]
 """A new scaler, with no memory of another run."""
@@ -104,7 +106,7 @@ class CandidateResult(msgspec.Struct, frozen=True, kw_only=True):
     run: Run
 
 
-class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+class CandidateComparison(msgspec.Struct, frozen=True, kw_only=True):
     """The results of all candidates, in order; the first one is the present spec.
 
     Attributes:
@@ -118,7 +120,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     results: tuple[CandidateResult, ...]
 
 
-def compare(scenario: SimulationScenario, candidates: Sequence[Candidate], needs: Needs) -> Comparison:
+def compare(scenario: SimulationScenario, candidates: Sequence[Candidate], needs: Needs) -> CandidateComparison:
     """The measures of the candidates, which take the place of the scenario's first autoscaler.
 
     Raises ValueError where no instant counts, or where the scenario contradicts itself.
@@ -131,7 +133,7 @@ def compare(scenario: SimulationScenario, candidates: Sequence[Candidate], needs
     first = elasticity(needed, runs[0].ready)
     pairs = zip(candidates, runs, strict=True)
     results = tuple([_result(candidate, run, needed, first, needs) for candidate, run in pairs])
-    return Comparison(at_ms=at_ms, needed=needed, sync_period_ms=scenario.sync_period_ms, results=results)
+    return CandidateComparison(at_ms=at_ms, needed=needed, sync_period_ms=scenario.sync_period_ms, results=results)
 
 
 def _result(candidate: Candidate, run: Run, needed: Sequence[int], first: Elasticity, needs: Needs) -> CandidateResult:
@@ -171,7 +173,7 @@ def _batch(scenario: SimulationScenario, candidates: Sequence[Candidate], needs:
     specs = [each.policy for each in candidates if isinstance(each.policy, Spec)]
     if len(scenario.autoscalers) != 1 or not specs:
         return
-    found = batch.evaluate(scenario, specs, batch.Measures(slo_ms=needs.slo_ms, counted_from_ms=needs.from_ms))
+    found = batch.evaluate(scenario, specs, batch.Measures(slo_ms=_bound_ms(needs), counted_from_ms=needs.from_ms))
     assert found.ready is not None
     counted = found.at_ms >= needs.from_ms
     at_ms = found.at_ms[counted].tolist()
@@ -201,14 +203,18 @@ def _run(scenario: SimulationScenario, candidate: Candidate, needs: Needs) -> Ru
         for sync in engine.simulate(stated):
             if sync.autoscaler.spec.key == candidate.policy.key and sync.at_ms >= needs.from_ms:
                 run.scale_changes += sync.decision.replicas is not None
-                _count(run, sync.at_ms, sync.workload, scenario.sync_period_ms, needs.slo_ms)
+                _count(run, sync.at_ms, sync.workload, scenario.sync_period_ms, _bound_ms(needs))
         return run
     scaler = _CountedScaler(candidate.policy(), needs.from_ms)
     for at_ms, state in scaling.scale(stated, key, scaler):
         if at_ms >= needs.from_ms:
-            _count(run, at_ms, state, scenario.sync_period_ms, needs.slo_ms)
+            _count(run, at_ms, state, scenario.sync_period_ms, _bound_ms(needs))
     run.scale_changes = scaler.changes
     return run
+
+
+def _bound_ms(needs: Needs) -> float | None:
+    return None if needs.slo_ms is None else needs.slo_ms * _ROUNDING
 
 
 def _workload(scenario: SimulationScenario) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from podscaler.simulation.evaluation.comparison import CandidateResult, Comparison
+from podscaler.simulation.evaluation.comparison import CandidateComparison, CandidateResult
 
 PARTS = 10
 _ERRORS = 2
@@ -46,7 +46,7 @@ class Differences(msgspec.Struct, frozen=True):
     speedup: float
 
 
-def sentence(comparison: Comparison) -> str:
+def sentence(comparison: CandidateComparison) -> str:
     """The sentence; hindsight is no candidate for it."""
     present, *others = comparison.results
     found = [_differences(comparison, present, each) for each in others if each.is_attainable]
@@ -77,7 +77,7 @@ def _cost(found: Differences) -> float:
     )
 
 
-def _differences(comparison: Comparison, present: CandidateResult, other: CandidateResult) -> Differences:
+def _differences(comparison: CandidateComparison, present: CandidateResult, other: CandidateResult) -> Differences:
     needed = comparison.needed
     hours = comparison.sync_period_ms / 3_600_000
     supplied = _difference([each * hours for each in present.run.ready], [each * hours for each in other.run.ready])
