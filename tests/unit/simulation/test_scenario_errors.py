@@ -230,6 +230,11 @@ ROWS = {
         "value: v",
         "line 2: the value is missing; state `gaps: hold` (the last value) or `gaps: zero`, or add the rows",
     ),
+    "nothing to hold": (
+        "0,\n60,1\n",
+        "value: v, gaps: hold",
+        "line 3: the values before this one are missing, and there is none to hold",
+    ),
     "mixed units": (
         "0,100m\n60,0.2\n",
         "value: v",
