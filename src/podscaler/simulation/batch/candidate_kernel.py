@@ -210,7 +210,8 @@ def _compare(
             inaccuracies[candidate, 0] += (need - ready) / need
         elif ready > need:
             deviations[candidate, at.OVER_SYNCS] += 1
-            inaccuracies[candidate, 1] += (ready - need) / max(need, 1)
+            if need > 0:
+                inaccuracies[candidate, 1] += (ready - need) / need
         if sync > world[at.COUNTED_FROM]:
             supply, demand = np.sign(ready - last[2]), np.sign(need - last[3])
             deviations[candidate, at.UNSTABLE_SYNCS] += min(abs(supply - demand), 1)

@@ -45,7 +45,7 @@ def decide(
     now_ns, current = now_ms * at.MS_NS, state[at.REPLICAS]
     if not marks[at.HAS_BEGUN]:
         marks[at.HAS_BEGUN] = 1
-        _recommend(marks, highest, lowest, current, now_ns)
+        recommend(marks, highest, lowest, current, now_ns)
     if current == 0:
         if not state[at.WAS_SCALED_TO_ZERO] or (spec[at.MIN_REPLICAS] == 0 and not spec[at.SCALES_ON_OTHERS]):
             return UNCHANGED
@@ -78,12 +78,19 @@ def _written(spec: Array, world: Array, state: Array, marks: Array, events: Arra
     current = state[at.REPLICAS]
     is_zero = current > 0 and desired == 0 and spec[at.MIN_REPLICAS] == 0 and spec[at.SCALES_ON_OTHERS]
     state[at.WAS_SCALED_TO_ZERO] = 1 if is_zero and world[at.SCALES_TO_ZERO] else 0
-    if spec[at.HAS_BEHAVIOR]:
-        if desired > current:
-            _record(events, UP, marks, desired - current, now_ns, now_ns - spec[at.UP_LONGEST_NS])
-        else:
-            _record(events, DOWN, marks, current - desired, now_ns, now_ns - spec[at.DOWN_LONGEST_NS])
+    record_rescale(spec, marks, events, desired - current, now_ns)
     return desired
+
+
+@compiled
+def record_rescale(spec: Array, marks: Array, events: Array, change: int, now_ns: int) -> None:
+    """The history after the replicas changed by `change`: `settle.with_change`."""
+    if not spec[at.HAS_BEHAVIOR]:
+        return
+    if change > 0:
+        _record(events, UP, marks, change, now_ns, now_ns - spec[at.UP_LONGEST_NS])
+    else:
+        _record(events, DOWN, marks, -change, now_ns, now_ns - spec[at.DOWN_LONGEST_NS])
 
 
 @compiled
@@ -119,13 +126,13 @@ def limited(
     if not spec[at.HAS_BEHAVIOR]:
         _expire(marks, at.HIGHEST_HEAD, at.HIGHEST_TAIL, highest, down_cutoff_ns - 1)
         stabilized = max(wanted, _front(marks, at.HIGHEST_HEAD, at.HIGHEST_TAIL, highest, wanted))
-        _recommend(marks, highest, lowest, wanted, now_ns)
+        recommend(marks, highest, lowest, wanted, now_ns)
         return _without_behavior(spec, stabilized, current)
     _expire(marks, at.HIGHEST_HEAD, at.HIGHEST_TAIL, highest, down_cutoff_ns)
     _expire(marks, at.LOWEST_HEAD, at.LOWEST_TAIL, lowest, now_ns - spec[at.UP_WINDOW_NS])
     most = max(wanted, _front(marks, at.HIGHEST_HEAD, at.HIGHEST_TAIL, highest, wanted))
     least = min(wanted, _front(marks, at.LOWEST_HEAD, at.LOWEST_TAIL, lowest, wanted))
-    _recommend(marks, highest, lowest, wanted, now_ns)
+    recommend(marks, highest, lowest, wanted, now_ns)
     stabilized = min(max(current, least), most)
     if stabilized > current:
         return _scaled_up(spec, policies, marks, events, stabilized, current, now_ns)
@@ -144,7 +151,7 @@ def _without_behavior(spec: Array, wanted: int, current: int) -> int:
 
 
 @compiled
-def _recommend(marks: Array, highest: Array, lowest: Array, replicas: int, now_ns: int) -> None:
+def recommend(marks: Array, highest: Array, lowest: Array, replicas: int, now_ns: int) -> None:
     """Add a recommendation to both queues, and drop those that it makes irrelevant."""
     tail = marks[at.HIGHEST_TAIL]
     while tail > marks[at.HIGHEST_HEAD] and highest[tail - 1, at.RECOMMENDED] <= replicas:

@@ -114,6 +114,6 @@ def compared(needed: Array, ready: Array) -> tuple[Array, Array]:
     deviations[at.UNSTABLE_SYNCS] = (supply != demand).sum()
     deviations[at.SUPPLY_CHANGES] = (supply != 0).sum()
     deviations[at.DEMAND_CHANGES] = (demand != 0).sum()
-    shares = missing / np.maximum(needed, 1)
+    shares = np.where(needed > 0, missing / np.maximum(needed, 1), 0)
     under, over = sum(shares[missing > 0].tolist()), sum((-shares[missing < 0]).tolist())
     return deviations, np.array([under, over], np.float64)

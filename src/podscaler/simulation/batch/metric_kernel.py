@@ -51,8 +51,8 @@ def proposal(
         else feeds[metrics[metric, at.FEED], sync]
     )
     if kind == at.TOTAL:
-        return _of_total(metrics, metric, tolerance, state, usage)
-    return _of_average(metrics, metric, tolerance, state, usage)
+        return of_total(metrics, metric, tolerance, state, usage)
+    return of_average(metrics, metric, tolerance, state, usage)
 
 
 @compiled
@@ -204,7 +204,7 @@ def _on_target(metrics: Array, metric: int) -> int:
 
 
 @compiled
-def _of_total(metrics: Array, metric: int, tolerance: Array, state: Array, usage: int) -> int:
+def of_total(metrics: Array, metric: int, tolerance: Array, state: Array, usage: int) -> int:
     """`totals._of_total`."""
     ratio = float(usage) / float(metrics[metric, at.TARGET])
     if state[at.REPLICAS] == 0:
@@ -217,14 +217,14 @@ def _of_total(metrics: Array, metric: int, tolerance: Array, state: Array, usage
 
 
 @compiled
-def _of_average(metrics: Array, metric: int, tolerance: Array, state: Array, usage: int) -> int:
+def of_average(metrics: Array, metric: int, tolerance: Array, state: Array, usage: int) -> int:
     """The part of `totals.propose_object` and `totals.propose_external` for AverageValue targets."""
     target = float(metrics[metric, at.TARGET])
     if metrics[metric, at.KIND] == at.EXTERNAL_AVERAGE and usage < 0:
         usage = INT64_MAX
     ratio = float(usage) / (target * float(state[at.PODS]))
     if is_within(tolerance, ratio):
-        return state[at.REPLICAS]
+        return state[at.PODS]
     if metrics[metric, at.KIND] == at.EXTERNAL_AVERAGE:
         return ceil_int32_saturating(float(usage) / target)
     return ceil_int32(float(usage) / target)

@@ -59,7 +59,8 @@ class Deviations(msgspec.Struct, frozen=True, kw_only=True):
     """How the ready pods (supply) deviated from the needed ones (demand), as sums over the counted syncs.
 
     Attributes:
-        under, over: the sums of the shares by which pods were missing or surplus, of what was needed.
+        under, over: the sums of the shares by which pods were missing or surplus, of what was needed; syncs that need
+            no pod have no share.
         under_syncs, over_syncs: at which pods were missing or surplus.
         unstable_syncs: at which supply and demand changed in different directions.
         supply_changes, demand_changes: how often they changed.
