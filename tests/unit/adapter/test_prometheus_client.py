@@ -9,13 +9,13 @@ import pytest
 from podscaler.adapter.prometheus import connection
 from podscaler.adapter.prometheus.client import PrometheusClient
 from podscaler.adapter.prometheus.connection import PrometheusSettings
-from podscaler.adapter.prometheus.responses import PrometheusError, PromSample, QueryResult
+from podscaler.adapter.prometheus.responses import PrometheusError, PromSample, PromSeries, QueryResult
 from podscaler.base.errors import UsageError
 from podscaler.kube.transport.transport import Request, Response
 from podscaler.testing.clock import VirtualClock
 from podscaler.testing.transport import ScriptedTransport, TransportFailure, json_answer
 
-QUERY, SERIES = "/api/v1/query", "/api/v1/series"
+QUERY, RANGE, SERIES = "/api/v1/query", "/api/v1/query_range", "/api/v1/series"
 
 
 def client(
@@ -45,6 +45,24 @@ async def test_a_query(method: str) -> None:
     assert result.samples[0] == PromSample({"n": "0"}, 1.0, 1.5)
     sent = request.query if method == "GET" else (request.body or b"").decode()
     assert dict(parse_qsl(sent)) == {"query": 'up{a="b"}', "time": "1767225600.000", "timeout": "2500ms"}
+
+
+async def test_a_range_query() -> None:
+    """Values stay texts, so that NaN is one; the span and the step are parameters."""
+    series = {"metric": {"n": "0"}, "values": [[1.5, "1"], [16.5, "NaN"]]}
+    reply = json_answer({"status": "success", "data": {"resultType": "matrix", "result": [series]}})
+    prometheus, requests = client(RANGE, reply)
+    found = await prometheus.query_range("up", start_s=1.5, end_s=16.5, step_s=15.0)
+    assert found == [PromSeries({"n": "0"}, [(1.5, "1"), (16.5, "NaN")])]
+    sent = dict(parse_qsl(requests[0].query))
+    assert sent == {"query": "up", "start": "1.500", "end": "16.500", "step": "15", "timeout": "2500ms"}
+
+
+async def test_the_result_of_a_range_query_is_a_matrix() -> None:
+    """Another type of result is an error, not an empty result."""
+    prometheus, _ = client(RANGE, vector("1"))
+    with pytest.raises(PrometheusError, match="the result of a range query is a vector, not a matrix"):
+        await prometheus.query_range("up", start_s=0.0, end_s=1.0, step_s=1.0)
 
 
 async def test_series() -> None:

@@ -27,7 +27,7 @@ def check(**fields: object) -> str:
         ({"value": "replicas", "low": 4, "high": 4, "from_ms": 90_000}, ""),
         (
             {"value": "replicas", "low": 2, "high": 2, "until_ms": 30_000},
-            "web: 1 replicas at 0:00, expected 2 between 0:00 and 0:30; the same at 2 later syncs",
+            "web: 1 replica at 0:00, expected 2 between 0:00 and 0:30; the same at 2 later syncs",
         ),
         (
             {"value": "replicas", "high": 3, "from_ms": 285_000},
@@ -35,7 +35,7 @@ def check(**fields: object) -> str:
         ),
         (
             {"value": "ready", "low": 2, "until_ms": 0},
-            "web: 1 ready pods at 0:00, expected at least 2 between 0:00 and 0:00",
+            "web: 1 ready pod at 0:00, expected at least 2 between 0:00 and 0:00",
         ),
         ({"value": "wanted", "low": 1, "high": 4}, ""),
         (

@@ -1,8 +1,8 @@
-"""Sends queries to Prometheus: instant queries, and lists of series.
+"""Sends queries to Prometheus: instant queries, range queries, and lists of series.
 
-`providers.query_cache` and `providers.relisting` use it. At most AT_ONCE requests run at the same time; each has a time
-limit from the moment that it is sent. Failures are PrometheusErrors; nothing is retried here, because the next request
-of an autoscaler does so.
+`providers.query_cache` and `providers.relisting` use it, and `podscaler.cli.simulate.range_queries` for range queries.
+At most AT_ONCE requests run at the same time; each has a time limit from the moment that it is sent. Failures are
+PrometheusErrors; nothing is retried here, because the next request of an autoscaler does so.
 
 Source: documentation of Prometheus' HTTP API; prometheus-adapter v0.12.0.
 """
@@ -15,12 +15,12 @@ from urllib.parse import urlencode
 import msgspec
 
 from podscaler.adapter.prometheus import responses
-from podscaler.adapter.prometheus.responses import DOWN, PrometheusError, QueryResult
+from podscaler.adapter.prometheus.responses import DOWN, PrometheusError, PromSeries, QueryResult
 from podscaler.base.clock import NANOSECONDS, Clock
 from podscaler.kube.transport.transport import Request, Transport, TransportError
 
 AT_ONCE = 16
-QUERY, SERIES = "/api/v1/query", "/api/v1/series"
+QUERY, RANGE, SERIES = "/api/v1/query", "/api/v1/query_range", "/api/v1/series"
 
 
 class MetricsDatabase(Protocol):
@@ -56,6 +56,15 @@ class PrometheusClient:
         """As in MetricsDatabase."""
         parameters = [("query", promql), ("time", self._instant(0.0)), ("timeout", f"{self._timeout_s * 1000:.0f}ms")]
         return responses.query_result(await self._data(QUERY, parameters))
+
+    async def query_range(self, promql: str, *, start_s: float, end_s: float, step_s: float) -> Sequence[PromSeries]:
+        """The series of an expression at `start_s` and every `step_s` after it, up to `end_s` (since the epoch).
+
+        Prometheus rejects more than 11,000 points. Raises PrometheusError.
+        """
+        span = [("start", f"{start_s:.3f}"), ("end", f"{end_s:.3f}"), ("step", f"{step_s:g}")]
+        parameters = [("query", promql), *span, ("timeout", f"{self._timeout_s * 1000:.0f}ms")]
+        return responses.range_result(await self._data(RANGE, parameters))
 
     async def series(self, selector: str, *, max_age_s: float) -> Sequence[dict[str, str]]:
         """As in MetricsDatabase."""

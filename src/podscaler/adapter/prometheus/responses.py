@@ -58,6 +58,18 @@ class QueryResult:
     samples: Sequence[PromSample]
 
 
+class PromSeries(NamedTuple):
+    """One series of a range query.
+
+    Attributes:
+        labels: as in PromSample.
+        points: instants in seconds since the epoch, and values as Prometheus writes them (`NaN` included), in order.
+    """
+
+    labels: Mapping[str, str]
+    points: Sequence[tuple[float, str]]
+
+
 class _Envelope(msgspec.Struct, rename="camel"):
     status: str
     data: msgspec.Raw = msgspec.Raw(b"null")
@@ -70,6 +82,11 @@ class _Sample(msgspec.Struct, gc=False):
     value: tuple[float, str] | None = None
 
 
+class _Matrix(msgspec.Struct, gc=False):
+    metric: dict[str, str]
+    values: list[tuple[float, str]] = []
+
+
 class _Typed(msgspec.Struct, rename="camel"):
     result_type: str
     result: msgspec.Raw = msgspec.Raw(b"null")
@@ -79,6 +96,7 @@ _ENVELOPE = msgspec.json.Decoder(_Envelope)
 _TYPED = msgspec.json.Decoder(_Typed)
 _VECTOR = msgspec.json.Decoder(list[_Sample])
 _SCALAR = msgspec.json.Decoder(tuple[float, str])
+_MATRIX = msgspec.json.Decoder(list[_Matrix])
 _SERIES = msgspec.json.Decoder(list[dict[str, str]])
 _STATUSES = frozenset({400, 422, 503})
 """Besides 2xx, the statuses of responses in JSON."""
@@ -115,6 +133,17 @@ def _sample(decoded: _Sample) -> PromSample:
     """A sample of a vector. Raises ValueError where its value is no number."""
     at_s, value = decoded.value or (0.0, "0")
     return PromSample(decoded.metric, float(value), at_s)
+
+
+def range_result(data: msgspec.Raw) -> Sequence[PromSeries]:
+    """The series of a range query. Raises PrometheusError."""
+    try:
+        typed = _TYPED.decode(data)
+        if typed.result_type == "matrix":
+            return [PromSeries(each.metric, each.values) for each in _MATRIX.decode(typed.result)]
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise PrometheusError(BAD_RESPONSE, f"a result cannot be decoded: {error}") from error
+    raise PrometheusError(BAD_RESPONSE, f"the result of a range query is a {typed.result_type}, not a matrix")
 
 
 def series(data: msgspec.Raw) -> list[dict[str, str]]:

@@ -149,9 +149,9 @@ def _shown(value: ExpectedValue, found: float | None) -> str:
         return "no replicas wanted, because no metric could be used,"
     match value:
         case "replicas":
-            return f"{found:g} replicas"
+            return f"{found:g} replica{'' if found == 1 else 's'}"
         case "ready":
-            return f"{found:g} ready pods"
+            return f"{found:g} ready pod{'' if found == 1 else 's'}"
         case "wanted":
             return f"{found:g} replicas wanted"
         case "latency":

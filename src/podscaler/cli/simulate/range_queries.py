@@ -1,0 +1,95 @@
+"""Reads a series of Prometheus over a span, in as many range queries as Prometheus' limit of points needs.
+
+`podscaler simulate` passes `read` to `podscaler.simulation.files`, which has no network.
+
+Source: documentation of Prometheus' HTTP API (range queries; at most 11,000 points of a series).
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+from podscaler.adapter.prometheus import connection
+from podscaler.adapter.prometheus.client import PrometheusClient
+from podscaler.adapter.prometheus.connection import PrometheusSettings
+from podscaler.adapter.prometheus.responses import PrometheusError, PromSeries
+from podscaler.base.clock import SystemClock
+from podscaler.base.errors import UsageError
+from podscaler.base.version import __version__
+from podscaler.kube.transport import http_transport
+from podscaler.simulation.files.loads import RangeRequest
+
+POINTS_MAX = 11_000
+_TIMEOUT_S = 120.0
+_USER_AGENT = f"podscaler-simulate/{__version__}"
+_FIELDS = {"--prometheus-url": "`url`", "--prometheus-ca-file": "`caFile`", "--prometheus-token-file": "`tokenFile`"}
+
+
+def read(request: RangeRequest) -> Sequence[tuple[float, str]]:
+    """The instants (seconds since the epoch) and values of the one series of a query. Blocks.
+
+    Raises:
+        UsageError: Prometheus cannot be reached, rejects the query, or has no series or several.
+    """
+    return asyncio.run(_read(request))
+
+
+async def _read(request: RangeRequest) -> Sequence[tuple[float, str]]:
+    async with _connected(request) as client:
+        points: list[tuple[float, str]] = []
+        for start_s, end_s in chunks(request):
+            try:
+                found = await client.query_range(request.query, start_s=start_s, end_s=end_s, step_s=request.step_s)
+            except PrometheusError as error:
+                raise UsageError(f"the query {request.query} failed: {error}") from None
+            points += _points_of(found, request)
+    if not points:
+        raise UsageError(f"the query {request.query} has no series {_span(request)}")
+    return points
+
+
+@asynccontextmanager
+async def _connected(request: RangeRequest) -> AsyncIterator[PrometheusClient]:
+    clock = SystemClock()
+    settings = PrometheusSettings(request.url, ca_file=request.ca_file, token_file=request.token_file)
+    try:
+        config = await asyncio.to_thread(connection.to_config, settings, clock)
+    except UsageError as error:
+        raise UsageError(_by_field(str(error))) from None
+    transport = await http_transport.connect(config, user_agent=_USER_AGENT)
+    try:
+        yield PrometheusClient(transport, clock, timeout_s=_TIMEOUT_S, uses_post=True)
+    finally:
+        await transport.close()
+
+
+def _by_field(text: str) -> str:
+    """The message with the field of a scenario in place of the adapter's flag."""
+    for flag, field in _FIELDS.items():
+        text = text.replace(flag, field)
+    return text
+
+
+def chunks(request: RangeRequest) -> list[tuple[float, float]]:
+    """The spans (start and end, seconds since the epoch) of queries with at most POINTS_MAX points each."""
+    count = int((request.end_s - request.start_s) / request.step_s) + 1
+    starts = range(0, count, POINTS_MAX)
+    return [
+        (
+            request.start_s + first * request.step_s,
+            request.start_s + (min(first + POINTS_MAX, count) - 1) * request.step_s,
+        )
+        for first in starts
+    ]
+
+
+def _points_of(found: Sequence[PromSeries], request: RangeRequest) -> Sequence[tuple[float, str]]:
+    if len(found) > 1:
+        raise UsageError(f"the query {request.query} has {len(found)} series; aggregate them to one, as with sum()")
+    return found[0].points if found else []
+
+
+def _span(request: RangeRequest) -> str:
+    start, end = (datetime.fromtimestamp(at_s, UTC).isoformat() for at_s in (request.start_s, request.end_s))
+    return f"between {start} and {end}"

@@ -1,0 +1,145 @@
+"""The summary of a simulation for each autoscaler: pods over time, scale changes, lost load, latency.
+
+Called by `podscaler simulate`. Times count from one sync to the next, the last one to the end of the scenario.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+
+from podscaler.simulation.model.expectations import clock
+from podscaler.simulation.model.results import SimulatedSync
+
+_HOUR_MS = 3_600_000
+
+
+class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The summary of one autoscaler.
+
+    Attributes:
+        autoscaler, workload: their keys, `namespace/name`.
+        pod_hours: the time of all pods together, ready or not.
+        replicas_min, replicas_max, replicas_mean: of the scale; the mean is weighted by time.
+        scale_changes: how often the autoscaler wrote the scale.
+        seconds_at_max: the time at maxReplicas.
+        failed_syncs: the syncs with an error.
+        lost_ratio: the share of the load that was not served.
+        latency_mean_ms: the mean response time, weighted by requests; None: there were no requests.
+        latency_worst_ms: the highest mean response time of a sync.
+    """
+
+    autoscaler: str
+    workload: str
+    duration_s: float
+    pod_hours: float
+    replicas_min: int
+    replicas_max: int
+    replicas_mean: float
+    scale_changes: int
+    seconds_at_max: float
+    failed_syncs: int
+    lost_ratio: float
+    latency_mean_ms: float | None
+    latency_worst_ms: float | None
+
+
+@dataclass(slots=True)
+class _Sums:
+    last: SimulatedSync | None = None
+    observed_ms: int = 0
+    pod_ms: int = 0
+    replica_ms: int = 0
+    at_max_ms: int = 0
+    replicas_min: int = 1 << 62
+    replicas_max: int = 0
+    changes: int = 0
+    failed: int = 0
+    arrived: int = 0
+    lost: int = 0
+    latency_by_requests: float = 0.0
+    requests: float = 0.0
+    latency_worst_ms: float | None = None
+
+    def add(self, sync: SimulatedSync) -> None:
+        self.count_until(sync.at_ms)
+        self.last = sync
+        state = sync.workload
+        self.changes += sync.decision.replicas is not None
+        self.failed += bool(sync.decision.trace.error)
+        self.arrived += state.arrived_ucores_ms
+        self.lost += state.lost_ucores_ms
+        for replicas in (state.replicas, _replicas_after(sync)):
+            self.replicas_min = min(self.replicas_min, replicas)
+            self.replicas_max = max(self.replicas_max, replicas)
+        if state.latency_ms is not None and math.isfinite(state.latency_ms):
+            self.latency_worst_ms = max(self.latency_worst_ms or 0.0, state.latency_ms)
+
+    def count_until(self, at_ms: int) -> None:
+        """Count the time since the last sync."""
+        if self.last is None:
+            return
+        state, span_ms = self.last.workload, at_ms - self.last.at_ms
+        replicas = _replicas_after(self.last)
+        self.observed_ms += span_ms
+        self.pod_ms += state.pods * span_ms
+        self.replica_ms += replicas * span_ms
+        self.at_max_ms += span_ms if replicas >= self.last.autoscaler.spec.max_replicas else 0
+        if state.latency_ms is not None and math.isfinite(state.latency_ms):
+            requests = state.rate_milli * span_ms
+            self.requests += requests
+            self.latency_by_requests += state.latency_ms * requests
+
+
+@dataclass(slots=True)
+class Summaries:
+    """Collects the syncs of a simulation of `duration_ms`."""
+
+    duration_ms: int
+    sums: dict[str, _Sums] = field(default_factory=dict)
+
+    def add(self, sync: SimulatedSync) -> None:
+        """Count one sync; syncs come in order."""
+        self.sums.setdefault(sync.autoscaler.spec.key, _Sums()).add(sync)
+
+    def finished(self) -> list[RunSummary]:
+        """The summaries, in the order of autoscalers. Called once, at the end."""
+        return [self._summary(key, sums) for key, sums in self.sums.items()]
+
+    def _summary(self, key: str, sums: _Sums) -> RunSummary:
+        assert sums.last is not None, "sums are made for a sync"
+        sums.count_until(self.duration_ms)
+        return RunSummary(
+            autoscaler=key,
+            workload=sums.last.autoscaler.workload,
+            duration_s=self.duration_ms / 1000,
+            pod_hours=sums.pod_ms / _HOUR_MS,
+            replicas_min=sums.replicas_min,
+            replicas_max=sums.replicas_max,
+            replicas_mean=sums.replica_ms / sums.observed_ms if sums.observed_ms else float(sums.replicas_max),
+            scale_changes=sums.changes,
+            seconds_at_max=sums.at_max_ms / 1000,
+            failed_syncs=sums.failed,
+            lost_ratio=sums.lost / sums.arrived if sums.arrived else 0.0,
+            latency_mean_ms=sums.latency_by_requests / sums.requests if sums.requests else None,
+            latency_worst_ms=sums.latency_worst_ms,
+        )
+
+
+def _replicas_after(sync: SimulatedSync) -> int:
+    return sync.workload.replicas if sync.decision.replicas is None else sync.decision.replicas
+
+
+def lines(summary: RunSummary) -> Iterator[str]:
+    """The summary as lines of text."""
+    yield f"{summary.autoscaler}, {clock(round(summary.duration_s * 1000))} in all"
+    changes = f"{summary.scale_changes} scale change{'' if summary.scale_changes == 1 else 's'}"
+    failed = f", {summary.failed_syncs} failed syncs" if summary.failed_syncs else ""
+    span, at_max = f"{summary.replicas_min} to {summary.replicas_max}", clock(round(summary.seconds_at_max * 1000))
+    yield f"  replicas    {span}, mean {summary.replicas_mean:.2f}; {changes}{failed}"
+    yield f"  pods        {summary.pod_hours:.2f} pod-hours; {at_max} at maxReplicas"
+    yield f"  lost        {summary.lost_ratio:.2%} of the load"
+    if summary.latency_worst_ms is not None:
+        mean = "" if summary.latency_mean_ms is None else f"mean {summary.latency_mean_ms:.0f} ms, "
+        yield f"  latency     {mean}worst {summary.latency_worst_ms:.0f} ms"

@@ -1,0 +1,168 @@
+"""`podscaler simulate`: what autoscalers would do under a load, in virtual time.
+
+`podscaler.simulation.files` reads the scenario, `podscaler.simulation.engine` runs it; this command prints the result.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import click
+
+from podscaler.base.errors import UsageError
+from podscaler.cli.simulate import run_summary, sync_output
+from podscaler.cli.simulate.run_summary import RunSummary, Summaries
+from podscaler.cli.simulate.sync_output import CSVWriter, JSONWriter, ParquetWriter, SyncWriter
+from podscaler.cli.simulate.timeline import Timeline
+from podscaler.explain import explained
+from podscaler.simulation import engine
+from podscaler.simulation.files import fields, scenario_file
+from podscaler.simulation.files.loads import RangeRequest
+from podscaler.simulation.files.scenario_file import ScenarioFile
+from podscaler.simulation.model import expectations
+from podscaler.simulation.model.expectations import clock
+from podscaler.simulation.model.results import SimulatedSync
+
+EXPECTATION_FAILED = 1
+_CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d\d)")
+
+EXAMPLE = """\b
+Examples:
+  podscaler simulate examples/simulation/step.yaml
+  podscaler simulate scenario.yaml --explain 12:15
+  podscaler simulate scenario.yaml -o parquet --out syncs.parquet
+"""
+
+
+@click.command(epilog=EXAMPLE)
+@click.argument("scenario", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Choice(sync_output.FORMS), default="table", show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), help="the file to write [default: standard output]")
+@click.option("--every-sync", is_flag=True, help="lines of the table for syncs without a change, too")
+@click.option("--seed", type=click.IntRange(min=0), help="in place of the scenario's")
+@click.option(
+    "--explain", "explain_at", metavar="AT", help="explain the sync at AT (12:15 or 12m15s) and print nothing else"
+)
+def command(
+    *, scenario: Path, output: str, out: Path | None, every_sync: bool, seed: int | None, explain_at: str | None
+) -> None:
+    """Run the SCENARIO file, and print what its autoscalers do.
+
+    The table has a line for each change; the other forms have every sync. The exit status is 1 where the scenario
+    expects something else than what happens, with a sentence for each expectation on standard error, and 2 for a file
+    that cannot be used.
+    """
+    found = scenario_file.read(scenario, seed=seed, range_query=_range_query)
+    if explain_at is not None:
+        at_ms = _instant_ms(explain_at)
+        click.echo(_explanations(scenario, found, at_ms))
+        return
+    if output == "parquet" and out is None:
+        raise UsageError("Parquet is not a text: name its file, as in --out syncs.parquet")
+    with _writer(output, out, found, every_sync=every_sync) as writer:
+        failures = _run(scenario, found, writer)
+    for failure in failures:
+        click.echo(failure, err=True)
+    if failures:
+        sys.exit(EXPECTATION_FAILED)
+
+
+def _range_query(request: RangeRequest) -> "list[tuple[float, str]]":
+    from podscaler.cli.simulate import range_queries  # the client takes a while to import
+
+    return list(range_queries.read(request))
+
+
+def _simulated(scenario: Path, found: ScenarioFile) -> Iterator[SimulatedSync]:
+    """The syncs. Raises UsageError where the scenario contradicts itself."""
+    try:
+        yield from engine.simulate(found.scenario)
+    except ValueError as error:
+        raise UsageError(f"{scenario}: {error}") from None
+
+
+def _run(scenario: Path, found: ScenarioFile, writer: SyncWriter) -> list[str]:
+    """Run the scenario; returns the sentences of expectations that failed."""
+    summaries, checks = Summaries(found.scenario.duration_ms), expectations.checks(found.expectations)
+    for sync in _simulated(scenario, found):
+        writer.add(sync)
+        summaries.add(sync)
+        for check in checks:
+            check.add(sync)
+    failures = [sentence for check in checks if (sentence := check.failure())]
+    writer.finish(summaries.finished(), failures)
+    return failures
+
+
+class _TableWriter:
+    """The timeline, then the summaries."""
+
+    def __init__(self, stream: IO[str], timeline: Timeline) -> None:
+        self._stream = stream
+        self._timeline = timeline
+
+    def add(self, sync: SimulatedSync) -> None:
+        for line in self._timeline.lines(sync):
+            self._stream.write(f"{line}\n")
+
+    def finish(self, summaries: list[RunSummary], failures: list[str]) -> None:
+        del failures
+        for summary in summaries:
+            self._stream.write("\n" + "".join(f"{line}\n" for line in run_summary.lines(summary)))
+
+
+@contextmanager
+def _writer(output: str, out: Path | None, found: ScenarioFile, *, every_sync: bool) -> Iterator[SyncWriter]:
+    """The writer of a form. Raises UsageError."""
+    if output == "parquet" and out is not None:
+        yield ParquetWriter(out)
+        return
+    with _stream(out) as stream:
+        if output == "table":
+            has_names = len(found.scenario.autoscalers) > 1
+            yield _TableWriter(stream, Timeline(has_names=has_names, shows_all=every_sync))
+        else:
+            yield JSONWriter(stream) if output == "json" else CSVWriter(stream)
+
+
+@contextmanager
+def _stream(out: Path | None) -> Iterator[IO[str]]:
+    if out is None:
+        yield sys.stdout
+        return
+    try:
+        stream = out.open("w", encoding="utf-8", newline="")
+    except OSError as error:
+        raise UsageError(f"cannot write {out}: {error.strerror}") from None
+    with stream:
+        yield stream
+
+
+def _instant_ms(text: str) -> int:
+    """The instant of `12:15`, `1:02:15`, `12m15s`, or seconds. Raises UsageError."""
+    matched = _CLOCK.fullmatch(text)
+    if matched:
+        hours, minutes, seconds = (int(part or 0) for part in matched.groups())
+        return ((hours * 60 + minutes) * 60 + seconds) * 1000
+    try:
+        return int(text) * 1000 if text.isdigit() else fields.parse_duration_ms(text)
+    except ValueError:
+        raise UsageError(f"--explain {text} is not an instant such as 12:15, 12m15s or 735 (seconds)") from None
+
+
+def _explanations(scenario: Path, found: ScenarioFile, at_ms: int) -> str:
+    """The explanation of the last sync of each autoscaler at or before an instant. Raises UsageError."""
+    last: dict[str, SimulatedSync] = {}
+    for sync in _simulated(scenario, found):
+        if sync.at_ms > at_ms:
+            break
+        last[sync.autoscaler.spec.key] = sync
+    if not last:
+        raise UsageError(f"--explain {clock(at_ms)} is before the first sync, at {clock(found.scenario.first_sync_ms)}")
+    texts = [
+        f"At {clock(sync.at_ms)}: {explained.text(explained.of_decision(sync.decision))}" for sync in last.values()
+    ]
+    return "\n\n".join(texts)

@@ -1,0 +1,92 @@
+"""The timeline of a simulation as lines of text: one for each sync at which something changed.
+
+Called by `podscaler simulate`. A line shows the load, the metrics, the pods, and what the sync did, in the words of
+`podscaler demo` and of the autoscaler's events.
+"""
+
+from collections.abc import Iterator
+
+from podscaler.simulation.model import results
+from podscaler.simulation.model.expectations import clock
+from podscaler.simulation.model.results import MetricReading, SimulatedSync, TimelineRow
+
+_BAR_MAX = 40
+_GIB = 1 << 30
+
+
+class Timeline:
+    """Makes lines of syncs, which come in order.
+
+    Args:
+        has_names: whether lines name their autoscaler.
+        shows_all: whether syncs without a change have lines, too.
+    """
+
+    def __init__(self, *, has_names: bool, shows_all: bool) -> None:
+        self._has_names = has_names
+        self._shows_all = shows_all
+        self._last: dict[str, tuple[object, ...]] = {}
+        self._failing: set[str] = set()
+
+    def lines(self, sync: SimulatedSync) -> Iterator[str]:
+        """The lines of one sync; none where nothing changed."""
+        row = results.row(sync)
+        seen = (row.replicas, row.pods, row.ready, row.unscheduled, row.nodes, row.error)
+        outcome = self._outcome(sync, row)
+        if not outcome and not self._shows_all and self._last.get(row.autoscaler) == seen:
+            return
+        self._last[row.autoscaler] = seen
+        name = f"{row.autoscaler}   " if self._has_names else ""
+        metrics = "   ".join(_metric(each) for each in row.metrics)
+        parts = [f"{clock(sync.at_ms):>8}   {name}{_load(row)}", metrics, _pods(row)]
+        yield "   ".join(part for part in parts if part).rstrip()
+        if outcome:
+            yield f"{clock(sync.at_ms):>8}   {name}=> {outcome}"
+
+    def _outcome(self, sync: SimulatedSync, row: TimelineRow) -> str:
+        """What the sync did that users see as an event; empty for nothing new."""
+        was_failing = row.autoscaler in self._failing
+        if row.error:
+            self._failing.add(row.autoscaler)
+        else:
+            self._failing.discard(row.autoscaler)
+        if sync.decision.replicas is not None:
+            return f"{sync.decision.replicas} pod{'' if sync.decision.replicas == 1 else 's'}: {row.reason}"
+        if row.error and not was_failing:
+            return row.error
+        return "metrics can be read again" if was_failing and not row.error else ""
+
+
+def _load(row: TimelineRow) -> str:
+    parts = []
+    if row.requests_per_s:
+        parts.append(f"{row.requests_per_s:6.1f} requests/s")
+    parts.append(f"{row.demand_cores:6.3f} cores")
+    if row.demand_bytes:
+        parts.append(f"{row.demand_bytes / _GIB:.2f} GiB")
+    return "   ".join(parts)
+
+
+def _metric(reading: MetricReading) -> str:
+    """`cpu 305 %/50 %`; the first word of the name says which metric it is."""
+    name = reading.name.partition(" ")[0]
+    return f"{name} {_amount(reading.current, reading.unit)}/{_amount(reading.target, reading.unit)}"
+
+
+def _amount(amount: int | None, unit: str) -> str:
+    if amount is None:
+        return "?"
+    if unit == "percent":
+        return f"{amount} %"
+    return f"{amount // 1000}" if amount % 1000 == 0 else f"{amount}m"
+
+
+def _pods(row: TimelineRow) -> str:
+    shown = f"pods {row.replicas:2d}  "
+    if max(row.replicas, row.ready) <= _BAR_MAX:
+        shown += "#" * row.ready + "." * max(row.replicas - row.ready, 0)
+    else:
+        shown += f"{row.ready} ready"
+    if row.unscheduled:
+        shown += f"   {row.unscheduled} without a node"
+    return shown + (f"   nodes {row.nodes}" if row.nodes is not None else "")

@@ -1,0 +1,258 @@
+"""Runs candidates in the same world and measures each: cost, elasticity, SLO misses, scale changes, reactions.
+
+Called by `podscaler backtest`. Autoscalers run in the batch engine where it is installed and covers them, else in the
+exact engine; both have the same results. Other scalers run in the exact engine's world.
+
+Invariant: all candidates are measured at the same instants, those of the scenario's syncs from `Needs.from_ms` on.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from podscaler.core.model.spec import Spec
+from podscaler.simulation import engine, scaling
+from podscaler.simulation.evaluation import surges
+from podscaler.simulation.evaluation.demand import PodCapacity
+from podscaler.simulation.evaluation.elasticity import Elasticity, elastic_speedup, elasticity
+from podscaler.simulation.evaluation.surges import ReactionSummary
+from podscaler.simulation.model.results import WorkloadState
+from podscaler.simulation.model.scenario import AutoscalerModel, SimulationScenario
+from podscaler.simulation.model.step_series import StepSeries
+from podscaler.simulation.scaling import Scaler
+
+_HOUR_MS = 3_600_000
+_ROUNDING = 1 + 1e-9
+"""A load that meets the SLO exactly must not miss it by the rounding of the response time."""
+
+MakeScaler = Callable[[], Scaler]
+"""A new scaler, with no memory of another run."""
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """A way to scale the workload.
+
+    Attributes:
+        name: in tables.
+        policy: an autoscaler's spec, or what makes a scaler.
+        replicas: at the start; None: those of the scenario.
+        is_attainable: whether it could be used, as hindsight cannot.
+    """
+
+    name: str
+    policy: Spec | MakeScaler
+    replicas: int | None = None
+    is_attainable: bool = True
+
+
+class Needs(msgspec.Struct, frozen=True, kw_only=True):
+    """What the candidates are measured by.
+
+    Attributes:
+        capacity: of one pod.
+        pods: the needed pods over time.
+        slo_ms: the mean response time that is to be met; None: there is no SLO.
+        from_ms: the first instant that counts.
+    """
+
+    capacity: PodCapacity
+    pods: StepSeries
+    slo_ms: float | None = None
+    from_ms: int = 0
+
+
+class Run(msgspec.Struct, kw_only=True):
+    """What a candidate did, at the instants that count.
+
+    Attributes:
+        at_ms, ready: for each instant.
+        arrived_work, lost_work: CPU work that arrived, and that was lost.
+        slow_work: CPU work that arrived while the mean response time was above the SLO or no pod was ready.
+        engine: `batch` or `exact`.
+        reason: why the batch engine did not run it; empty: it did, or it is no autoscaler.
+    """
+
+    at_ms: list[int] = []
+    ready: list[int] = []
+    pod_ms: int = 0
+    arrived_work: int = 0
+    lost_work: int = 0
+    slow_work: int = 0
+    scale_changes: int = 0
+    engine: str = "exact"
+    reason: str = ""
+
+
+class CandidateResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The measures of one candidate.
+
+    Attributes:
+        slo_missed_pct: the share of requests that came while the mean response time was above the SLO; None: there is
+            no SLO, or no request.
+        lost_pct: the share of the CPU work that was lost; None: there was none.
+        speedup: the elastic speedup against the first candidate; None: undefined.
+        run: what it did.
+    """
+
+    name: str
+    pod_hours: float
+    elasticity: Elasticity
+    slo_missed_pct: float | None
+    lost_pct: float | None
+    scale_changes: int
+    reactions: ReactionSummary
+    speedup: float | None
+    is_attainable: bool
+    run: Run
+
+
+class CandidateComparison(msgspec.Struct, frozen=True, kw_only=True):
+    """The results of all candidates, in order; the first one is the present spec.
+
+    Attributes:
+        at_ms, needed: the instants, and the pods that were needed at each.
+        sync_period_ms: the distance of the instants.
+    """
+
+    at_ms: Sequence[int]
+    needed: Sequence[int]
+    sync_period_ms: int
+    results: tuple[CandidateResult, ...]
+
+
+def compare(scenario: SimulationScenario, candidates: Sequence[Candidate], needs: Needs) -> CandidateComparison:
+    """The measures of the candidates, which take the place of the scenario's first autoscaler.
+
+    Raises ValueError where no instant counts, or where the scenario contradicts itself.
+    """
+    runs = _runs(scenario, candidates, needs)
+    at_ms = runs[0].at_ms
+    if not at_ms:
+        raise ValueError("no sync is in the time that counts")
+    needed = [needs.pods.value_at(instant_ms) for instant_ms in at_ms]
+    first = elasticity(needed, runs[0].ready)
+    pairs = zip(candidates, runs, strict=True)
+    results = tuple([_result(candidate, run, needed, first, needs) for candidate, run in pairs])
+    return CandidateComparison(at_ms=at_ms, needed=needed, sync_period_ms=scenario.sync_period_ms, results=results)
+
+
+def _result(candidate: Candidate, run: Run, needed: Sequence[int], first: Elasticity, needs: Needs) -> CandidateResult:
+    measured = elasticity(needed, run.ready)
+    found = surges.reactions(run.at_ms, needed, run.ready)
+    return CandidateResult(
+        name=candidate.name,
+        pod_hours=run.pod_ms / _HOUR_MS,
+        elasticity=measured,
+        slo_missed_pct=None if needs.slo_ms is None else _pct(run.slow_work, run.arrived_work),
+        lost_pct=_pct(run.lost_work, run.arrived_work),
+        scale_changes=run.scale_changes,
+        reactions=surges.summary(found, run.at_ms[-1]),
+        speedup=elastic_speedup(first, measured),
+        is_attainable=candidate.is_attainable,
+        run=run,
+    )
+
+
+def _pct(part: int, whole: int) -> float | None:
+    return 100 * part / whole if whole else None
+
+
+def _runs(scenario: SimulationScenario, candidates: Sequence[Candidate], needs: Needs) -> list[Run]:
+    """The runs of all candidates, in order."""
+    batched = [index for index, each in enumerate(candidates) if isinstance(each.policy, Spec) and not each.replicas]
+    by_index = dict(zip(batched, _batch(scenario, [candidates[index] for index in batched], needs), strict=False))
+    return [by_index.get(index) or _run(scenario, each, needs) for index, each in enumerate(candidates)]
+
+
+def _batch(scenario: SimulationScenario, candidates: Sequence[Candidate], needs: Needs) -> Iterable[Run]:
+    """The runs of autoscalers in the batch engine; none where it is not installed."""
+    try:
+        from podscaler.simulation import batch
+    except ImportError:
+        return
+    specs = [each.policy for each in candidates if isinstance(each.policy, Spec)]
+    if len(scenario.autoscalers) != 1 or not specs:
+        return
+    found = batch.evaluate(scenario, specs, batch.Measures(slo_ms=_bound_ms(needs), counted_from_ms=needs.from_ms))
+    assert found.ready is not None
+    counted = found.at_ms >= needs.from_ms
+    at_ms = found.at_ms[counted].tolist()
+    for index in range(len(specs)):
+        reason = found.fallbacks.get(index, "")
+        yield Run(
+            at_ms=at_ms,
+            ready=found.ready[index][counted].tolist(),
+            pod_ms=int(found.pod_ms[index]),
+            arrived_work=int(found.arrived_work[index]),
+            lost_work=int(found.lost_work[index]),
+            slow_work=int(found.slo_missed_work[index]),
+            scale_changes=int(found.scale_ups[index] + found.scale_downs[index]),
+            engine="exact" if reason else "batch",
+            reason=reason,
+        )
+
+
+def _run(scenario: SimulationScenario, candidate: Candidate, needs: Needs) -> Run:
+    """The run of one candidate in the exact engine."""
+    stated, key = _starting_with(scenario, candidate.replicas), _workload(scenario)
+    run = Run()
+    if isinstance(candidate.policy, Spec):
+        own, *others = stated.autoscalers
+        model = AutoscalerModel(spec=candidate.policy, workload=own.workload)
+        stated = msgspec.structs.replace(stated, autoscalers=(model, *others))
+        for sync in engine.simulate(stated):
+            if sync.autoscaler.spec.key == candidate.policy.key and sync.at_ms >= needs.from_ms:
+                run.scale_changes += sync.decision.replicas is not None
+                _count(run, sync.at_ms, sync.workload, scenario.sync_period_ms, _bound_ms(needs))
+        return run
+    scaler = _CountedScaler(candidate.policy(), needs.from_ms)
+    for at_ms, state in scaling.scale(stated, key, scaler):
+        if at_ms >= needs.from_ms:
+            _count(run, at_ms, state, scenario.sync_period_ms, _bound_ms(needs))
+    run.scale_changes = scaler.changes
+    return run
+
+
+def _bound_ms(needs: Needs) -> float | None:
+    return None if needs.slo_ms is None else needs.slo_ms * _ROUNDING
+
+
+def _workload(scenario: SimulationScenario) -> str:
+    return scenario.autoscalers[0].workload if scenario.autoscalers else scenario.workloads[0].key
+
+
+def _starting_with(scenario: SimulationScenario, replicas: int | None) -> SimulationScenario:
+    if replicas is None:
+        return scenario
+    key = _workload(scenario)
+    workloads = [
+        msgspec.structs.replace(each, replicas=replicas) if each.key == key else each for each in scenario.workloads
+    ]
+    return msgspec.structs.replace(scenario, workloads=tuple(workloads))
+
+
+def _count(run: Run, at_ms: int, state: WorkloadState, period_ms: int, slo_ms: float | None) -> None:
+    run.at_ms.append(at_ms)
+    run.ready.append(state.ready)
+    run.pod_ms += state.pods * period_ms
+    run.arrived_work += state.arrived_ucores_ms
+    run.lost_work += state.lost_ucores_ms
+    if slo_ms is None or not state.rate_milli:
+        return
+    if not state.ready or (state.latency_ms is not None and state.latency_ms > slo_ms):
+        run.slow_work += state.arrived_ucores_ms
+
+
+class _CountedScaler:
+    """A Scaler that counts the changes that another one makes from an instant on."""
+
+    def __init__(self, scaler: Scaler, from_ms: int) -> None:
+        self._scaler = scaler
+        self._from_ms = from_ms
+        self.tick_ms = scaler.tick_ms
+        self.changes = 0
+
+    def replicas(self, at_ms: int, state: WorkloadState) -> int:
+        wanted = self._scaler.replicas(at_ms, state)
+        self.changes += at_ms >= self._from_ms and wanted != state.replicas
+        return wanted

@@ -1,0 +1,119 @@
+"""One sentence on which candidate is better than the present spec, and by how much.
+
+Two measures decide: pod-hours, and the needed pods that were missing. A difference counts where it is more than
+the noise: two standard errors of the differences in ten equal parts of the time, and one hundredth of the value. A
+candidate is better where one measure is better and the other is not worse.
+
+Called by `podscaler backtest`.
+"""
+
+import math
+import statistics
+from collections.abc import Sequence
+
+import msgspec
+
+from podscaler.simulation.evaluation.comparison import CandidateComparison, CandidateResult
+
+PARTS = 10
+_ERRORS = 2
+_LEAST_RATIO = 0.01
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """A measure of the present spec and of a candidate; less is better.
+
+    Attributes:
+        is_noise: whether the difference does not count.
+    """
+
+    present: float
+    candidate: float
+    is_noise: bool
+
+    @property
+    def sign(self) -> int:
+        """-1: the candidate is better, 1: it is worse, 0: neither."""
+        return 0 if self.is_noise else (1 if self.candidate > self.present else -1)
+
+
+class Differences(msgspec.Struct, frozen=True):
+    """The two differences of one candidate."""
+
+    name: str
+    supplied: Difference
+    missing: Difference
+    speedup: float
+
+
+def sentence(comparison: CandidateComparison) -> str:
+    """The sentence; hindsight is no candidate for it."""
+    present, *others = comparison.results
+    found = [_differences(comparison, present, each) for each in others if each.is_attainable]
+    if not found:
+        return "There is no candidate besides the present spec."
+    better = [each for each in found if min(_signs(each)) < 0 and max(_signs(each)) <= 0]
+    if better:
+        best = min(better, key=lambda each: (_cost(each), -each.speedup))
+        return f"{best.name} is better than the present spec: {_words(best)}."
+    mixed = [each for each in found if min(_signs(each)) < 0 < max(_signs(each))]
+    if mixed:
+        first = min(mixed, key=lambda each: (-each.speedup, _cost(each)))
+        return f"No candidate is better in both measures; {first.name} has {_words(first)} than the present spec."
+    if all(max(_signs(each)) > 0 for each in found):
+        return "No candidate is better than the present spec: each has more pod-hours or more missing pods."
+    return "No candidate is better than the present spec: the differences are within the noise of this load."
+
+
+def _signs(found: Differences) -> tuple[int, int]:
+    return found.supplied.sign, found.missing.sign
+
+
+def _cost(found: Differences) -> float:
+    """The sum of both measures' ratios, so that the greatest gain comes first."""
+    return sum(
+        1.0 if each.is_noise else (each.candidate / each.present if each.present else math.inf)
+        for each in (found.missing, found.supplied)
+    )
+
+
+def _differences(comparison: CandidateComparison, present: CandidateResult, other: CandidateResult) -> Differences:
+    needed = comparison.needed
+    hours = comparison.sync_period_ms / 3_600_000
+    supplied = _difference([each * hours for each in present.run.ready], [each * hours for each in other.run.ready])
+    missing = _difference(_missing(needed, present.run.ready), _missing(needed, other.run.ready))
+    return Differences(other.name, supplied, missing, other.speedup or 0.0)
+
+
+def _missing(needed: Sequence[int], ready: Sequence[int]) -> list[float]:
+    return [float(max(need - supply, 0)) for need, supply in zip(needed, ready, strict=True)]
+
+
+def _difference(present: Sequence[float], candidate: Sequence[float]) -> Difference:
+    before, after = math.fsum(present), math.fsum(candidate)
+    changes = [later - earlier for earlier, later in zip(_parts(present), _parts(candidate), strict=True)]
+    error = statistics.stdev(changes) * math.sqrt(len(changes)) if len(changes) > 1 else 0.0
+    is_noise = abs(after - before) <= max(_ERRORS * error, _LEAST_RATIO * before)
+    return Difference(before, after, is_noise)
+
+
+def _parts(values: Sequence[float]) -> list[float]:
+    """The sums of ten equal parts, or of all values where there are fewer."""
+    size = max(len(values) // PARTS, 1)
+    return [math.fsum(values[begin : begin + size]) for begin in range(0, size * min(PARTS, len(values)), size)]
+
+
+def _words(found: Differences) -> str:
+    parts = [_phrase(found.supplied, "pod-hours"), _phrase(found.missing, "missing pods")]
+    return " and ".join(parts)
+
+
+def _phrase(difference: Difference, measure: str) -> str:
+    if difference.is_noise:
+        return f"equally many {measure}"
+    if not difference.candidate:
+        return f"no {measure}"
+    way = "more" if difference.candidate > difference.present else "fewer"
+    if not difference.present:
+        return f"more {measure} (there were none)"
+    return f"{abs(difference.candidate / difference.present - 1):.0%} {way} {measure}"

@@ -1,0 +1,164 @@
+"""A recording becomes a scenario: demand, workload, pipeline, and what is not known."""
+
+import pytest
+import recordings
+
+from podscaler.base.errors import UsageError
+from podscaler.simulation import engine
+from podscaler.simulation.evaluation import observed, recorded
+from podscaler.simulation.evaluation.observed import Reconstruction, UnknownPeriod, UsageObservation
+from podscaler.simulation.evaluation.recorded import RecordedSelection
+from podscaler.simulation.model.distributions import fixed
+from podscaler.simulation.model.scenario import MetricsServerModel
+from podscaler.simulation.model.step_series import StepSeries, constant
+from podscaler.simulation.model.workloads import ContainerModel
+
+ANY = RecordedSelection()
+
+
+def seen(at_ms: int, used_milli: int, *, measured: int = 2, ready: int = 2, limited: int = 0) -> UsageObservation:
+    """One observation."""
+    return UsageObservation(at_ms=at_ms, used_milli=used_milli, measured=measured, ready=ready, limited=limited)
+
+
+def test_demand_is_the_sum_of_usage_from_the_begin_of_each_window():
+    """At the first sync samples are from 20 to 5 seconds before it."""
+    found = recorded.read(recordings.steady([100, 100, 250]), ANY).reconstruction
+    assert found.demand == StepSeries((0, 30_000), (100_000, 250_000))
+    assert (found.end_ms - found.start_ms, found.sentences()) == (50_000, ())
+
+
+def test_the_scenario_has_what_was_observed():
+    """Periods, windows and lag, requests and limits, the median start-up, the replicas of the first sync."""
+    found = recorded.read(recordings.steady([100, 100, 250], limit="500m"), ANY).scenario
+    (workload,) = found.workloads
+    container = ContainerModel(name="all", requests_milli={"cpu": 200}, cpu_limit_milli=500)
+    assert (workload.key, workload.kind, workload.replicas) == ("default/web", "Deployment", 2)
+    assert (workload.pod.containers, workload.pod.startup) == ((container,), fixed(10_000))
+    assert (found.sync_period_ms, found.metrics_server) == (15_000, MetricsServerModel(lag_ms=5_000))
+    assert len(list(engine.simulate(found))) == 4
+
+
+def test_pods_at_their_limit_hide_demand():
+    """475m of 500m and more is at the limit: 30 of 65 seconds."""
+    found = recorded.read(recordings.steady([100, 950, 1000, 400], limit="500m"), ANY)
+    begin, end = "2026-01-31T11:59:55Z", "2026-01-31T12:00:25Z"
+    assert found.reconstruction.sentences() == (
+        "In 46.2 % of the time pods were at their CPU limit, so the demand is only a lower bound then: "
+        f"{begin} to {end}.",
+    )
+
+
+def test_a_ready_pod_without_a_sample_counts_as_the_average():
+    """150m of two measured pods are 225m of three."""
+    found = observed.reconstruct([seen(0, 150, ready=3), seen(10, 150)], 20)
+    assert (found.demand.values, found.extrapolated_pct) == ((225_000, 150_000), 50.0)
+    assert "some ready pods had no sample" in found.sentences()[0]
+
+
+def test_a_gap_is_reported():
+    """More than 2.5 usual distances."""
+    found = observed.reconstruct([seen(at_ms, 100) for at_ms in (0, 15_000, 30_000, 68_000)], 83_000)
+    assert found.gaps == (UnknownPeriod(30_000, 68_000),)
+    assert found.sentences() == (
+        "Nothing was measured, and the demand before is assumed to last: 1970-01-01T00:00:30Z to 1970-01-01T00:01:08Z.",
+    )
+
+
+def test_many_periods_are_counted():
+    """Five are listed."""
+    found = observed.reconstruct([seen(at_ms, 100, limited=at_ms % 2) for at_ms in range(13)], 13)
+    assert found.sentences()[0].endswith(", and 1 more.")
+
+
+def test_no_observation():
+    """A sentence says so."""
+    with pytest.raises(ValueError, match="the demand is unknown"):
+        observed.reconstruct([], 0)
+
+
+def test_a_reconstruction_of_no_time_is_not_censored():
+    """Nothing is divided by 0."""
+    found = Reconstruction(demand=constant(1), start_ms=0, end_ms=0, censored=(), extrapolated_pct=0)
+    assert found.censored_pct == 0.0
+
+
+def test_a_stated_limit_is_used():
+    """Recordings of the controller have no limits."""
+    found = recorded.read(recordings.steady([100, 400]), RecordedSelection(cpu_limit_milli=200))
+    assert found.scenario.workloads[0].pod.containers[0].cpu_limit_milli == 200
+    assert found.assumptions[0] == "A new pod is ready after 10 s, the median of 2 pods."
+
+
+def test_assumptions_without_limits():
+    """The sentence names the flag."""
+    found = recorded.read(recordings.steady([100, 400]), ANY).assumptions
+    assert found[0] == "The recording has no CPU limits, so no pod is limited; --cpu-limit states one."
+
+
+def test_other_metrics_stay_as_recorded():
+    """An External metric is a feed of the scenario."""
+    jobs = {
+        "type": "External",
+        "external": {"metric": {"name": "jobs"}, "target": {"type": "AverageValue", "averageValue": "5"}},
+    }
+    cpu = recordings.hpa()["spec"]["metrics"][0]
+    autoscaler = recordings.hpa(metrics=[cpu, jobs])
+    pods = [recordings.pod("web-0")]
+    value = {"kind": "ExternalMetricValueList", "apiVersion": "external.metrics.k8s.io/v1beta1"}
+    text = recordings.lines(
+        recordings.sync(
+            second,
+            pods,
+            recordings.usage(second - 5, {"web-0": 100}),
+            value | {"items": [{"metricName": "jobs", "timestamp": recordings.at(second), "value": amount}]},
+            autoscaler=autoscaler,
+        )
+        for second, amount in ((0, "7"), (15, "9"))
+    )
+    found = recorded.read(text, ANY)
+    (feed,) = found.scenario.feeds
+    assert (feed.metric, feed.values) == ("jobs", StepSeries((20_000, 35_000), (7_000, 9_000)))
+    assert "The values of the metric jobs stay as recorded, whatever the replicas are." in found.assumptions
+
+
+MEMORY = {
+    "type": "Resource",
+    "resource": {"name": "memory", "target": {"type": "AverageValue", "averageValue": "1Gi"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "selection", "sentence"),
+    [
+        pytest.param([], ANY, "line 1: the recording is empty", id="empty"),
+        pytest.param([b"{}"], ANY, "line 1: not the header of a recording", id="no-header"),
+        pytest.param([*recordings.steady([1]), b"{"], ANY, "line 3: ", id="broken-line"),
+        pytest.param(recordings.lines([]), ANY, "no sync in the time", id="no-sync"),
+        pytest.param(
+            recordings.steady([1]),
+            RecordedSelection(autoscaler="default/other"),
+            "no sync of default/other; it has default/web",
+            id="other-autoscaler",
+        ),
+        pytest.param(
+            recordings.steady([1]), RecordedSelection(from_ns=1 << 62), "no sync in the time", id="after-the-end"
+        ),
+        pytest.param(
+            [*recordings.steady([1]), *recordings.lines([recordings.sync(15, [], autoscaler=recordings.hpa("b"))])[1:]],
+            ANY,
+            "the recording has 2 autoscalers; choose one with --hpa, such as default/web or default/b",
+            id="two-autoscalers",
+        ),
+        pytest.param(
+            recordings.lines([recordings.sync(0, [], autoscaler=recordings.hpa(metrics=[MEMORY]))]),
+            ANY,
+            "no samples of the resource metric cpu of default/web",
+            id="no-cpu",
+        ),
+    ],
+)
+def test_a_recording_that_cannot_be_used(text: list[bytes], selection: RecordedSelection, sentence: str):
+    """One sentence names the line, or what is lacking."""
+    with pytest.raises(UsageError, match=sentence):
+        recorded.read(text, selection)
