@@ -194,7 +194,7 @@ def _spec_tables(scenario: BatchScenario, candidates: Sequence[Spec]) -> SpecTab
     stated = scenario.scenario
     most = max([scenario.sources.workload.replicas, *(each.max_replicas for each in candidates)])
     if most > scenario.most_replicas:
-        raise NotCovered(f"{most} replicas have more capacity than 60 bits can state")
+        raise NotCovered(f"{most} replicas have more capacity than 61 bits can state")
     return tables.of_specs(candidates, scenario.sources, stated.settings, len(scenario.at_ms), stated.sync_period_ms)
 
 
