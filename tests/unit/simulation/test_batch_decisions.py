@@ -29,10 +29,11 @@ from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Group, MetricStep, OfAverage, OfTotal, PerPod
 from podscaler.core.replay import RecordedSync, Replay
 from podscaler.core.settle import with_change
-from podscaler.simulation.batch import decision_kernel, metric_kernel, tables
+from podscaler.simulation.batch import compilation, decision_kernel, metric_kernel, tables
 from podscaler.simulation.batch import layout as at
+from podscaler.simulation.batch.layout import Array
 from podscaler.simulation.batch.metric_kernel import NO_PROPOSAL
-from podscaler.simulation.batch.tables import Array, MetricSources
+from podscaler.simulation.batch.tables import MetricSources
 
 VECTORS = Path(__file__).parents[2] / "conformance" / "vectors"
 NAMES = sorted(path.name.partition(".")[0] for path in VECTORS.glob("*.recording.jsonl.gz"))
@@ -93,20 +94,20 @@ class KernelLimits:
         self.of_spec = spec
         bare = msgspec.structs.replace(spec, metrics=(), failure_policy=simulated.cpu_spec().failure_policy)
         self._tables = tables.of_specs([bare], NO_FEEDS, stated, 1000, 1)
-        self._since, entries = first[1], 2000
-        self._marks = np.zeros(at.MARK_FIELDS, np.int64)
-        self._highest, self._lowest = np.zeros((2, entries, 2), np.int64)
-        self._events = np.zeros((2, entries, 3), np.int64)
-        decision_kernel.recommend(self._marks, self._highest, self._lowest, first[0], 0)
+        self._since = first[1]
+        world = np.zeros(at.WORLD_FIELDS, np.int64)
+        world[[at.SYNCS, at.SYNC_PERIOD_MS]] = 1000, 1
+        self._memory = at.memory_for(world, 1000)
+        decision_kernel.recommend(self._memory, first[0], 0)
 
     def limited(self, wanted: int, current: int, now: int) -> int:
         """The replicas within the limits."""
-        arrays = self._tables.policies, self._marks, self._highest, self._lowest, self._events
-        return decision_kernel.limited(self._tables.specs[0], *arrays, wanted, current, now - self._since)
+        spec, policies = self._tables.specs[0], self._tables.policies
+        return decision_kernel.limited(spec, policies, self._memory, wanted, current, now - self._since)
 
     def record(self, change: int, now: int) -> None:
         """Record a rescale."""
-        decision_kernel.record_rescale(self._tables.specs[0], self._marks, self._events, change, now - self._since)
+        decision_kernel.record_rescale(self._tables.specs[0], self._memory, change, now - self._since)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -133,8 +134,8 @@ def test_limits_of_the_recorded_reference(name):
 
 def row(kind: int, target: int, request: int = 0) -> Array:
     """A metric for the compiled functions."""
-    metric = np.zeros((1, at.METRIC_FIELDS), np.int64)
-    metric[0, [at.KIND, at.TARGET, at.REQUEST, at.HAS_REQUEST]] = kind, target, request, 1
+    metric = np.zeros(at.METRIC_FIELDS, np.int64)
+    metric[[at.KIND, at.TARGET, at.REQUEST, at.HAS_REQUEST]] = kind, target, request, 1
     return metric
 
 
@@ -145,11 +146,11 @@ def of_kernel(step: MetricStep, tolerance: Array, current: int) -> int | None:
     match step.calculation:
         case OfTotal(usage_milli=usage, ready_pods=ready):
             state[at.READY], state[at.PODS] = ready or 0, 1
-            return metric_kernel.of_total(row(at.TOTAL, step.target), 0, tolerance, state, usage)
+            return metric_kernel.of_total(row(at.TOTAL, step.target), tolerance, state, usage)
         case OfAverage(usage_milli=usage, replicas=replicas):
             state[at.PODS] = replicas
             kind = at.OBJECT_AVERAGE if step.type == "Object" else at.EXTERNAL_AVERAGE
-            return metric_kernel.of_average(row(kind, step.target), 0, tolerance, state, usage)
+            return metric_kernel.of_average(row(kind, step.target), tolerance, state, usage)
         case PerPod(first=first) as calculation if first is not None and not calculation.unlisted:
             return _of_pods(step, calculation, tolerance, current)
     return None
@@ -162,9 +163,9 @@ def _of_pods(step: MetricStep, calculation: PerPod, tolerance: Array, current: i
     kind = at.RESOURCE_AVERAGE if requests == {None} else at.UTILIZATION
     if len(requests) > 1:
         return None
-    sizes = [groups.count(group) for group in (Group.COUNTED, Group.UNREADY, Group.MISSING)]
+    sizes = groups.count(Group.COUNTED), groups.count(Group.UNREADY), groups.count(Group.MISSING)
     metric = row(kind, step.target, requests.pop() or 0)
-    return metric_kernel.per_pod(metric, 0, tolerance, current, numbers.wrap64(usage), *sizes)
+    return metric_kernel.per_pod(metric, tolerance, current, numbers.wrap64(usage), sizes)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -181,6 +182,34 @@ def test_proposals_of_the_recorded_reference(name):
                 theirs.append(NO_PROPOSAL if step.proposal is None else step.proposal)
     assert ours == theirs
     assert len(ours) > 10
+
+
+@settings_of_hypothesis(max_examples=300)
+@given(int64, int64)
+def test_integers_wrap_as_those_of_go(first, second):
+    """Sums, products, quotients and low bits."""
+    ours = [
+        compilation.wrapped_sum(first, second),
+        compilation.wrapped_product(first, second),
+        compilation.wrap32(first),
+        compilation.divide_toward_zero(first, second or 1),
+    ]
+    quotient = numbers.divide_toward_zero(first, second or 1)
+    theirs = [numbers.wrap64(first + second), numbers.wrap64(first * second), numbers.wrap32(first)]
+    assert ours == [*theirs, numbers.wrap64(quotient)]
+
+
+@settings_of_hypothesis(max_examples=300)
+@given(
+    st.floats() | st.sampled_from([2.0**31, 2.0**31 - 1, 2.0**31 - 0.5, -(2.0**31), -(2.0**31) - 0.5, -(2.0**31) - 1])
+)
+def test_floats_become_integers_as_in_go(value):
+    """At and beyond the ends of int32, and for NaN and infinities."""
+    ours = [getattr(compilation, name)(value) for name in CONVERSIONS]
+    assert ours == [getattr(numbers, name)(value) for name in CONVERSIONS]
+
+
+CONVERSIONS = ("int32_of_float", "ceil_int32", "ceil_int32_saturating")
 
 
 def situation(groups: tuple[int, int, int], request: int, current: int, tolerance: tuple[float, float]) -> Situation:
@@ -219,7 +248,7 @@ def test_proposals_for_pods_of_any_numbers(groups, value, target, request, toler
     facts = situation(groups, request, groups[0] + 1, tolerance)
     kind = at.UTILIZATION if is_utilization else at.RESOURCE_AVERAGE
     usage = numbers.wrap64(value * groups[0])
-    ours = metric_kernel.per_pod(row(kind, target, request), 0, np.array(tolerance), groups[0] + 1, usage, *groups)
+    ours = metric_kernel.per_pod(row(kind, target, request), np.array(tolerance), groups[0] + 1, usage, groups)
     assert ours == proposed(lambda: per_pod.propose_resource(metric, samples, facts))
 
 
@@ -234,8 +263,8 @@ def test_proposals_of_totals_of_any_numbers(usage, target, current, ready, toler
     kind = at.OBJECT_AVERAGE if is_object else at.EXTERNAL_AVERAGE
     calculate = totals.propose_object if is_object else totals.propose_external
     ours = [
-        metric_kernel.of_total(row(at.TOTAL, target), 0, np.array(tolerance), state, usage),
-        metric_kernel.of_average(row(kind, target), 0, np.array(tolerance), state, usage),
+        metric_kernel.of_total(row(at.TOTAL, target), np.array(tolerance), state, usage),
+        metric_kernel.of_average(row(kind, target), np.array(tolerance), state, usage),
     ]
     theirs = []
     for of_target in (Total(target), Average(target)):

@@ -10,7 +10,7 @@ from podscaler.core.decision import Action
 from podscaler.core.model.spec import Spec
 from podscaler.simulation import engine
 from podscaler.simulation.batch import layout as at
-from podscaler.simulation.batch.tables import Array
+from podscaler.simulation.batch.layout import Array
 from podscaler.simulation.model.results import SimulatedSync, WorkloadState
 from podscaler.simulation.model.scenario import AutoscalerModel, SimulationScenario
 

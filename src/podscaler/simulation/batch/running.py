@@ -13,10 +13,10 @@ import numpy as np
 from podscaler.core.model.spec import Spec
 from podscaler.simulation.batch import candidate_kernel, exact, scenario_tables, tables
 from podscaler.simulation.batch import layout as at
-from podscaler.simulation.batch.candidate_kernel import KernelInputs, KernelResults
 from podscaler.simulation.batch.exact import ExactCandidate
+from podscaler.simulation.batch.layout import Array, KernelInputs, KernelResults
 from podscaler.simulation.batch.scenario_tables import BatchScenario
-from podscaler.simulation.batch.tables import Array, NotCovered, SpecTables
+from podscaler.simulation.batch.tables import NotCovered, SpecTables
 from podscaler.simulation.model.scenario import SimulationScenario
 
 
@@ -129,7 +129,7 @@ def _run(scenario: BatchScenario, candidates: Sequence[Spec], measures: Measures
         specs.policies,
         needed,
     )
-    memory = candidate_kernel.memory_for(world, specs.event_slots)
+    memory = at.memory_for(world, specs.event_slots)
     slo_ms = math.nan if measures.slo_ms is None else float(measures.slo_ms)
     candidate_kernel.simulate(inputs, memory, results.arrays, slo_ms)
     return results
