@@ -1,6 +1,6 @@
 """Scenario files come out as they expect: upstream's published behaviour (tests/scenarios) and the examples for users.
 
-Source: docs/spec/scenarios.md (Worked numbers and scenarios from the documentation and upstream's end-to-end tests).
+Source: docs/spec/scenarios.md.
 """
 
 from pathlib import Path

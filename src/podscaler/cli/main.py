@@ -38,6 +38,10 @@ COMMANDS = {
     "replay": ("podscaler.cli.commands.replay", "decisions for recorded syncs"),
     "restore": ("podscaler.cli.commands.backup:restore", "a cluster of `up` out of a backup"),
     "simulate": ("podscaler.cli.simulate.simulate", "what autoscalers would do under a load, in virtual time"),
+    "tune": (
+        "podscaler.cli.tune.tune",
+        "find a better spec for an autoscaler, judged on a later part of its load",
+    ),
     "up": ("podscaler.cli.up.up", "a whole control plane on this machine, with real processes as pods"),
 }
 

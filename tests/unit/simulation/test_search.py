@@ -70,6 +70,19 @@ def test_the_best_target_is_found():
     assert (found.refusal, found.trials) == ("", 150)
 
 
+def test_changes_that_do_not_help_are_left_out():
+    """The windows do nothing in this evaluation, so they stay unset."""
+    found = search.search(
+        SearchSpace(PRESENT, ["target", "down-window", "up-policies"], ReplicaBounds(1, 20)),
+        goals.parse(["under-provisioned<1%"], ["pod-hours"]),
+        lambda specs: [by_target(spec) for spec in specs],
+        lambda specs: [by_target(spec) for spec in specs],
+        SearchBudget(trials=50, seed=1),
+        lambda done: None,
+    )
+    assert found.chosen.spec.behavior is None
+
+
 def test_a_choice_that_does_not_hold_later_is_not_recommended():
     """On the later part 70 % is too much already."""
     assert result(70).refusal == "on the later part it does not keep under-provisioned<1%: 5.00"
@@ -175,7 +188,7 @@ def test_changes_are_named_by_their_paths():
         "behavior.scaleDown.stabilizationWindowSeconds: unset -> 60",
         'behavior.scaleDown.policies: unset -> [{"type":"Pods","value":2,"periodSeconds":60}]',
     ]
-    assert [name for name, _ in recommendation.reverted(PRESENT, after)] == [
+    assert [group for group in recommendation.GROUPS if recommendation.undone(group, PRESENT, after)] == [
         "minReplicas",
         "metrics",
         "behavior.scaleDown.stabilizationWindowSeconds",

@@ -136,10 +136,18 @@ def _joined(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
+def wire_spec(found: ManifestObject) -> autoscaling.HorizontalPodAutoscalerSpec:
+    """The spec of an autoscaler in the API's form. Raises UsageError."""
+    try:
+        return msgspec.convert(found.obj["spec"], autoscaling.HorizontalPodAutoscalerSpec)
+    except ValueError as error:
+        raise found.field.error(f"the autoscaler cannot be evaluated: {error}") from None
+
+
 def parse_spec(found: ManifestObject, settings: Settings) -> Spec:
     """The parsed spec of an autoscaler. Raises UsageError."""
+    wire = wire_spec(found)
     try:
-        wire = msgspec.convert(found.obj["spec"], autoscaling.HorizontalPodAutoscalerSpec)
         annotations = (found.obj.get("metadata") or {}).get("annotations") or spec.NO_ANNOTATIONS
         return spec.read(found.namespace, found.name, wire, settings.emulation, annotations=annotations)
     except ValueError as error:

@@ -4,12 +4,13 @@ Called by `podscaler simulate`, and by other commands that simulate what a file 
 all fields.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 
 from podscaler.api.kinds.autoscaling import conversion
+from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
 from podscaler.base.errors import UsageError
 from podscaler.core.model.metric_spec import Metric, ResourceMetric, Utilization
 from podscaler.core.model.spec import Spec
@@ -50,10 +51,12 @@ class ScenarioFile(msgspec.Struct, frozen=True):
 
     Attributes:
         expectations: what the file expects of the result, in its order.
+        wires: the specs of the autoscalers in the API's form (autoscaling/v2), which candidates change, by their keys.
     """
 
     scenario: SimulationScenario
     expectations: tuple[Expectation, ...]
+    wires: Mapping[str, HorizontalPodAutoscalerSpec]
 
 
 def read(path: Path, *, seed: int | None = None, range_query: RangeQuery | None = None) -> ScenarioFile:
@@ -127,7 +130,8 @@ class _Reader:
         )
         self._check(scenario)
         expected = scenario_parts.read_expectations(members.get("expect"), models, context.duration_ms)
-        return ScenarioFile(scenario, tuple(expected))
+        wires = {each.key: documents.wire_spec(each) for each in autoscalers}
+        return ScenarioFile(scenario, tuple(expected), wires)
 
     def _of_other_files(self) -> Iterable[FileField]:
         for name in self._members["manifests"].elements() if "manifests" in self._members else []:

@@ -8,7 +8,11 @@ from typing import Any
 
 import msgspec
 
-from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
+from podscaler.api.typed.autoscaling import (
+    HorizontalPodAutoscalerBehavior,
+    HorizontalPodAutoscalerSpec,
+    HPAScalingRules,
+)
 from podscaler.simulation.search.scores import MEASURES, Scores, text, value
 
 
@@ -55,18 +59,25 @@ def _fields(part: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, part
 
 
-def reverted(
-    before: HorizontalPodAutoscalerSpec, after: HorizontalPodAutoscalerSpec
-) -> Iterator[tuple[str, HorizontalPodAutoscalerSpec]]:
-    """For each group of changed fields its name, and `after` with that group as it was before.
+def undone(
+    group: str, before: HorizontalPodAutoscalerSpec, after: HorizontalPodAutoscalerSpec
+) -> HorizontalPodAutoscalerSpec | None:
+    """`after` with one of GROUPS as it was before; None: that group is the same in both.
 
-    The difference of the scores of both says what the group does. Groups are the bounds, the metrics, and each
-    direction's window, rates and tolerance.
+    The difference of the scores of `after` and of the result says what the group does.
     """
-    for name, undo in _GROUPS.items():
-        undone = undo(before, after)
-        if undone is not None and undone != after:
-            yield name, undone
+    restored = GROUPS[group](before, after)
+    return None if restored is None or _without_empty(restored) == _without_empty(after) else _without_empty(restored)
+
+
+def _without_empty(spec: HorizontalPodAutoscalerSpec) -> HorizontalPodAutoscalerSpec:
+    """The spec without rules that state nothing."""
+    if spec.behavior is None:
+        return spec
+    rules = (spec.behavior.scale_up, spec.behavior.scale_down)
+    up, down = (None if each == HPAScalingRules() else each for each in rules)
+    behavior = None if up is None and down is None else HorizontalPodAutoscalerBehavior(scale_up=up, scale_down=down)
+    return msgspec.structs.replace(spec, behavior=behavior)
 
 
 _Undo = Callable[[HorizontalPodAutoscalerSpec, HorizontalPodAutoscalerSpec], HorizontalPodAutoscalerSpec | None]
@@ -92,7 +103,7 @@ def _undo_rule(direction: str, fields: Sequence[str]) -> _Undo:
     return undo
 
 
-_GROUPS: Mapping[str, _Undo] = {
+GROUPS: Mapping[str, _Undo] = {
     "minReplicas": _undo_field("min_replicas"),
     "maxReplicas": _undo_field("max_replicas"),
     "metrics": _undo_field("metrics"),
@@ -106,6 +117,7 @@ _GROUPS: Mapping[str, _Undo] = {
         )
     },
 }
+"""Groups of fields that belong together, by their paths, and how to undo their changes."""
 
 
 def effect(group: str, with_change: Scores, without: Scores, measures: Sequence[str]) -> str:

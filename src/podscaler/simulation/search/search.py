@@ -5,7 +5,8 @@ Called by `podscaler tune`. Theory of operation:
 1. Optuna suggests candidates (TPE, several objectives), in batches that are evaluated side by side on the first part.
    Limits are constraints: a candidate that keeps them is better than any that does not.
 2. Of the candidates that keep all limits with a margin (MARGIN), the one with the smallest first objective is chosen;
-   the front of all that are not worse than another in every objective is kept for the report.
+   its changes that do not help are undone. The front of all that are not worse than another in every objective is kept
+   for the report.
 3. Only the chosen candidate and the present spec are evaluated on the later part. It is recommended if it keeps the
    limits there, and is better there than the present spec. No second candidate is tried there: choosing among several
    by that part would make it part of the search.
@@ -21,12 +22,16 @@ import msgspec
 import optuna
 
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
+from podscaler.simulation.search import recommendation
 from podscaler.simulation.search.goals import Goals, Limit
 from podscaler.simulation.search.scores import Scores
 from podscaler.simulation.search.space import SearchSpace
 
 MARGIN = 0.8
 """The share of a limit that the search uses, since the later part of a load differs from the first one."""
+
+NEGLIGIBLE = 0.002
+"""A change that makes an objective smaller by less than this share is left out of the recommendation."""
 
 BATCH = 25
 """How many candidates are suggested before the next evaluation."""
@@ -91,6 +96,8 @@ def search(
     tight = _with_margin(goals)
     kept = [candidate for candidate in tried if tight.are_met(candidate.scores)]
     chosen = min(kept, key=lambda candidate: goals.objectives(candidate.scores), default=None)
+    if chosen is not None:
+        chosen = _simplified(chosen, space.present, tight, first_part)
     later = later_part([space.present] if chosen is None else [space.present, chosen.spec])
     chosen_later = None if chosen is None else later[1]
     return SearchResult(
@@ -121,6 +128,25 @@ def _batches(
                 trial.set_constraint(str(limit), limit.excess(candidate.scores))
             study.tell(trial, list(goals.objectives(candidate.scores)))
         yield evaluated
+
+
+def _simplified(
+    chosen: TunedCandidate, present: HorizontalPodAutoscalerSpec, goals: Goals, evaluate: Evaluate
+) -> TunedCandidate:
+    """The chosen candidate without the changes that do not help."""
+    for group in recommendation.GROUPS:
+        undone = recommendation.undone(group, present, chosen.spec)
+        if undone is None:
+            continue
+        (scores,) = evaluate([undone])
+        if goals.are_met(scores) and _is_as_good(goals.objectives(scores), goals.objectives(chosen.scores)):
+            chosen = TunedCandidate(undone, scores)
+    return chosen
+
+
+def _is_as_good(objectives: tuple[float, ...], others: tuple[float, ...]) -> bool:
+    """Whether no objective is larger by more than the share NEGLIGIBLE."""
+    return all(own <= other * (1 + NEGLIGIBLE) for own, other in zip(objectives, others, strict=True))
 
 
 def _with_margin(goals: Goals) -> Goals:

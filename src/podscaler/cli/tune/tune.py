@@ -1,0 +1,119 @@
+"""`podscaler tune`: finds a spec that meets goals, and recommends it if it holds on a part that the search did not see.
+
+The search is `podscaler.simulation.search`; this command reads the source, shows progress and prints.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+import click
+import yaml
+
+from podscaler.base.errors import UsageError
+from podscaler.cli.tune import tune_source
+
+if TYPE_CHECKING:
+    from podscaler.cli.tune.tune_output import TunedAutoscaler
+
+NOT_RECOMMENDED = 1
+
+EXAMPLE = """\b
+Examples:
+  podscaler tune examples/simulation/day-with-noise.yaml --slo under-provisioned<1%
+  podscaler tune scenario.yaml --slo slo-missed<1% --latency 200ms --minimize pod-hours --minimize scale-changes
+"""
+
+
+class TuneFlags(TypedDict):
+    """The flags of the search, as click passes them; None and empty: not stated."""
+
+    limits: Sequence[str]
+    minimize: Sequence[str]
+    over: str | None
+    min_replicas: int | None
+    max_replicas: int | None
+    latency: str | None
+    capacity: str | None
+    train: float
+    trials: int
+    seed: int
+
+
+@click.command(epilog=EXAMPLE)
+@click.argument("scenario", type=click.Path(path_type=Path))
+@click.option("--slo", "limits", multiple=True, metavar="MEASURE<N", help="a limit, such as under-provisioned<1%")
+@click.option("--minimize", multiple=True, metavar="MEASURE", help="what is to be small [default: pod-hours]")
+@click.option("--over", metavar="FIELD,...", help="what may change: min, max, target, up-window, ...")
+@click.option("--min-replicas", type=click.IntRange(min=0), help="the least minReplicas that may be tried [default: 1]")
+@click.option("--max-replicas", type=click.IntRange(min=1), help="the highest maxReplicas [default: the present one]")
+@click.option("--latency", metavar="DURATION", help="the mean response time to meet; requests above it are slo-missed")
+@click.option("--capacity", metavar="CPU", help="what one pod can do [default: its limit, else its request]")
+@click.option("--train", type=click.FloatRange(0.1, 0.9), default=0.6, show_default=True, help="the first part's share")
+@click.option("--trials", type=click.IntRange(1, 100_000), default=400, show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), help="write the recommended manifest, for kubectl apply")
+@click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
+def command(scenario: Path, output: str, out: Path | None, **flags: Unpack[TuneFlags]) -> None:
+    """Find a better spec for the autoscaler of the SCENARIO file.
+
+    The search sees the first part of the load (--train); its best candidate is judged on the rest, beside the present
+    spec. The exit status is 1 where nothing is recommended, with the reason.
+
+    Measures: pod-hours, under-provisioned and over-provisioned (time, in percent), under-amount and over-amount (pods,
+    in percent), slo-missed and lost (requests, in percent), scale-changes.
+    """
+    try:
+        import optuna  # noqa: F401 - whether the extra is there
+    except ImportError:
+        raise UsageError("tune needs the extra simulation: pip install 'podscaler[simulation]'") from None
+    from podscaler.cli.tune import tune_search
+    from podscaler.simulation.search import goals, space
+    from podscaler.simulation.search.search import SearchBudget
+
+    stated = goals.parse(flags["limits"], flags["minimize"])
+    source = tune_source.read(scenario, latency=flags["latency"], capacity=flags["capacity"])
+    least, most = flags["min_replicas"], flags["max_replicas"]
+    bounds = space.ReplicaBounds(1 if least is None else least, source.wire.max_replicas if most is None else most)
+    over = flags["over"]
+    dimensions = space.DEFAULT_DIMENSIONS if over is None else [name.strip() for name in over.split(",")]
+    tuned = tune_search.tune(
+        source,
+        space.SearchSpace(source.wire, dimensions, bounds),
+        stated,
+        SearchBudget(flags["trials"], flags["seed"]),
+        share=flags["train"],
+        on_progress=_progress(flags["trials"]),
+    )
+    _print(tuned, output, out)
+    if tuned.manifest is None:
+        sys.exit(NOT_RECOMMENDED)
+
+
+def _progress(trials: int) -> Callable[[int], None]:
+    """Shows on a terminal how many candidates were tried."""
+
+    def show(done: int) -> None:
+        if sys.stderr.isatty():
+            click.echo(f"\r{done} of {trials} candidates", err=True, nl=done >= trials)
+
+    return show
+
+
+def _print(tuned: "TunedAutoscaler", output: str, out: Path | None) -> None:
+    from podscaler.cli.tune import tune_output
+
+    if output == "json":
+        click.echo(json.dumps(tune_output.as_json(tuned), indent=2))
+    elif output == "yaml":
+        click.echo(yaml.safe_dump(json.loads(json.dumps(tune_output.as_json(tuned))), sort_keys=False), nl=False)
+    else:
+        for line in tune_output.table(tuned):
+            click.echo(line)
+    if out is not None and tuned.manifest is not None:
+        try:
+            out.write_text(tune_output.patch(tuned), encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"cannot write {out}: {error.strerror}") from None

@@ -1,0 +1,73 @@
+"""Runs the search of `podscaler tune`, and explains its choice: what changes, and what each change does."""
+
+from collections.abc import Callable
+
+from podscaler.base.errors import UsageError
+from podscaler.cli.tune import tune_output
+from podscaler.cli.tune.tune_output import TunedAutoscaler
+from podscaler.cli.tune.tune_source import TuneSource
+from podscaler.simulation.search import recommendation, scoring, search
+from podscaler.simulation.search.goals import Goals
+from podscaler.simulation.search.search import Evaluate, SearchBudget, SearchResult
+from podscaler.simulation.search.space import SearchSpace
+
+
+def tune(
+    source: TuneSource,
+    space: SearchSpace,
+    goals: Goals,
+    budget: SearchBudget,
+    *,
+    share: float,
+    on_progress: Callable[[int], None],
+) -> TunedAutoscaler:
+    """The result of the search. Raises UsageError where the load cannot be divided.
+
+    Args:
+        share: of the first part.
+        on_progress: called with the number of candidates that were tried.
+    """
+    reasons: dict[str, None] = {}
+    try:
+        first, later = scoring.split(source.scenario, source.needed, share, source.slo_ms)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    on_first, on_later = (scoring.evaluator(part, reasons.setdefault) for part in (first, later))
+    result = search.search(space, goals, on_first, on_later, budget, on_progress)
+    (autoscaler,) = source.scenario.autoscalers
+    spec, chosen = autoscaler.spec, result.chosen
+    recommended = None
+    if chosen is not None and not result.refusal:
+        recommended = recommendation.manifest(spec.namespace, spec.name, chosen.spec)
+    return TunedAutoscaler(
+        name=spec.key,
+        goals=goals,
+        result=result,
+        changes=() if chosen is None else recommendation.changes(space.present, chosen.spec),
+        effects=_effects(space, result, on_first, goals),
+        manifest=recommended,
+        remarks=_remarks(source, list(reasons)),
+    )
+
+
+def _effects(space: SearchSpace, result: SearchResult, evaluate: Evaluate, goals: Goals) -> tuple[str, ...]:
+    """What each group of changes does: the scores of the chosen spec beside those without that group."""
+    if result.chosen is None:
+        return ()
+    chosen = result.chosen.spec
+    undone = {
+        group: spec
+        for group in recommendation.GROUPS
+        if (spec := recommendation.undone(group, space.present, chosen)) is not None
+    }
+    without = dict(zip(undone, evaluate(list(undone.values())), strict=True)) if undone else {}
+    return tune_output.effects(result.chosen.scores, without, goals)
+
+
+def _remarks(source: TuneSource, reasons: list[str]) -> tuple[str, ...]:
+    capacity = source.capacity
+    needed = (
+        f"The load needs 1 to {max(source.needed)} pods of {capacity.ucores // 1000}m each ({capacity.basis}), "
+        "whatever the autoscaler's target."
+    )
+    return (needed, *(f"Simulated by the exact engine, which is slower: {reason}." for reason in reasons))

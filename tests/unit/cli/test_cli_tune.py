@@ -1,0 +1,88 @@
+"""`podscaler tune`: a scenario file in, scores on both parts of its load and a manifest out."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+pytest.importorskip("optuna")
+pytest.importorskip("numba")
+
+from podscaler.cli.main import cli
+from unit.simulation.scenario_texts import AUTOSCALER, DEPLOYMENT, HEAD
+
+LOAD = """\
+duration: 2h
+workloads:
+  web:
+    load: {cpu: {steps: {0s: 150m, 20m: 900m, 40m: 150m, 70m: 900m, 90m: 150m}}}
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    """Two surges, one in each part."""
+    return written(tmp_path, LOAD)
+
+
+def written(folder: Path, body: str) -> Path:
+    """A scenario file."""
+    path = folder / "scenario.yaml"
+    path.write_text(HEAD + body + DEPLOYMENT + AUTOSCALER)
+    return path
+
+
+def run(*words: str | Path) -> Result:
+    """The command's result."""
+    return CliRunner().invoke(cli, ["tune", *map(str, words)])
+
+
+def test_a_recommendation_is_a_manifest_that_kubectl_applies(scenario: Path, tmp_path: Path) -> None:
+    """A goal of pod-hours alone: fewer than now on both parts, and the file has the whole autoscaler."""
+    patch = tmp_path / "patch.yaml"
+    result = run(scenario, "--trials", "60", "--over", "target,down-window", "--out", patch, "-o", "json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.output)
+    assert found["candidate"]["later"]["pod-hours"] < found["present"]["later"]["pod-hours"]
+    manifest = yaml.safe_load(patch.read_text())
+    assert manifest == found["recommended"]
+    assert (manifest["kind"], manifest["metadata"]["name"]) == ("HorizontalPodAutoscaler", "web")
+
+
+def test_the_table_has_both_parts_and_the_reasons(scenario: Path) -> None:
+    """Scores of the present spec and of the candidate, the changes, and one sentence at the end."""
+    lines = run(scenario, "--trials", "30", "--over", "target", "--slo", "under-provisioned<5%").output.splitlines()
+    assert lines[0] == "default/web: 30 candidates tried on the first part of the load"
+    assert [line.split("  ")[0] for line in lines[3:7]] == [
+        "present, first part",
+        "candidate, first part",
+        "present, later part",
+        "candidate, later part",
+    ]
+    assert lines[-1].startswith(("Recommended: ", "No recommendation: "))
+
+
+def test_a_goal_that_cannot_be_met_is_status_1(scenario: Path) -> None:
+    """Nothing is written, and the sentence says why."""
+    result = run(scenario, "--trials", "10", "--slo", "pod-hours<0.1h")
+    assert result.exit_code == 1
+    assert "No recommendation: no candidate keeps pod-hours<0.1h on the first part" in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        pytest.param(["--slo", "cost<1"], "there is no measure cost", id="no measure"),
+        pytest.param(["--over", "windw"], "windw cannot be tuned", id="no dimension"),
+        pytest.param(["--latency", "fast"], "--latency fast: ", id="no duration"),
+        pytest.param(["--latency", "1s"], "a response time needs a load of requests", id="no requests"),
+        pytest.param(["--capacity", "0"], "the capacity of a pod must be above 0", id="no capacity"),
+    ],
+)
+def test_wrong_use_is_one_sentence(scenario: Path, words: list[str], message: str) -> None:
+    """Exit status 2, as everywhere."""
+    result = run(scenario, *words)
+    assert result.exit_code == 2
+    assert message in result.output
