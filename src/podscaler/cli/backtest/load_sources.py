@@ -1,6 +1,6 @@
-"""Reads the source of a backtest: a recording of a controller, or a scenario file with its load.
+"""Reads the source of a backtest: a recording of a controller, a scenario file with its load, or Prometheus.
 
-Called by `backtest`. The kind of a file is told by its name and its first bytes.
+Called by `backtest`. The kind of a source is that of its name.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,10 @@ from podscaler.api.kinds.autoscaling import conversion
 from podscaler.api.machinery import instants
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
 from podscaler.base.errors import UsageError
+from podscaler.cli.backtest import prometheus_source
+from podscaler.cli.backtest.prometheus_source import PrometheusRequest
 from podscaler.cli.commands import replay as recordings
+from podscaler.core.model import settings
 from podscaler.simulation.evaluation import recorded
 from podscaler.simulation.evaluation.recorded import RecordedSelection
 from podscaler.simulation.files import documents, fields, scenario_file
@@ -32,7 +35,11 @@ class SourceRequest:
         autoscaler: `namespace/name`; empty: the only one.
         begin, end: instants for a recording, durations since the start for a scenario; empty: all of it.
         cpu_limit_milli: of a pod of a recording; None: as recorded.
-        range_query: for loads of Prometheus; None: they cannot be read.
+        range_query: asks Prometheus.
+        present: the manifest of the present autoscaler, for Prometheus; None: not stated.
+        queries: `NAME=PROMQL` in place of default queries.
+        step_s: the distance of values of Prometheus.
+        token_file, ca_file: for the connection to Prometheus; None: no token, and the authorities of the machine.
     """
 
     source: str
@@ -40,7 +47,12 @@ class SourceRequest:
     begin: str = ""
     end: str = ""
     cpu_limit_milli: int | None = None
-    range_query: RangeQuery | None = None
+    range_query: RangeQuery
+    present: Path | None = None
+    queries: tuple[str, ...] = ()
+    step_s: float = 60
+    token_file: Path | None = None
+    ca_file: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +74,8 @@ class LoadSource:
 
 def read(request: SourceRequest) -> LoadSource:
     """The load of a source. Raises UsageError naming file, line and field."""
+    if request.source.startswith(("http://", "https://")):
+        return _prometheus(request)
     if request.source.endswith(_MANIFESTS):
         return _scenario(request)
     if request.source.endswith((".csv", ".parquet")):
@@ -93,6 +107,27 @@ def _instant_ns(text: str, flag: str) -> int:
         return instants.parse(text)
     except ValueError:
         raise UsageError(f"{flag} {text} is not an instant such as 2026-01-31T12:00:00Z") from None
+
+
+def _prometheus(request: SourceRequest) -> LoadSource:
+    if request.present is None:
+        raise UsageError("--present FILE is needed for Prometheus: the manifest of the autoscaler, with its behavior")
+    found = [each for each in autoscalers(request.present) if request.autoscaler in ("", each.key)]
+    if len(found) != 1:
+        wanted = f" {request.autoscaler}" if request.autoscaler else ""
+        raise UsageError(f"{request.present} has {len(found) or 'no'} autoscalers{wanted}; one is needed (--hpa)")
+    spec = documents.parse_spec(found[0], settings.DEFAULT)
+    asked = PrometheusRequest(
+        url=request.source,
+        begin=request.begin,
+        end=request.end,
+        step_s=request.step_s,
+        queries=request.queries,
+        token_file=request.token_file,
+        ca_file=request.ca_file,
+    )
+    workload = prometheus_source.read(asked, spec, _wire(found[0]), request.range_query)
+    return LoadSource(scenario=workload.scenario, wire=workload.wire, sentences=workload.assumptions)
 
 
 def _scenario(request: SourceRequest) -> LoadSource:
