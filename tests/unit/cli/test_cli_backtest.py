@@ -157,6 +157,13 @@ def test_bad_flags(scenario: Path, flags: list[str], sentence: str):
     assert (result.exit_code, sentence in result.output, result.output.count("\n")) == (2, True, 1), result.output
 
 
+def test_a_load_for_too_many_pods(scenario: Path):
+    """A capacity of a thousandth of a core and 100 CPU seconds a second: the unit is probably wrong."""
+    scenario.write_text(SCENARIO.replace("cpuPerRequest: 20ms", "cpuPerRequest: 1s"))
+    result = run(scenario, "--capacity", "1m")
+    assert "the load needs up to 120,000 pods of 0.001 CPU; state their --capacity" in result.output
+
+
 def test_another_target(scenario: Path, tmp_path: Path):
     """A candidate for another workload has another load."""
     path = tmp_path / "other.yaml"

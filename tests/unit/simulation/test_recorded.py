@@ -83,6 +83,26 @@ def test_a_reconstruction_of_no_time_is_not_censored():
     assert found.censored_pct == 0.0
 
 
+def test_pods_of_other_workloads_do_not_count():
+    """A recording has the pods of the namespace; the selector of the scale picks those of the workload."""
+    other = made_recordings.pod("db-0", limit="2", ready_after_s=300)
+    other["metadata"]["labels"] = {"app": "db"}
+    other["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "1"}
+    own = made_recordings.pod("web-0")
+    line = made_recordings.sync(0, [other, own], made_recordings.usage(-5, {"web-0": 100}))
+    found = recorded.read(made_recordings.lines([line]), ANY)
+    (workload,) = found.scenario.workloads
+    assert workload.pod.containers == (ContainerModel(name="all", requests_milli={"cpu": 200}),)
+    assert (workload.pod.startup, found.reconstruction.demand) == (fixed(9_000), constant(100_000))
+
+
+def test_pods_without_containers_have_no_limit():
+    """Null stands for an empty list."""
+    bare = made_recordings.pod("web-1") | {"spec": {"containers": None}}
+    lines = [made_recordings.sync(0, [bare], made_recordings.usage(-5, {"web-1": 100}))]
+    assert recorded.read(made_recordings.lines(lines), ANY).scenario.workloads[0].pod.containers[0].requests_milli == {}
+
+
 def test_a_stated_limit_is_used():
     """Recordings of the controller have no limits."""
     found = recorded.read(made_recordings.steady([100, 400]), RecordedSelection(cpu_limit_milli=200))

@@ -25,6 +25,9 @@ from podscaler.simulation.evaluation.knative import Knative, KnativeConfig
 from podscaler.simulation.files import documents
 from podscaler.simulation.model.workloads import WorkloadModel
 
+MOST_PODS = 20_000
+"""More needed pods than this are taken for a wrong capacity: the exact engine would simulate each of them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateRequest:
@@ -56,6 +59,9 @@ def needs(source: LoadSource, request: CandidateRequest) -> Needs:
         pods = demand.needed_series(demand.cpu_demand(workload), capacity)
     except ValueError as error:
         raise UsageError(f"{error} (--capacity, --slo)") from None
+    most = max(pods.values)
+    if most > MOST_PODS:
+        raise UsageError(f"the load needs up to {most:,} pods of {capacity.ucores / 1e6:g} CPU; state their --capacity")
     return Needs(capacity=capacity, pods=pods, slo_ms=request.slo_ms, from_ms=source.from_ms)
 
 
