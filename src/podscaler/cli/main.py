@@ -19,6 +19,7 @@ from podscaler.base.version import __version__
 
 COMMANDS = {
     "adapter": ("podscaler.cli.commands.adapter", "custom, external and resource metrics from Prometheus"),
+    "backtest": ("podscaler.cli.backtest.backtest", "what would have happened with another autoscaler"),
     "backup": ("podscaler.cli.commands.backup", "a cluster of `up` as one file, while it runs"),
     "completion": ("podscaler.cli.main:completion", "what a shell has to read to complete commands and flags"),
     "controller": (
