@@ -1,0 +1,61 @@
+"""Starts a local Dask cluster, or connects to one that runs.
+
+Called by `running`. A local cluster is made of processes that listen on loopback; no dashboard is served.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import dask
+import msgspec
+from distributed import Client, LocalCluster
+
+from podscaler.base.errors import UsageError
+
+_CONNECT_S = 15
+
+
+class ClusterRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Which cluster computes.
+
+    Attributes:
+        workers: processes of a local cluster.
+        memory: of each worker; Dask restarts a worker that exceeds it.
+        scheduler: the address of a running scheduler, in place of a local cluster; empty: none. Certificates are those
+            of Dask's own configuration (`distributed.comm.tls`).
+    """
+
+    workers: int = 2
+    memory: str = "1GiB"
+    scheduler: str = ""
+
+
+@contextmanager
+def connected(request: ClusterRequest) -> Iterator[Client]:
+    """A client of the cluster; a local cluster ends with it. Raises UsageError where no scheduler responds."""
+    if request.scheduler:
+        with _remote(request.scheduler) as client:
+            yield client
+        return
+    settings = {"distributed.worker.daemon": False, "distributed.admin.tick.limit": "1h"}
+    with (
+        dask.config.set(settings),
+        LocalCluster(  # type: ignore[no-untyped-call] # distributed's constructors have no annotations
+            n_workers=request.workers,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            memory_limit=request.memory,
+            dashboard_address=None,
+            silence_logs=50,
+        ) as cluster,
+        Client(cluster) as client,  # type: ignore[no-untyped-call] # as above
+    ):
+        yield client
+
+
+def _remote(address: str) -> Client:
+    try:
+        return Client(address, timeout=_CONNECT_S, set_as_default=False)  # type: ignore[no-untyped-call] # as above
+    except (OSError, ValueError, TypeError) as error:
+        raise UsageError(f"the Dask scheduler {address} cannot be reached: {error}") from None
