@@ -43,7 +43,8 @@ class FleetRow(msgspec.Struct, frozen=True, kw_only=True):
         candidate: its name; empty: the whole autoscaler failed.
         error: why there are no measures; empty: there are.
         needed_pod_hours: the time integral of the needed pods, the same for all candidates.
-        pod_hours, scale_changes, slo_missed_pct, lost_pct and the elasticity metrics: see docs/backtest.md; None: undefined.
+        pod_hours, scale_changes, slo_missed_pct, lost_pct and the elasticity metrics: see docs/backtest.md; None:
+            undefined.
         speedup: against the first candidate.
         engine: `batch` or `exact`.
         notes: about the autoscaler's load, joined.

@@ -12,8 +12,6 @@ from distributed import Client, LocalCluster
 
 from podscaler.base.errors import UsageError
 
-_CONNECT_S = 15
-
 
 class ClusterRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Which cluster computes.
@@ -23,18 +21,20 @@ class ClusterRequest(msgspec.Struct, frozen=True, kw_only=True):
         memory: of each worker; Dask restarts a worker that exceeds it.
         scheduler: the address of a running scheduler, in place of a local cluster; empty: none. Certificates are those
             of Dask's own configuration (`distributed.comm.tls`).
+        connect_s: how long the scheduler may take to respond.
     """
 
     workers: int = 2
     memory: str = "1GiB"
     scheduler: str = ""
+    connect_s: float = 15
 
 
 @contextmanager
 def connected(request: ClusterRequest) -> Iterator[Client]:
     """A client of the cluster; a local cluster ends with it. Raises UsageError where no scheduler responds."""
     if request.scheduler:
-        with _remote(request.scheduler) as client:
+        with _remote(request) as client:
             yield client
         return
     settings = {"distributed.worker.daemon": False, "distributed.admin.tick.limit": "1h"}
@@ -54,8 +54,9 @@ def connected(request: ClusterRequest) -> Iterator[Client]:
         yield client
 
 
-def _remote(address: str) -> Client:
+def _remote(request: ClusterRequest) -> Client:
+    address = request.scheduler
     try:
-        return Client(address, timeout=_CONNECT_S, set_as_default=False)  # type: ignore[no-untyped-call] # as above
+        return Client(address, timeout=request.connect_s, set_as_default=False)  # type: ignore[no-untyped-call] # as above
     except (OSError, ValueError, TypeError) as error:
         raise UsageError(f"the Dask scheduler {address} cannot be reached: {error}") from None

@@ -83,11 +83,11 @@ def _measured(
     scenario: SimulationScenario, candidates: Sequence[Candidate], needs: Needs, needed: Sequence[int]
 ) -> list[_Measured]:
     """The measures of all candidates, in order."""
-    batched = [each.policy for each in candidates if isinstance(each.policy, Spec) and each.replicas is None]
+    specs = [each.policy for each in candidates if isinstance(each.policy, Spec) and each.replicas is None]
     others = [each for each in candidates if not isinstance(each.policy, Spec) or each.replicas is not None]
-    in_batch = iter(_in_batch(scenario, batched, needs, needed) if batched else ())
+    in_batch = iter(_in_batch(scenario, specs, needs, needed) if specs else ())
     alone = iter([_of_result(each) for each in comparison.compare(scenario, others, needs).results] if others else ())
-    return [next(alone if each in others else in_batch) for each in candidates]
+    return [next(in_batch if isinstance(each.policy, Spec) and each.replicas is None else alone) for each in candidates]
 
 
 def _of_result(found: CandidateResult) -> _Measured:

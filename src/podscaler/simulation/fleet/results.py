@@ -46,14 +46,18 @@ def is_present(folder: Path, name: str, fingerprint: str) -> bool:
         return False
 
 
+def frame_of(rows: Sequence[FleetRow]) -> polars.DataFrame:
+    """The rows as a table."""
+    return polars.DataFrame([msgspec.structs.asdict(each) for each in rows], schema=SCHEMA)
+
+
 def write(folder: Path, name: str, fingerprint: str, rows: Sequence[FleetRow]) -> None:
     """Write the file of a partition in place of one that is there. Raises UsageError."""
     path = path_of(folder, name)
     partial = path.with_suffix(".partial")
-    frame = polars.DataFrame([msgspec.structs.asdict(each) for each in rows], schema=SCHEMA)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        frame.write_parquet(partial, metadata={_FINGERPRINT: fingerprint})
+        frame_of(rows).write_parquet(partial, metadata={_FINGERPRINT: fingerprint})
         with partial.open("rb") as file:
             os.fsync(file.fileno())
         partial.replace(path)

@@ -90,14 +90,14 @@ def _computed(
     """The rows of each partition, in the order in which they are ready. Raises UsageError."""
     waiting = iter(partitions)
     in_work: dict[Future[bytes], str] = {}
-    arriving = as_completed()  # type: ignore[no-untyped-call] # distributed has no annotations here
+    arriving = as_completed(loop=client.loop)  # type: ignore[no-untyped-call] # distributed has no annotations here
 
     def submit() -> None:
         partition = next(waiting, None)
         if partition is not None:
             future = client.submit(compute, partition, make_trial, pure=False)
             in_work[future] = partition.name
-            arriving.add(future)
+            arriving.add(future)  # type: ignore[no-untyped-call] # as above
 
     workers = max(len(client.scheduler_info()["workers"]), 1)
     for _ in range(_TASKS_PER_WORKER * workers):
