@@ -23,7 +23,7 @@ FLEET = synthetic.partitions(60, minutes=60, size=6)
 def scheduler() -> Iterator[str]:
     """Two workers, started as `dask scheduler` and `dask worker` would be."""
     with LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs=50
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=50
     ) as cluster:
         yield cluster.scheduler_address
 
@@ -91,7 +91,6 @@ def test_a_finished_run_needs_no_cluster(scheduler: str, tmp_path: Path):
         running.run(other, nobody, lambda _: None)
 
 
-@pytest.mark.slow
 def test_a_local_cluster(expected: polars.DataFrame, tmp_path: Path):
     """Processes of its own, which end with it."""
     running.run(fleet_run(tmp_path), ClusterRequest(workers=2), lambda _: None)

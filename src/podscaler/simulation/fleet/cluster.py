@@ -3,6 +3,7 @@
 Called by `running`. A local cluster is made of processes that listen on loopback; no dashboard is served.
 """
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,6 +12,10 @@ import msgspec
 from distributed import Client, LocalCluster
 
 from podscaler.base.errors import UsageError
+
+_NO_PAGES = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+_ANY_PORT = "127.0.0.1:0"
+"""Dask opens a port for HTTP in any case; without pages it has only 404 to say."""
 
 
 class ClusterRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,17 +42,17 @@ def connected(request: ClusterRequest) -> Iterator[Client]:
         with _remote(request) as client:
             yield client
         return
-    settings = {"distributed.worker.daemon": False, "distributed.admin.tick.limit": "1h"}
     with (
-        dask.config.set(settings),
+        dask.config.set(_NO_PAGES),
         LocalCluster(  # type: ignore[no-untyped-call] # distributed's constructors have no annotations
             n_workers=request.workers,
             threads_per_worker=1,
             processes=True,
             host="127.0.0.1",
             memory_limit=request.memory,
-            dashboard_address=None,
-            silence_logs=50,
+            dashboard_address=_ANY_PORT,
+            scheduler_kwargs={"dashboard": False},
+            silence_logs=logging.CRITICAL,
         ) as cluster,
         Client(cluster) as client,  # type: ignore[no-untyped-call] # as above
     ):
