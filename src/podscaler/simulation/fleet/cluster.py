@@ -13,7 +13,7 @@ from distributed import Client, LocalCluster
 
 from podscaler.base.errors import UsageError
 
-_NO_PAGES = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+_NO_PAGES: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
 _ANY_PORT = "127.0.0.1:0"
 """Dask opens a port for HTTP in any case; without pages it has only 404 to say."""
 
