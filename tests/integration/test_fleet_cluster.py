@@ -5,6 +5,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import dask
 import polars
 import pytest
 from distributed import Client, LocalCluster
@@ -110,3 +111,17 @@ def test_a_scheduler_that_cannot_be_reached(address: str, tmp_path: Path):
     with pytest.raises(UsageError, match=r"the Dask scheduler .* cannot be reached") as error:
         running.run(fleet_run(tmp_path), ClusterRequest(scheduler=address, connect_s=0.5), lambda _: None)
     assert "\n" not in str(error.value)
+
+
+def test_certificates_that_are_not_configured(tmp_path: Path):
+    """The sentence names the settings of Dask."""
+    with pytest.raises(UsageError, match=r"tls://127.0.0.1:1 needs certificates: set distributed\.comm\.tls\.ca-file"):
+        running.run(fleet_run(tmp_path), ClusterRequest(scheduler="tls://127.0.0.1:1"), lambda _: None)
+
+
+def test_certificates_that_cannot_be_read(tmp_path: Path):
+    """A file that is not there."""
+    names = ("ca-file", "client.cert", "client.key")
+    missing = {f"distributed.comm.tls.{name}": str(tmp_path / "none") for name in names}
+    with dask.config.set(missing), pytest.raises(UsageError, match="certificates of Dask's configuration"):
+        running.run(fleet_run(tmp_path), ClusterRequest(scheduler="tls://127.0.0.1:1"), lambda _: None)

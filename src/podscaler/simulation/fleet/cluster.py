@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import dask
 import msgspec
 from distributed import Client, LocalCluster
+from distributed.security import Security
 
 from podscaler.base.errors import UsageError
 
@@ -61,7 +62,23 @@ def connected(request: ClusterRequest) -> Iterator[Client]:
 
 def _remote(request: ClusterRequest) -> Client:
     address = request.scheduler
+    _check_certificates(address)
     try:
         return Client(address, timeout=request.connect_s, set_as_default=False)  # type: ignore[no-untyped-call] # as above
     except (OSError, ValueError, TypeError) as error:
         raise UsageError(f"the Dask scheduler {address} cannot be reached: {error}") from None
+
+
+def _check_certificates(address: str) -> None:
+    """Whether Dask's configuration has what an address needs. Raises UsageError."""
+    if not address.startswith("tls://"):
+        return
+    try:
+        context = Security().get_connection_args("client")["ssl_context"]  # type: ignore[no-untyped-call] # as above
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the certificates of Dask's configuration cannot be used: {error}") from None
+    if context is None:
+        raise UsageError(
+            f"{address} needs certificates: set distributed.comm.tls.ca-file, client.cert and client.key in Dask's "
+            "configuration"
+        )
