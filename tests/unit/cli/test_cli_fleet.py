@@ -93,6 +93,7 @@ def test_the_table(tmp_path: Path, scheduler: str, capsys: pytest.CaptureFixture
     [
         pytest.param({}, "either recordings or --synthetic N", id="nothing"),
         pytest.param({"synthetic": 1, "recordings": [Path("x")]}, "either recordings or --synthetic N", id="both"),
+        pytest.param({"synthetic": 1, "form": "csv"}, "has the forms table and json", id="no such form"),
         pytest.param({"recordings": [Path("-")]}, "a fleet is read from files", id="standard input"),
         pytest.param({"recordings": [Path("/none")]}, "/none cannot be read", id="no file"),
         pytest.param({"synthetic": 1, "scheduler": "dask"}, "--scheduler dask is not an address", id="no address"),

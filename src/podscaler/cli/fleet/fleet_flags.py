@@ -13,7 +13,12 @@ import msgspec
 from podscaler.base.errors import UsageError
 
 FORMS = ("table", "json")
+WORKERS = 2
+MEMORY = "1GiB"
 DAY_MINUTES = 1440
+
+_FLAGS = {"files": "--with", "queries": "--query"}
+"""Those that are not called as the parameter is."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -41,8 +46,8 @@ class FleetFlags(msgspec.Struct, frozen=True, kw_only=True):
     synthetic: int = 0
     synthetic_minutes: int = DAY_MINUTES
     out: Path
-    workers: int = 2
-    memory: str = "1GiB"
+    workers: int = WORKERS
+    memory: str = MEMORY
     scheduler: str = ""
     vary: Sequence[str] = ()
     assignments: Sequence[str] = ()
@@ -72,6 +77,11 @@ def options(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+def flag(name: str) -> str:
+    """The flag of a parameter, such as `--worker-memory`, for messages."""
+    return _FLAGS.get(name, f"--{name.replace('_', '-')}")
 
 
 def changes(flags: FleetFlags) -> tuple[str, ...]:

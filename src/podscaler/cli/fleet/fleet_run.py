@@ -29,6 +29,8 @@ def run(flags: FleetFlags) -> None:
         import polars  # noqa: F401 - as above
     except ImportError:
         raise UsageError("a fleet needs the extra simulation: pip install 'podscaler[simulation]'") from None
+    if flags.form not in fleet_flags.FORMS:
+        raise UsageError(f"the summary of a fleet has the forms {' and '.join(fleet_flags.FORMS)}")
     if bool(flags.recordings) == bool(flags.synthetic):
         raise UsageError("a fleet needs either recordings or --synthetic N")
     if flags.scheduler and not flags.scheduler.partition("://")[2]:
