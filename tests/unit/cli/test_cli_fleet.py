@@ -10,10 +10,10 @@ import msgspec
 import pytest
 from distributed import Client, LocalCluster
 
+import made_recordings as recordings
 from podscaler.base.errors import UsageError
 from podscaler.cli.fleet import fleet_flags, fleet_run
 from podscaler.cli.fleet.fleet_flags import FleetFlags
-from unit.simulation import recordings
 
 
 @pytest.fixture(scope="module")

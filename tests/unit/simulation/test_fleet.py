@@ -9,13 +9,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import made_recordings as recordings
 from podscaler.base.errors import UsageError
 from podscaler.simulation.evaluation import comparison
 from podscaler.simulation.evaluation.recorded import RecordedSelection
 from podscaler.simulation.fleet import judging, partitions, results, splitting, summary, synthetic
 from podscaler.simulation.fleet.autoscalers import FleetAutoscaler, FleetRow, UnusableAutoscaler
 from podscaler.simulation.fleet.trials import FleetTrials
-from unit.simulation import recordings
 
 TARGET = "metrics[0].target.averageUtilization"
 TRIALS = FleetTrials(changes=(f"{TARGET}=40", f"{TARGET}=90"), fixed=(5,), has_knative=True, has_hindsight=True)

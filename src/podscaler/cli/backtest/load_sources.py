@@ -89,8 +89,8 @@ def read(request: SourceRequest) -> LoadSource:
 def _recording(request: SourceRequest) -> LoadSource:
     selection = RecordedSelection(
         autoscaler=request.autoscaler,
-        from_ns=_instant_ns(request.begin, "--from") if request.begin else None,
-        to_ns=_instant_ns(request.end, "--to") if request.end else None,
+        from_ns=instant_ns(request.begin, "--from") if request.begin else None,
+        to_ns=instant_ns(request.end, "--to") if request.end else None,
         cpu_limit_milli=request.cpu_limit_milli,
     )
     name = "standard input" if request.source == recordings.STANDARD else request.source
@@ -102,7 +102,8 @@ def _recording(request: SourceRequest) -> LoadSource:
     return LoadSource(scenario=found.scenario, wire=found.wire, sentences=found.assumptions)
 
 
-def _instant_ns(text: str, flag: str) -> int:
+def instant_ns(text: str, flag: str) -> int:
+    """The instant of a flag, since the epoch. Raises UsageError."""
     try:
         return instants.parse(text)
     except ValueError:
