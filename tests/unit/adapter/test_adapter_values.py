@@ -93,6 +93,64 @@ async def test_a_rejected_batch_is_replaced() -> None:
     assert world.sent == [BATCH, DIRECT]
 
 
+def _fail_batches(world: AdapterWorld, kind: str) -> None:
+    """Let batches fail, and direct queries succeed."""
+    query = world.database.query
+
+    async def failing(promql: str) -> Any:
+        if promql == BATCH:
+            world.database.queries.append(promql)
+            raise PrometheusError(kind, "a batch")
+        return await query(promql)
+
+    world.database.query = failing  # type: ignore[method-assign]  # the test's own failure
+
+
+@pytest.mark.parametrize("kind", ["timeout", "down", "bad_response", "internal"])
+async def test_a_batch_that_fails_is_replaced(kind: str) -> None:
+    """Whatever fails for all objects, direct queries serve the requests."""
+    world = await AdapterWorld(batching=Batching.ALWAYS).started()
+    _fail_batches(world, kind)
+    for _ in range(3):
+        assert await world.values(HITS) == {"web-1": "10", "web-2": "20500m"}
+    assert world.sent == [BATCH, DIRECT]
+
+
+async def test_a_batch_that_fails_again_has_longer_pauses() -> None:
+    """They double from 30 s to ten minutes; a batch that succeeds ends them."""
+    world = await AdapterWorld(batching=Batching.ALWAYS).started()
+    query = world.database.query
+    _fail_batches(world, "timeout")
+    sent_at_s = []
+    for second in range(0, 2000, 10):
+        sent = world.sent.count(BATCH)
+        await world.values(HITS)
+        if world.sent.count(BATCH) > sent:
+            sent_at_s.append(second)
+        await world.clock.advance(10.0)
+    assert sent_at_s == [0, 30, 90, 210, 450, 930, 1530]
+    world.database.query = query  # type: ignore[method-assign]  # nothing fails any more
+    await world.clock.advance(600.0)
+    world.sent.clear()
+    for _ in range(2):
+        await world.values(HITS)
+        await world.clock.advance(10.0)
+    assert world.sent == [BATCH, BATCH]
+
+
+async def test_prometheus_is_down_for_batches_and_direct_queries() -> None:
+    """One direct query finds that out; then both are sent again after a second, not after a pause."""
+    world = await AdapterWorld(batching=Batching.ALWAYS).started()
+    world.database.failure = PrometheusError("down", "no response in time")
+    for path in (HITS, HITS.replace("default", "shop")):
+        assert await world.get(path) == (500, "Internal error occurred: unable to fetch metrics")
+    assert world.sent == [BATCH, DIRECT]
+    world.database.failure = None
+    await world.clock.advance(10.0)
+    assert await world.values(HITS) == {"web-1": "10", "web-2": "20500m"}
+    assert world.sent == [BATCH, DIRECT, BATCH]
+
+
 @pytest.mark.parametrize(
     ("value", "of_pod", "of_queue"),
     [
