@@ -10,8 +10,8 @@
 4. A pod is left out where one of its containers lacks CPU time or memory, or has none of it yet (0): its sum would be
    too small. The same holds for the node.
 
-Source: metrics-server v0.9 (its decoder). Differs: rule 3; values that are negative, NaN or infinite count as absent; labels
-may hold escapes; a container without a start time has one of 0; the number of containers is limited.
+Source: metrics-server v0.9 (its decoder). Differs: rule 3; values that are negative, NaN or infinite count as absent;
+labels may hold escapes; a container without a start time has one of 0; the number of containers is limited.
 """
 
 import re
