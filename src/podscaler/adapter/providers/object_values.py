@@ -16,12 +16,14 @@ Invariant: the values are those of the direct query, which prometheus-adapter se
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from podscaler.adapter.naming.queries import BatchQuery, QueryTarget, QueryTemplate
 from podscaler.adapter.prometheus.responses import DOWN, REJECTED, PrometheusError, PromSample, QueryResult
-from podscaler.adapter.providers.query_cache import FAILURE_S, QueryCache
+from podscaler.adapter.providers.expiring_values import ExpiringValues
+from podscaler.adapter.providers.query_cache import FAILURE_S, SAMPLES_MAX, QueryCache
 from podscaler.base.clock import Clock
 from podscaler.base.lru import LRU
 
@@ -48,6 +50,13 @@ Grouped = Mapping[tuple[str, str], Sequence[PromSample]]
 """Namespace (empty in a batch of one) and name of an object -> its samples."""
 
 
+class _Division(NamedTuple):
+    """A result, and its samples by object."""
+
+    result: QueryResult
+    grouped: Grouped
+
+
 @dataclass(slots=True)
 class _BatchState:
     """What is known of a batch.
@@ -60,7 +69,6 @@ class _BatchState:
         pause_s: the next pause.
         paused_until_s: it is not sent before.
         down: the failure of a direct query that had no response, which counts until `down_until_s`; None: no failure.
-        result, grouped: the last result, divided.
     """
 
     began_s: float
@@ -71,8 +79,6 @@ class _BatchState:
     paused_until_s: float = 0.0
     down: PrometheusError | None = None
     down_until_s: float = 0.0
-    result: QueryResult | None = None
-    grouped: Grouped = field(default_factory=dict)
 
     def begin_tick(self, now_s: float) -> None:
         """Update the expected cost by the tick that is over."""
@@ -110,6 +116,7 @@ class ObjectValues:
         self._batching = batching
         self._several = several
         self._states: LRU[str, _BatchState] = LRU(BATCHES)
+        self._divisions: ExpiringValues[str, _Division] = ExpiringValues(SAMPLES_MAX)
 
     async def samples(
         self, template: QueryTemplate, target: QueryTarget, namespace: str, names: Sequence[str]
@@ -147,13 +154,23 @@ class ObjectValues:
                 log.warning("direct queries replace a query for many objects, %s: %s", batch.promql, error)
                 state.pause(now_s, error)
             return None
-        if result is not state.result:
-            state.result, state.grouped, state.objects = result, _grouped(batch, result), len(result.samples)
-        if not self._several and len(state.grouped) < len(result.samples):
+        grouped, state.objects = self._divided(batch, result), len(result.samples)
+        if not self._several and len(grouped) < len(result.samples):
             state.pause(self._clock.monotonic_s())
             return None
         state.pause_s = FIRST_PAUSE_S
-        return state.grouped
+        return grouped
+
+    def _divided(self, batch: BatchQuery, result: QueryResult) -> Grouped:
+        """The samples of a result by object, from one division for all requests of a tick."""
+        now_s = self._clock.monotonic_s()
+        known = self._divisions.find(batch.promql, now_s)
+        if known is not None and known.result is result:
+            return known.grouped
+        grouped, size = _grouped(batch, result), len(result.samples) + 1
+        division, until_s = _Division(result, grouped), now_s + self._cache.tick_s
+        self._divisions.put(batch.promql, division, size=size, now_s=now_s, until_s=until_s)
+        return grouped
 
     async def _query_directly(self, direct: str, batch: BatchQuery | None) -> QueryResult:
         """The result of a direct query, by rule 4 where it replaces a batch. Raises PrometheusError."""
