@@ -63,7 +63,9 @@ async def test_a_list_that_fails_is_a_failure_of_the_metric() -> None:
     informer = MetricSourceInformer(Client(transport, clock), clock, random.Random(1))
     running = asyncio.ensure_future(informer.run())
     await clock.advance(0.0, turns=50)
-    with pytest.raises(StatusError, match="^MetricSources are not listed yet: the server is currently unable to handle the request"):
+    with pytest.raises(
+        StatusError, match=r"^MetricSources are not listed yet: the server is currently unable to handle the request"
+    ):
         await informer.find(("shop", "jobs"))
     running.cancel()
 
