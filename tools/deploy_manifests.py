@@ -28,6 +28,7 @@ SETTINGS = (
     "metrics.serviceMonitor.enabled=true",
     "controller.metricSources.secrets=true",
     "adapter.enabled=true",
+    "adapter.apiServices={v1beta2.custom.metrics.k8s.io,v1beta1.custom.metrics.k8s.io,v1beta1.external.metrics.k8s.io}",
 )
 """Everything is rendered: what is optional becomes a component."""
 

@@ -9,6 +9,9 @@ from shipped_manifests import NAMESPACE, container, helm_template
 
 Object = dict[str, Any]
 NAME = "podscaler-adapter"
+RULE = {"seriesQuery": "up", "metricsQuery": "<<.Series>>"}
+CUSTOM = ["v1beta2.custom.metrics.k8s.io", "v1beta1.custom.metrics.k8s.io"]
+EXTERNAL, RESOURCE = "v1beta1.external.metrics.k8s.io", "v1beta1.metrics.k8s.io"
 
 
 def rendered(**adapter: Any) -> list[Object]:
@@ -30,7 +33,8 @@ def test_it_is_for_those_who_ask() -> None:
 
 def test_registered_apis() -> None:
     """Both versions of custom metrics and external metrics go to the Service; the newer version is preferred."""
-    found = [each["spec"] for each in rendered() if each["kind"] == "APIService"]
+    rules = {"rules": [RULE], "externalRules": [RULE]}
+    found = [each["spec"] for each in rendered(config=rules) if each["kind"] == "APIService"]
     service = {"name": NAME, "namespace": NAMESPACE, "port": 443}
     common = {"groupPriorityMinimum": 100, "service": service, "insecureSkipTLSVerify": True}
     assert found == [
@@ -38,6 +42,25 @@ def test_registered_apis() -> None:
         {"group": "custom.metrics.k8s.io", "version": "v1beta1", "versionPriority": 100, **common},
         {"group": "external.metrics.k8s.io", "version": "v1beta1", "versionPriority": 100, **common},
     ]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        pytest.param({}, [], id="nothing"),
+        pytest.param({"config": {"rules": [RULE]}}, CUSTOM, id="rules"),
+        pytest.param({"config": {"externalRules": [RULE]}}, [EXTERNAL], id="external rules"),
+        pytest.param({"metricSources": {"enabled": True}}, [EXTERNAL], id="MetricSources"),
+        pytest.param({"config": {"resourceRules": {"window": "1m"}}}, [RESOURCE], id="resource rules"),
+        pytest.param({"resource": {"enabled": True}}, [RESOURCE], id="kubelets"),
+        pytest.param({"existingConfigMap": "mine"}, [*CUSTOM, EXTERNAL], id="rules that are not known"),
+        pytest.param({"config": {"rules": [RULE]}, "apiServices": []}, [], id="none, by the value"),
+        pytest.param({"apiServices": [EXTERNAL]}, [EXTERNAL], id="one, by the value"),
+    ],
+)
+def test_what_is_registered(values: dict[str, Any], expected: list[str]) -> None:
+    """What the adapter serves: another APIService would have no response but 404."""
+    assert [each["metadata"]["name"] for each in rendered(**values) if each["kind"] == "APIService"] == expected
 
 
 def test_a_certificate() -> None:
