@@ -142,13 +142,36 @@ def _granted(objects: list[Object]) -> dict[str, list[str]]:
     return {resource: rule["verbs"] for rule in rules for resource in rule["resources"]}
 
 
+SECRETS = f"{NAME}-metric-source-secrets"
+SUBJECT = {"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}
+
+
 def test_metric_sources_need_a_flag_and_permissions() -> None:
-    """Secrets are a permission of their own; without the value there is none of it."""
+    """Without the value there is none of it; Secrets are not in this role."""
     granted = _granted(rendered(metricSources={"enabled": True, "secrets": True}))
-    assert (granted["metricsources"], granted["metricsources/status"], granted["secrets"]) == (
-        ["list", "watch"],
-        ["patch"],
-        ["get"],
-    )
-    assert "secrets" not in _granted(rendered(metricSources={"enabled": True}))
+    assert (granted["metricsources"], granted["metricsources/status"]) == (["list", "watch"], ["patch"])
+    assert "secrets" not in granted
     assert not {"metricsources", "metricsources/status", "secrets"} & _granted(rendered()).keys()
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "bindings"),
+    [
+        pytest.param([], [("ClusterRoleBinding", None)], id="of all namespaces"),
+        pytest.param(["shop", "jobs"], [("RoleBinding", "shop"), ("RoleBinding", "jobs")], id="of some namespaces"),
+    ],
+)
+def test_secrets_are_a_permission_of_their_own(namespaces: list[str], bindings: list[tuple[str, str | None]]) -> None:
+    """They are read in the namespaces of the value, or in all."""
+    sources = {"enabled": True, "secrets": True, "secretNamespaces": namespaces}
+    objects = [each for each in rendered(metricSources=sources) if each["metadata"]["name"] == SECRETS]
+    assert objects[0]["rules"] == [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]
+    assert [(each["kind"], each["metadata"].get("namespace")) for each in objects[1:]] == bindings
+    assert all((each["roleRef"]["name"], each["subjects"]) == (SECRETS, [SUBJECT]) for each in objects[1:])
+
+
+@pytest.mark.parametrize("values", [{"enabled": True}, {"enabled": False, "secrets": True}, {}])
+def test_without_the_value_no_secrets_are_read(values: dict[str, bool]) -> None:
+    """Nothing about Secrets is granted."""
+    rules = [rule for each in rendered(metricSources=values) for rule in each.get("rules", ())]
+    assert all("secrets" not in rule["resources"] for rule in rules)
