@@ -186,7 +186,7 @@ class DelegatedAccess:
                 if wider is not None and await self._find_error(user, wider) is None:
                     return None
                 return await self._find_error(user, attributes)
-        except (StatusError, msgspec.DecodeError, TimeoutError) as error:
+        except (StatusError, msgspec.DecodeError, UnicodeEncodeError, TimeoutError) as error:
             subject = attributes.path or attributes.resource
             log.warning("access to %s could not be reviewed: %s", subject, error or "no answer in time")
             return UNKNOWN
@@ -196,7 +196,9 @@ class DelegatedAccess:
         token = _bearer_token(authorization)
         if not token:
             return ANONYMOUS
-        digest = hashlib.sha256(token.encode(errors="surrogateescape")).hexdigest()
+        if not token.isascii():  # RFC 6750 2.1; such bytes cannot be in the JSON of a review either
+            return None
+        digest = hashlib.sha256(token.encode()).hexdigest()
         kept = self._users.find(digest)
         if kept is None or kept.until_s <= self._clock.monotonic_s():
             kept = self._keep(await self._review_token(token))
