@@ -102,7 +102,7 @@ def new_adapter(
     external: Sequence[ExternalMetricsProvider] = (),
     kubelets: UsageStorage | None = None,
 ) -> Adapter:
-    """An adapter; nothing runs yet.
+    """An adapter; nothing runs yet. It is ready without Prometheus where it serves other metrics, too.
 
     Args:
         config: the rules.
@@ -138,10 +138,11 @@ def new_adapter(
         usage = ObjectValues(cache, clock, batching=settings.batching, several=True)
         apis.append(ResourceMetricsApi(ResourceMetrics(config.resource_rules, mapper, objects, usage), clock))
 
+    serves_others = bool(external) or kubelets is not None
+
     def reasons() -> list[str]:
-        return servers.unready() + (
-            [] if relisting.has_listed else ["the metrics of Prometheus have not been listed yet"]
-        )
+        is_listed = relisting.has_listed or (serves_others and relisting.has_tried)
+        return servers.unready() + ([] if is_listed else ["the metrics of Prometheus have not been listed yet"])
 
     server = AdapterServer(apis, servers.access, reasons, telemetry)
     return Adapter(server, relisting, objects, clock)
