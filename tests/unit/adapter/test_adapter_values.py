@@ -4,13 +4,14 @@ import math
 from typing import Any
 
 import pytest
-from adapter_world import CUSTOM, EXTERNAL, RULES, AdapterWorld
+from adapter_world import CUSTOM, EXTERNAL, NAMESPACE, POD, RULES, AdapterWorld
 
 from podscaler.adapter.prometheus.responses import PrometheusError
 from podscaler.adapter.providers.object_values import Batching
 from podscaler.adapter.providers.protocols import ExternalValue
 from podscaler.api.machinery import quantity
 from podscaler.api.machinery.selectors import Selector
+from podscaler.testing.transport import json_answer
 
 HITS = f"{CUSTOM}/pods/*/hits"
 BATCH = 'sum(hits{namespace!="",pod!=""}) by (pod,namespace)'
@@ -173,6 +174,50 @@ async def test_odd_values(value: float, of_pod: str | None, of_queue: str | None
     assert await world.values(HITS) == ({} if of_pod is None else {"web-1": of_pod})
     queue = await world.get(f"{EXTERNAL}/queue")
     assert [each["value"] for each in queue["items"]] == ([] if of_queue is None else [of_queue])
+
+
+RESOURCE_RULES = """
+resourceRules:
+  window: 1m
+  cpu:
+    containerQuery: sum(cpu{<<.LabelMatchers>>}) by (<<.GroupBy>>)
+    nodeQuery: sum(cpu{<<.LabelMatchers>>}) by (<<.GroupBy>>)
+    resources: {overrides: {namespace: {resource: namespace}, pod: {resource: pod}, node: {resource: node}}}
+    containerLabel: container
+  memory:
+    containerQuery: sum(memory{<<.LabelMatchers>>}) by (<<.GroupBy>>)
+    nodeQuery: sum(memory{<<.LabelMatchers>>}) by (<<.GroupBy>>)
+    resources: {overrides: {namespace: {resource: namespace}, pod: {resource: pod}, node: {resource: node}}}
+    containerLabel: container
+"""
+
+
+@pytest.mark.parametrize(
+    ("cpu", "usage"),
+    [
+        pytest.param(0.25, ["250m", "1"], id="a quantity"),
+        pytest.param(0.0, ["0", "1"], id="zero"),
+        pytest.param(math.nan, ["0", "1"], id="NaN"),
+        pytest.param(-1.0, ["0", "1"], id="negative"),
+        pytest.param(math.inf, ["1"], id="infinite"),
+        pytest.param(1e19, ["1"], id="too large"),
+    ],
+)
+async def test_usage_that_is_no_quantity(cpu: float, usage: list[str]) -> None:
+    """The pod is left out, as one without samples: usage 0 would scale down."""
+    world = AdapterWorld(RESOURCE_RULES)
+    resources = [POD, {"name": "nodes", "singularName": "node", "namespaced": False, "kind": "Node"}, NAMESPACE]
+    world.kubernetes.on("GET", "/api/v1", json_answer({"resources": resources}))
+    running = [
+        {"metadata": {"name": f"web-{n}", "namespace": "default"}, "status": {"phase": "Running"}} for n in (1, 2)
+    ]
+    world.kubernetes.on("GET", "/api/v1/namespaces/default/pods", json_answer({"items": running}))
+    for name, value in (("web-1", cpu), ("web-2", 1.0)):
+        world.database.add("cpu", value, namespace="default", pod=name, container="app")
+        world.database.add("memory", 1.0, namespace="default", pod=name, container="app")
+    await world.started()
+    body = await world.get("/apis/metrics.k8s.io/v1beta1/namespaces/default/pods")
+    assert [each["containers"][0]["usage"]["cpu"] for each in body["items"]] == usage
 
 
 async def test_stale_series_have_no_value() -> None:
