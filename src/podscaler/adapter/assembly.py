@@ -109,7 +109,7 @@ def new_adapter(
         settings: how it works.
         servers: that it uses; the caller closes their clients.
         clock: for ticks and periods.
-        external: further sources of external metrics, asked after Prometheus.
+        external: further sources of external metrics, asked before Prometheus, as the controller does.
         kubelets: what kubelets reported, which is served as metrics.k8s.io in the place of `resource_rules`; None: not.
     """
     telemetry = AdapterTelemetry(clock)
@@ -129,7 +129,7 @@ def new_adapter(
     if config.rules:
         values = ObjectValues(cache, clock, batching=settings.batching)
         apis.append(CustomMetricsApi(CustomMetrics(relisting, mapper, objects, values)))
-    providers = [*([ExternalMetrics(relisting, cache)] if config.external_rules else []), *external]
+    providers = [*external, *([ExternalMetrics(relisting, cache)] if config.external_rules else [])]
     if providers:
         apis.append(ExternalMetricsApi(providers))
     if kubelets is not None:

@@ -265,8 +265,18 @@ class OtherSource:
         return [ExternalValue(quantity.parse("5"), 0, {"from": namespace}, 60)] if name == "other" else None
 
 
+async def test_another_source_comes_before_the_rules() -> None:
+    """A metric that both have is that of the source, as in the controller; the others are those of the rules."""
+    rules = RULES.replace("queue{name", "{name")
+    both = await AdapterWorld(rules, external=[OtherSource()]).started()
+    both.database.add("other", 9.0, name="mail")
+    await both.started()
+    found = [(await both.get(f"{EXTERNAL}/{name}"))["items"][0]["value"] for name in ("other", "queue")]
+    assert found == ["5", "7"]
+
+
 async def test_another_source_of_external_metrics() -> None:
-    """A metric that Prometheus lacks comes from the next provider; discovery has the metrics of all."""
+    """A metric that Prometheus lacks comes from the other provider; discovery has the metrics of all."""
     world = await AdapterWorld(external=[OtherSource()]).started()
     item = {"metricName": "other", "metricLabels": {"from": "default"}, "timestamp": "1970-01-01T00:00:00Z"}
     assert (await world.get(f"{EXTERNAL}/other"))["items"] == [{**item, "window": 60, "value": "5"}]
