@@ -283,3 +283,29 @@ async def test_another_source_of_external_metrics() -> None:
     listed = await world.get("/apis/external.metrics.k8s.io/v1beta1")
     assert [each["name"] for each in listed["resources"]] == ["other", "queue"]
     assert await world.get(f"{EXTERNAL}/none") == (404, "the server could not find the metric none for namespaces")
+
+
+BY_NAME = """
+rules:
+- seriesQuery: 'hits{namespace!=""}'
+  resources: {template: "<<.Resource>>"}
+  metricsQuery: sum(hits{pod="<<index .LabelValuesByName "pod">>"}) by (<<.GroupBy>>)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "is_sent"),
+    [
+        pytest.param("web-1", True, id="a pod"),
+        pytest.param("system:web.a_B", True, id="any name of an object"),
+        pytest.param('x"} or secret{pod="y', False, id="another expression"),
+        pytest.param("web-1\\", False, id="an escape"),
+        pytest.param(".*", False, id="a pattern"),
+        pytest.param("w" * 254, False, id="too long"),
+    ],
+)
+async def test_names_within_a_template(name: str, is_sent: bool) -> None:
+    """A template with LabelValuesByName has them as they are: one that no object has is not put into an expression."""
+    world = await AdapterWorld(BY_NAME).started()
+    await world.get(f"{CUSTOM}/pods/{name}/hits")
+    assert world.sent == ([f'sum(hits{{pod="{name}"}}) by (pod)'] if is_sent else [])
