@@ -175,3 +175,55 @@ def test_without_the_value_no_secrets_are_read(values: dict[str, bool]) -> None:
     """Nothing about Secrets is granted."""
     rules = [rule for each in rendered(metricSources=values) for rule in each.get("rules", ())]
     assert all("secrets" not in rule["resources"] for rule in rules)
+
+
+def _template(objects: list[Object]) -> Object:
+    """The pods of the adapter's Deployment."""
+    template: Object = named(objects, "Deployment")["spec"]["template"]
+    return template
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("nodeSelector", {"kubernetes.io/os": "linux"}),
+        ("tolerations", [{"key": "control-plane", "operator": "Exists"}]),
+        ("affinity", {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}}),
+    ],
+)
+def test_where_its_pods_run(name: str, value: Any) -> None:
+    """As the value says; by default anywhere."""
+    assert _template(rendered(**{name: value}))["spec"][name] == value
+    assert name not in _template(rendered())["spec"]
+
+
+def test_its_pods_are_spread_over_nodes() -> None:
+    """By default, with its own labels; the value may be empty."""
+    [constraint] = _template(rendered())["spec"]["topologySpreadConstraints"]
+    selected = constraint.pop("labelSelector")["matchLabels"]
+    assert selected == named(rendered(), "Deployment")["spec"]["selector"]["matchLabels"]
+    assert constraint == {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway",
+    }
+    assert "topologySpreadConstraints" not in _template(rendered(topologySpreadConstraints=[]))["spec"]
+
+
+def test_its_disruptions_are_limited() -> None:
+    """A budget for its own pods, unless the value says no."""
+    budget = named(rendered(podDisruptionBudget={"maxUnavailable": "50%"}), "PodDisruptionBudget")["spec"]
+    selected = named(rendered(), "Deployment")["spec"]["selector"]
+    assert budget == {"maxUnavailable": "50%", "unhealthyPodEvictionPolicy": "AlwaysAllow", "selector": selected}
+    without = rendered(podDisruptionBudget={"enabled": False})
+    assert [each for each in without if each["kind"] == "PodDisruptionBudget"] == []
+
+
+def test_annotations_and_labels_of_its_pods() -> None:
+    """Beside those of the chart; with a ConfigMap of one's own there is no checksum."""
+    values = {"podAnnotations": {"a": "b"}, "podLabels": {"c": "d"}}
+    metadata = _template(rendered(**values))["metadata"]
+    assert (metadata["annotations"].keys(), metadata["labels"]["c"]) == ({"podscaler.dev/rules", "a"}, "d")
+    own = _template(rendered(**values, existingConfigMap="mine"))["metadata"]
+    assert own["annotations"] == {"a": "b"}
+    assert "annotations" not in _template(rendered(existingConfigMap="mine"))["metadata"]
