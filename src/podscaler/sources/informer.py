@@ -49,12 +49,15 @@ class MetricSourceInformer:
         return {each.metadata.name for each in self._cache}
 
     async def find(self, key: Key) -> MetricSource | None:
-        """The MetricSource of that namespace and name; None where there is none, or they may not be listed.
+        """The MetricSource of that namespace and name; None where there is none.
 
-        Waits for the first list. Raises StatusError where there is none after LIST_TIMEOUT_S.
+        None, too, where the server does not serve them, or they may not be listed: an external metrics API is requested
+        then. Waits for the first list. Raises StatusError where it fails, or there is none after LIST_TIMEOUT_S.
         """
         deadline_s = self._clock.monotonic_s() + LIST_TIMEOUT_S
         while not self._is_known:
+            if self._watch.last_error:
+                raise StatusError(f"MetricSources are not listed yet: {self._watch.last_error}", code=0)
             if self._clock.monotonic_s() >= deadline_s:
                 raise StatusError("MetricSources are not listed yet", code=0)
             await self._clock.sleep(POLL_PERIOD_S)
@@ -62,8 +65,8 @@ class MetricSourceInformer:
 
     @property
     def _is_known(self) -> bool:
-        """Whether they are listed, or cannot be."""
-        return self._cache.synced or self._watch.last_error != ""
+        """Whether they are listed, or there is none that may be read."""
+        return self._cache.synced or not self._watch.is_served or self._watch.is_forbidden
 
 
 class FetchedSources:

@@ -115,7 +115,6 @@ CHECKED_CLIENTS = {
     "sources/status.py:SourceStatusWriter._write": "namespace and name of an object",
     "sources/systems/file.py:_resolved": "resolved, and refused where it is not below the folder",
     "sources/systems/nats.py:NatsSource._connect": "split_address: a host and a number, which the client parses again",
-    "sources/systems/postgresql.py:PostgresqlSource._tls_parameters": "constants, and a file that tempfile names",
     "sources/systems/web.py:WebClient._opened": "_checked_headers; the credentials by _authorization",
     "sources/systems/web.py:_checked_url": "parsed by yarl; scheme, host and user information are checked",
 }

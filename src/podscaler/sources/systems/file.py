@@ -6,7 +6,6 @@ long as they stay below the folder (a mounted ConfigMap consists of such links);
 Source: open(2) (O_NOFOLLOW), path_resolution(7).
 """
 
-import asyncio
 import os
 import stat
 from contextlib import ExitStack
@@ -50,7 +49,7 @@ class FileSource:
 
     async def read(self) -> Number:
         """The number in the file."""
-        return await asyncio.to_thread(self._read)
+        return await json_path.run_in_thread(self._read)
 
     async def close(self) -> None:
         """Do nothing: files are closed after each read."""

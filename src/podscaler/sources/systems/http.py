@@ -4,8 +4,6 @@ The age of a response is not known: a server that serves an old value is not det
 server (Cache-Control: no-cache).
 """
 
-import asyncio
-
 import msgspec
 
 from podscaler.sources.protocol import Number, SourceConfig, SystemSettings, parse_settings
@@ -40,7 +38,10 @@ class HttpSource:
 
     async def read(self) -> Number:
         """The number in the response."""
-        return await asyncio.to_thread(json_path.number_in, await self._web.get(), self._path)
+        body = await self._web.get()
+        if self._path is None:
+            return json_path.number_in(body, None)
+        return await json_path.run_in_thread(json_path.number_in, body, self._path)
 
     async def close(self) -> None:
         """Close all connections."""

@@ -8,13 +8,11 @@ Source: the documentation of PostgreSQL (SET TRANSACTION, statement_timeout, ext
 """
 
 import asyncio
-import os
-import tempfile
-from pathlib import Path
 from typing import Any
 
 from psycopg import AsyncConnection
 
+from podscaler.base.memory_file import MemoryFile
 from podscaler.sources import values
 from podscaler.sources.protocol import InvalidValue, Number, SourceConfig, SystemSettings, TLSSettings, parse_settings
 from podscaler.sources.systems import network
@@ -41,7 +39,7 @@ class PostgresqlSource:
         self._tls = config.tls
         if config.tls is not None:
             network.context_of(config.tls)  # checks the authorities
-        self._authorities: Path | None = None
+        self._authorities: MemoryFile | None = None
         self._connection: AsyncConnection | None = None
 
     @property
@@ -68,7 +66,7 @@ class PostgresqlSource:
         if self._connection is not None:
             await self._connection.close()
         if self._authorities is not None:
-            self._authorities.unlink(missing_ok=True)
+            self._authorities.close()
 
     async def _connect(self) -> AsyncConnection:
         parameters = await asyncio.to_thread(self._tls_parameters, self._tls)
@@ -97,8 +95,5 @@ class PostgresqlSource:
         if not tls.authorities_pem:
             return {"sslmode": "verify-full", "sslrootcert": "system"}
         if self._authorities is None:
-            descriptor, name = tempfile.mkstemp(prefix="podscaler-", suffix=".pem")
-            self._authorities = Path(name)
-            with os.fdopen(descriptor, "w", encoding="ascii") as file:
-                file.write(tls.authorities_pem)
-        return {"sslmode": "verify-full", "sslrootcert": str(self._authorities)}
+            self._authorities = MemoryFile(tls.authorities_pem.encode("ascii"))
+        return {"sslmode": "verify-full", "sslrootcert": self._authorities.path}
