@@ -1,4 +1,4 @@
-"""The scenario `requests`: a web service that follows the requests per second which a real Prometheus counts.
+"""The demo's scenario `requests`: a web service scaled by its requests per second, read from a real Prometheus.
 
 The pods count their requests, Prometheus scrapes them (the control plane lists them for its HTTP service discovery),
 and the autoscaler reads the rate through a MetricSource.
@@ -46,7 +46,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 http.server.ThreadingHTTPServer((os.environ["POD_IP"], {PORT}), Handler).serve_forever()
 """
-"""A web server that counts its requests."""
+"""The program of a pod: a web server that counts its requests, and serves the count at /metrics."""
 
 
 class RequestsScenario(DemoScenario):
@@ -65,7 +65,7 @@ class RequestsScenario(DemoScenario):
         self._requests: WebLoad | None = None
 
     def check(self) -> None:
-        """Prometheus."""
+        """Raise UsageError where Prometheus is not installed."""
         PROGRAM.path()
 
     async def start(self, plane: DemoPlane) -> None:
@@ -79,7 +79,7 @@ class RequestsScenario(DemoScenario):
         self._server = await local_server.start(PROGRAM, folder, arguments, is_ready=_is_ready)
 
     def objects(self) -> Sequence[Object]:
-        """One web server, the source of the metric, and 1 to 10 servers with ten requests per second for each."""
+        """Web servers with a Service, a MetricSource, and an autoscaler: 1 to 10 pods, ten requests a second each."""
         assert self._server is not None, "it was started"
         container = {
             "name": NAME,
@@ -172,8 +172,8 @@ async def _is_ready(port: int) -> bool:
     try:
         async with (
             aiohttp.ClientSession(timeout=timeout) as session,
-            session.get(f"http://{HOST}:{port}/-/ready") as got,
+            session.get(f"http://{HOST}:{port}/-/ready") as response,
         ):
-            return got.status == 200
+            return response.status == 200
     except (TimeoutError, aiohttp.ClientError):
         return False

@@ -1,6 +1,7 @@
-"""The scenario `web`: a web service that uses CPU, its autoscaler, and requests at a given rate.
+"""The demo's scenario `web`: a web service scaled by its CPU usage under requests at a given rate.
 
-Source: the walkthrough of the Kubernetes documentation (php-apache: 200m requested, 50 % asked for, 1 to 10 pods).
+Source: the HorizontalPodAutoscaler walkthrough of the Kubernetes documentation (php-apache: 200m requested, a target of
+50 %, 1 to 10 pods).
 """
 
 import asyncio
@@ -35,7 +36,7 @@ class WebScenario(DemoScenario):
         self._requests: WebLoad | None = None
 
     def objects(self) -> Sequence[Object]:
-        """One pod of `hpa-example` that asks for a fifth of a core, and 1 to 10 of them that use half of it."""
+        """Pods of `hpa-example` that request 200m, a Service, and an autoscaler: 1 to 10 pods that use half of it."""
         container = {
             "name": NAME,
             "image": "registry.k8s.io/hpa-example",
@@ -94,10 +95,10 @@ class WebScenario(DemoScenario):
 
 
 class WebLoad:
-    """Requests to a Service, from its creation to `end`.
+    """A task that sends requests to a Service, from the construction to `end`.
 
     Args:
-        url: of the Service.
+        url: the Service's URL.
     """
 
     def __init__(self, url: str) -> None:
@@ -137,7 +138,7 @@ class WebLoad:
 
 def _utilization_pct(status: Object) -> int | None:
     for metric in status.get("currentMetrics") or []:
-        found: int | None = metric.get("resource", {}).get("current", {}).get("averageUtilization")
-        if found is not None:
-            return found
+        percent: int | None = metric.get("resource", {}).get("current", {}).get("averageUtilization")
+        if percent is not None:
+            return percent
     return None

@@ -27,7 +27,13 @@ connection_options = flag_group(
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
-    """The values of the flags; 0 requests `per_second` means no limit."""
+    """The values of the flags.
+
+    Attributes:
+        config: the server and the credentials, from the kubeconfig.
+        per_second: requests a second on average; 0: no limit.
+        burst: requests that may go out at once.
+    """
 
     config: Config
     per_second: float
