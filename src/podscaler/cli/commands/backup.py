@@ -37,7 +37,7 @@ def command(*, file: Path, data_dir: Path | None, force: bool, salvage: bool) ->
 @click.command(epilog="Example: podscaler restore --data-dir data cluster.backup")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--data-dir", type=click.Path(path_type=Path), default=None, help="that of `podscaler up`")
-@click.option("--force", is_flag=True, help="move an existing cluster former_folder, into a folder of the data dir")
+@click.option("--force", is_flag=True, help="move an existing cluster aside, into a folder of the data dir")
 def restore(*, file: Path, data_dir: Path | None, force: bool) -> None:
     """Make a cluster out of FILE, which `podscaler backup` wrote.
 

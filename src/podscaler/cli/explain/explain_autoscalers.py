@@ -131,7 +131,7 @@ async def read(client: Client, namespace: str, wanted: AutoscalerKind | None, se
 
     by_kind: dict[AutoscalerKind, Sequence[Autoscaler]] = {}
     for kind in (HPA, POD_AUTOSCALER):
-        source = replace(observed_objects.autoscalers(settings, kind, note=keep_latest), path=kind.path(namespace))
+        source = replace(observed_objects.autoscalers(settings, kind, on_read=keep_latest), path=kind.path(namespace))
         try:
             by_kind[kind] = await all_pages.read(client, source)
         except StatusError as error:

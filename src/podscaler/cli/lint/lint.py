@@ -44,7 +44,7 @@ def command(ctx: click.Context, /, *, files: Sequence[str], output: str, **optio
     """Say what is wrong or dangerous in manifests, or live in a cluster.
 
     FILE is YAML or JSON with any number of documents, a folder (its .yaml, .yml and .json files), or '-' for standard
-    input; all files are checked together. docs/lint.md explains every rule. An object's annotation
+    input; all files are judged together. docs/lint.md explains every rule. An object's annotation
     podscaler.dev/lint-ignore: PSL005,PSL010 switches rules off. Exit status: 0 no findings, 1 findings, 2 wrong use.
     """
     is_live = _is_live(files, options)

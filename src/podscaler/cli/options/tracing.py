@@ -17,7 +17,7 @@ import click
 from podscaler.base.errors import UsageError
 from podscaler.base.version import __version__
 from podscaler.controller.controller import Controller
-from podscaler.controller.telemetry import syncing
+from podscaler.controller.telemetry import current_sync
 from podscaler.kube.client.client import Client
 
 if TYPE_CHECKING:  # the packages are needed only for traces
@@ -93,7 +93,7 @@ def log_fields(endpoint: str) -> Callable[[], dict[str, str]]:
         UsageError: the packages are not installed.
     """
     if not endpoint:
-        return syncing.log_fields
+        return current_sync.log_fields
     try:
         from opentelemetry import trace
     except ImportError as error:
@@ -102,9 +102,9 @@ def log_fields(endpoint: str) -> Callable[[], dict[str, str]]:
     def fields() -> dict[str, str]:
         context = trace.get_current_span().get_span_context()
         if not context.is_valid:
-            return syncing.log_fields()
+            return current_sync.log_fields()
         ids = {"trace_id": trace.format_trace_id(context.trace_id), "span_id": trace.format_span_id(context.span_id)}
-        return syncing.log_fields() | ids
+        return current_sync.log_fields() | ids
 
     return fields
 

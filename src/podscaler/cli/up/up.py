@@ -20,7 +20,7 @@ from podscaler.cli.options import settings as controller_settings
 from podscaler.cli.options.flags import DURATION
 from podscaler.cli.up.control_plane import ControlPlane, UpSettings
 from podscaler.cli.up.garbage_collection import OldGenerationCollector
-from podscaler.controller.telemetry import syncing
+from podscaler.controller.telemetry import current_sync
 
 METRIC_RESOLUTION = "metric-resolution"
 
@@ -86,7 +86,7 @@ def command(
     Prints its address once it answers, and ends on SIGINT, SIGTERM or SIGHUP; the next start on the same data directory
     continues with the same objects.
     """
-    log_output.configure(options["log_format"], verbose, quiet=logging.WARNING, fields=syncing.log_fields)
+    log_output.configure(options["log_format"], verbose, quiet=logging.WARNING, fields=current_sync.log_fields)
     autoscaler = controller_settings.parse_settings(options)
     resolution_ns = options["metric_resolution"]
     if resolution_ns < NANOSECONDS // 10:
