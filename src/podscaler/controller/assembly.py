@@ -48,7 +48,7 @@ from podscaler.metrics.concurrency_limiter import LimitedMetricsSource
 from podscaler.metrics.heapster import HeapsterMetricsSource
 from podscaler.metrics.listed import KnownPods, ListedMetricsSource
 from podscaler.metrics.queries import MetricsSource
-from podscaler.metrics.shared import SharedMetricsSource
+from podscaler.metrics.shared_queries import SharedMetricsSource
 from podscaler.sources.cluster_sources import ClusterSources
 from podscaler.sources.direct import DirectMetricsSource, DirectSources
 

@@ -19,7 +19,13 @@ from podscaler.controlplane.storage.store import Store, open_store, run_inline
 
 @dataclass(frozen=True, slots=True)
 class OpenRegistry:
-    """A registry, and the layers below it for what the registry does not provide."""
+    """A registry with the layers below it.
+
+    Attributes:
+        registry: what controllers call.
+        objects: the objects below the registry, for tests of what the registry does not provide.
+        store: the database below `objects`.
+    """
 
     registry: Registry
     objects: Objects

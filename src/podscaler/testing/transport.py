@@ -16,7 +16,12 @@ from podscaler.kube.transport.transport import Request, Response, ResponseStream
 
 @dataclass(frozen=True, slots=True)
 class TransportFailure:
-    """A request that fails: the cause as Go words it, and whether an established connection was lost."""
+    """A scripted failure of a request.
+
+    Attributes:
+        cause: the error's text as Go words it, `connection refused`.
+        broken: whether an established connection was lost.
+    """
 
     cause: str
     broken: bool = False

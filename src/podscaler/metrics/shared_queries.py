@@ -1,0 +1,69 @@
+"""Sends equal queries for metrics as one request, and reuses its response for a short time.
+
+The controller wraps another MetricsSource in a SharedMetricsSource. Equal queries come from autoscalers with the same
+target, from the cpu and memory metrics of one autoscaler, and from autoscalers of the same queue. A query that is made
+while the response to an equal one is pending gets that response; so does a query that is made within `fresh_s` of the
+request. A failure is shared while the request is pending, and not reused later.
+
+Differs: kube-controller-manager sends each query by itself. Responses are at most `fresh_s` older here.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any
+
+from podscaler.base.clock import Clock
+from podscaler.kube.transport.sharing import SingleFlight
+from podscaler.metrics.queries import MetricQuery, MetricsSource, R
+
+
+class SharedMetricsSource:
+    """Wraps a MetricsSource: equal queries within `fresh_s` share one request.
+
+    Args:
+        source: executes the queries.
+        clock: for the age of responses.
+        fresh_s: how old a response may be, in seconds since its request; 0: no response is stored.
+        away: returns a context that is entered while a query waits for a response.
+    """
+
+    def __init__(
+        self,
+        source: MetricsSource,
+        clock: Clock,
+        *,
+        fresh_s: float = 0.0,
+        away: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+    ) -> None:
+        self._source = source
+        self._clock = clock
+        self._fresh_s = fresh_s
+        self._away = away
+        self._flights: SingleFlight[MetricQuery[Any], Any] = SingleFlight()
+        self._responses: OrderedDict[MetricQuery[Any], tuple[float, Any]] = OrderedDict()
+
+    async def query(self, query: MetricQuery[R]) -> R:
+        """As the wrapped source, or an equal query's response. Raises StatusError."""
+        stored = self._responses.get(query)
+        if stored is not None and self._clock.monotonic_s() - stored[0] < self._fresh_s:
+            response: R = stored[1]
+        else:
+            async with self._away():
+                response = await self._flights.run(query, lambda: self._request(query))
+        return response
+
+    async def _request(self, query: MetricQuery[R]) -> R:
+        requested_at_s = self._clock.monotonic_s()
+        response = await self._source.query(query)
+        if self._fresh_s > 0:
+            self._responses[query] = (requested_at_s, response)
+            self._responses.move_to_end(query)
+            self._drop_stale()
+        return response
+
+    def _drop_stale(self) -> None:
+        """Drop stored responses that are too old; a response behind a slower one may stay a little longer."""
+        oldest_s = self._clock.monotonic_s() - self._fresh_s
+        while self._responses and next(iter(self._responses.values()))[0] <= oldest_s:
+            self._responses.popitem(last=False)
