@@ -1,8 +1,7 @@
-"""The informer of MetricSources: all of the cluster, in memory, for the controller.
+"""Finds MetricSources: the informer, which caches all of a cluster, and FetchedSources, which requests single ones.
 
-`podscaler.controller.assembly` makes one and runs it. A cluster without the definition of MetricSource has none: the
-watch is tried again with back-off, and nothing is logged. `FetchedSources` requests single ones, for
-`podscaler explain`.
+ClusterSources makes and runs the informer; `podscaler explain` uses FetchedSources. Where the
+CustomResourceDefinition of MetricSource does not exist, the watch is tried again with back-off, and nothing is logged.
 """
 
 import random
@@ -49,9 +48,9 @@ class MetricSourceInformer:
         return {each.metadata.name for each in self._cache}
 
     async def find(self, key: Key) -> MetricSource | None:
-        """The MetricSource of that namespace and name; None where there is none, or they may not be listed.
+        """The MetricSource of that namespace and name; None where there is none, or MetricSources may not be listed.
 
-        Waits for the first list. Raises StatusError where there is none after LIST_TIMEOUT_S.
+        Waits for the first list. Raises StatusError after LIST_TIMEOUT_S without a list.
         """
         deadline_s = self._clock.monotonic_s() + LIST_TIMEOUT_S
         while not self._is_known:
@@ -62,7 +61,7 @@ class MetricSourceInformer:
 
     @property
     def _is_known(self) -> bool:
-        """Whether they are listed, or cannot be."""
+        """Whether MetricSources are listed, or a list failed."""
         return self._cache.synced or self._watch.last_error != ""
 
 

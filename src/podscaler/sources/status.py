@@ -4,7 +4,7 @@
 
 1. A status is written at once where the condition Ready changes its status or its reason, or the spec is newer; else
    once in PERIOD_S at most.
-2. lastTransitionTime is kept while the status of the condition stays, also across restarts of the controller.
+2. lastTransitionTime stays while the status of the condition stays, also across restarts of the controller.
 3. A write that fails is not repeated before the next read; a read never waits for a write.
 
 Source: the API conventions of Kubernetes (typical status properties).
@@ -30,13 +30,14 @@ from podscaler.sources.open_sources import ReadResult
 log = logging.getLogger(__name__)
 
 PERIOD_S = 60
+"""The least time between two writes of a status whose condition Ready does not change."""
 READY = "Ready"
 SUCCEEDED = "ReadSucceeded"
 
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """The status that was written last for the object with that uid, and when."""
+    """The status that was written last for the object with that uid, and when, in nanoseconds since the epoch."""
 
     uid: str
     status: Mapping[str, Any]
@@ -49,7 +50,7 @@ class SourceStatusWriter:
     Args:
         client: sends the patches.
         clock: for times.
-        may_write: whether anything is written now; reads are not noted otherwise.
+        may_write: whether statuses may be written now; while it returns False, reads are ignored.
     """
 
     def __init__(self, client: Client, clock: Clock, *, may_write: Callable[[], bool]) -> None:
@@ -61,7 +62,7 @@ class SourceStatusWriter:
         self._has_pending = asyncio.Event()
 
     def note(self, source: MetricSource, result: ReadResult) -> None:
-        """Have the status written that a read leads to, if it is due."""
+        """Take the result of a read, and have the status written if that is due (rule 1)."""
         if not self._may_write():
             return
         key = key_of(source)
@@ -106,7 +107,7 @@ def status_of(source: MetricSource, result: ReadResult, *, before: Mapping[str, 
 
     Args:
         source: the object that was read.
-        result: of the read.
+        result: the result of the read.
         before: the status so far.
     """
     now = rfc3339(result.read_at_ns)

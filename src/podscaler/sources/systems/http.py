@@ -14,10 +14,11 @@ from podscaler.sources.systems.web import WebClient
 
 
 class HttpSettings(SystemSettings, frozen=True):
-    """`spec.http`.
+    """The section `spec.http`.
 
     Attributes:
-        json_path: empty: the whole body is a number.
+        json_path: selects the number in JSON; empty: the whole body is a number.
+        headers: further headers of the request.
     """
 
     url: str
@@ -26,7 +27,7 @@ class HttpSettings(SystemSettings, frozen=True):
 
 
 class HttpSource:
-    """A `podscaler.sources.protocol.ExternalSource`. Raises InvalidSource for invalid settings."""
+    """The ExternalSource of `spec.http`. Raises InvalidSource for invalid settings."""
 
     def __init__(self, config: SourceConfig) -> None:
         self._settings = parse_settings(config, HttpSettings)
