@@ -39,16 +39,16 @@ class MetricRelisting:
     """The periodic list of series and the registry of metrics that it fills, by the module's rules.
 
     Args:
-        config: whose rules apply.
-        database: Prometheus.
-        mapper: of resources.
+        config: has the rules.
+        database: the client of Prometheus.
+        mapper: maps names of resources.
         clock: for the period.
         interval_s: the period.
         max_age_s: how old the last sample of a series may be.
 
     Attributes:
-        registry: of the last list.
-        errors: of rules and of the last list, as sentences.
+        registry: the metrics of the last list.
+        errors: the errors of rules and of the last list, as sentences.
         has_listed: whether every query that Prometheus does not reject has been listed.
     """
 
