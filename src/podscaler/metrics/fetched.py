@@ -26,12 +26,7 @@ from podscaler.metrics.queries import (
 
 @dataclass(frozen=True, slots=True)
 class FetchedMetric:
-    """The result of one query.
-
-    Attributes:
-        measurement: the samples or values for the decision, or the failure.
-        response: the API's response, for recordings; None where the query failed.
-    """
+    """One metric's measurement for the decision, and the response, for recordings; None where the query failed."""
 
     measurement: model.Measurement
     response: MetricsResponse | None = None

@@ -19,12 +19,12 @@ from podscaler.metrics.queries import MetricQuery, MetricsSource, R
 
 
 class SharedMetricsSource:
-    """Wraps a MetricsSource: equal queries within `fresh_s` share one request.
+    """Wraps a MetricsSource: equal queries within a tick share one request.
 
     Args:
         source: executes the queries.
         clock: for the age of responses.
-        fresh_s: how old a response may be, in seconds since its request; 0: no response is stored.
+        fresh_s: the tick: how old a response may be, in seconds since its request; 0: no response is stored.
         away: returns a context that is entered while a query waits for a response.
     """
 
@@ -41,29 +41,29 @@ class SharedMetricsSource:
         self._fresh_s = fresh_s
         self._away = away
         self._flights: SingleFlight[MetricQuery[Any], Any] = SingleFlight()
-        self._responses: OrderedDict[MetricQuery[Any], tuple[float, Any]] = OrderedDict()
+        self._kept: OrderedDict[MetricQuery[Any], tuple[float, Any]] = OrderedDict()
 
     async def query(self, query: MetricQuery[R]) -> R:
         """As the wrapped source, or an equal query's response. Raises StatusError."""
-        stored = self._responses.get(query)
-        if stored is not None and self._clock.monotonic_s() - stored[0] < self._fresh_s:
-            response: R = stored[1]
+        kept = self._kept.get(query)
+        if kept is not None and self._clock.monotonic_s() - kept[0] < self._fresh_s:
+            shared: R = kept[1]
         else:
             async with self._away():
-                response = await self._flights.run(query, lambda: self._request(query))
-        return response
+                shared = await self._flights.run(query, lambda: self._request(query))
+        return shared
 
     async def _request(self, query: MetricQuery[R]) -> R:
         requested_at_s = self._clock.monotonic_s()
         response = await self._source.query(query)
         if self._fresh_s > 0:
-            self._responses[query] = (requested_at_s, response)
-            self._responses.move_to_end(query)
+            self._kept[query] = (requested_at_s, response)
+            self._kept.move_to_end(query)
             self._drop_stale()
         return response
 
     def _drop_stale(self) -> None:
         """Drop stored responses that are too old; a response behind a slower one may stay a little longer."""
         oldest_s = self._clock.monotonic_s() - self._fresh_s
-        while self._responses and next(iter(self._responses.values()))[0] <= oldest_s:
-            self._responses.popitem(last=False)
+        while self._kept and next(iter(self._kept.values()))[0] <= oldest_s:
+            self._kept.popitem(last=False)

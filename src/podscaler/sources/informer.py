@@ -48,9 +48,9 @@ class MetricSourceInformer:
         return {each.metadata.name for each in self._cache}
 
     async def find(self, key: Key) -> MetricSource | None:
-        """The MetricSource of that namespace and name; None where there is none, or MetricSources may not be listed.
+        """The MetricSource of that namespace and name; None where there is none, or they may not be listed.
 
-        Waits for the first list. Raises StatusError after LIST_TIMEOUT_S without a list.
+        Waits for the first list. Raises StatusError where there is none after LIST_TIMEOUT_S.
         """
         deadline_s = self._clock.monotonic_s() + LIST_TIMEOUT_S
         while not self._is_known:
@@ -61,7 +61,7 @@ class MetricSourceInformer:
 
     @property
     def _is_known(self) -> bool:
-        """Whether MetricSources are listed, or a list failed."""
+        """Whether they are listed, or cannot be."""
         return self._cache.synced or self._watch.last_error != ""
 
 

@@ -3,7 +3,7 @@
 `podscaler.sources.direct` calls `read`. Rules:
 
 1. Reads of one object do not overlap (the caller ensures that), and CONCURRENT_READS objects are read at once.
-2. A read takes at most `spec.timeoutSeconds`, including the Secrets, the wait for other reads and the connection.
+2. A read takes at most `spec.timeoutSeconds`, with the Secrets, the wait for its turn and the connection.
 3. A source is opened again when the object, its spec or a credential changed, and after each failure but InvalidValue.
 4. A source that was not read for IDLE_S is closed, as is that of an object that was deleted.
 5. No exception but cancellation escapes: a failure is a result, whose text has no credentials.
@@ -86,7 +86,7 @@ class OpenSources:
         self._folder = folder
         self._find_factory = find_factory
         self._open: dict[Key, _OpenSource] = {}
-        self._read_slots = asyncio.Semaphore(CONCURRENT_READS)
+        self._places = asyncio.Semaphore(CONCURRENT_READS)
         self._closing: set[asyncio.Task[None]] = set()
 
     async def read(self, source: MetricSource) -> ReadResult:
@@ -121,7 +121,7 @@ class OpenSources:
         await asyncio.gather(*self._closing)
 
     async def _read(self, attempt: "_Attempt", spec: SourceSpec) -> int:
-        async with self._read_slots:
+        async with self._places:
             namespace = attempt.source.metadata.namespace
             attempt.credentials = await credentials.read(self._client, namespace, spec.credentials)
             opened = await self._opened(attempt, spec)

@@ -4,7 +4,7 @@
 
 1. A status is written at once where the condition Ready changes its status or its reason, or the spec is newer; else
    once in PERIOD_S at most.
-2. lastTransitionTime stays while the status of the condition stays, also across restarts of the controller.
+2. lastTransitionTime is kept while the status of the condition stays, also across restarts of the controller.
 3. A write that fails is not repeated before the next read; a read never waits for a write.
 
 Source: the API conventions of Kubernetes (typical status properties).
@@ -30,14 +30,13 @@ from podscaler.sources.open_sources import ReadResult
 log = logging.getLogger(__name__)
 
 PERIOD_S = 60
-"""The least time between two writes of a status whose condition Ready does not change."""
 READY = "Ready"
 SUCCEEDED = "ReadSucceeded"
 
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """The status that was written last for the object with that uid, and when, in nanoseconds since the epoch."""
+    """The status that was written last for the object with that uid, and when."""
 
     uid: str
     status: Mapping[str, Any]

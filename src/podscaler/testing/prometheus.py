@@ -252,10 +252,7 @@ def _combined(
 
 
 def _matched(operation: BinaryOperation, left: list[Element], right: list[Element]) -> list[Element]:
-    """The result of an operation on two vectors, whose elements match by labels.
-
-    Raises PromQLError where several elements match one.
-    """
+    """The result of an operation on two vectors. Raises PromQLError where several elements match one."""
     others: dict[tuple[tuple[str, str], ...], list[Element]] = {}
     for element in right:
         others.setdefault(_signature(operation, element[0]), []).append(element)

@@ -19,13 +19,7 @@ from podscaler.controlplane.storage.store import Store, open_store, run_inline
 
 @dataclass(frozen=True, slots=True)
 class OpenRegistry:
-    """A registry with the layers below it.
-
-    Attributes:
-        registry: what controllers call.
-        objects: the objects below the registry, for tests of what the registry does not provide.
-        store: the database below `objects`.
-    """
+    """A registry, which controllers call, with its objects and their database, for what it does not provide."""
 
     registry: Registry
     objects: Objects

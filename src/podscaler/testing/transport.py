@@ -16,12 +16,7 @@ from podscaler.kube.transport.transport import Request, Response, ResponseStream
 
 @dataclass(frozen=True, slots=True)
 class TransportFailure:
-    """A scripted failure of a request.
-
-    Attributes:
-        cause: the error's text as Go words it, `connection refused`.
-        broken: whether an established connection was lost.
-    """
+    """A scripted failure: the cause as Go words it, and whether an established connection was lost (`broken`)."""
 
     cause: str
     broken: bool = False

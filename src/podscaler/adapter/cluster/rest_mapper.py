@@ -33,7 +33,6 @@ class MappedResource:
     Attributes:
         resource: the group and the plural name.
         version: the preferred version of the group.
-        kind: the kind of the objects.
         singular: the singular name.
         is_namespaced: whether the objects are in namespaces.
     """

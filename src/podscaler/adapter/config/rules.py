@@ -41,12 +41,7 @@ class GroupResource:
 
 @dataclass(frozen=True, slots=True)
 class SeriesFilter:
-    """A filter of series by name; in a valid rule exactly one of the attributes is not empty.
-
-    Attributes:
-        matching: a regular expression that names must match (`is`).
-        not_matching: a regular expression that names must not match (`isNot`).
-    """
+    """A filter of series by name: a regular expression that names must match, or must not; the other one is empty."""
 
     matching: str
     not_matching: str

@@ -106,8 +106,6 @@ class BinaryOperation:
     """An operation on two operands, such as `a / on (pod) b`.
 
     Attributes:
-        operator: `+`, `==`, `and`, ...
-        left, right: the operands.
         matching: "on" or "ignoring"; empty: series match by all labels.
         labels: the labels behind `on` or `ignoring`.
         copied: the labels that `group_left` or `group_right` takes from the other side.

@@ -36,13 +36,7 @@ class ExternalValue:
 
 @dataclass(frozen=True, slots=True)
 class ObjectValue:
-    """A value of a custom metric.
-
-    Attributes:
-        resource, namespace, name: the object that it describes; the namespace is empty for objects without one.
-        quantity: the value.
-        at_ns: when it was measured, in nanoseconds since the epoch.
-    """
+    """A value of a custom metric, the object that it describes (`namespace` may be empty), and when it was measured."""
 
     resource: MappedResource
     namespace: str

@@ -47,8 +47,8 @@ class MetricRelisting:
         max_age_s: how old the last sample of a series may be.
 
     Attributes:
-        registry: the metrics of the last list.
-        errors: the errors of rules and of the last list, as sentences.
+        registry: of the last list.
+        errors: of rules and of the last list, as sentences.
         has_listed: whether every query that Prometheus does not reject has been listed.
     """
 

@@ -1,5 +1,4 @@
-"""`podscaler migrate`: replaces a HorizontalPodAutoscaler by a PodAutoscaler, or a PodAutoscaler by a
-HorizontalPodAutoscaler.
+"""`podscaler migrate`: replaces a HorizontalPodAutoscaler by a PodAutoscaler, or the reverse.
 
 Flags and messages are here; `podscaler.controller.coexistence.migration` does the steps of one migration.
 """

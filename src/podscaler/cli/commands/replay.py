@@ -37,13 +37,7 @@ Examples:
 
 
 class ReplayOptions(NamedTuple):
-    """The arguments of `podscaler.core.replay.decisions`.
-
-    Attributes:
-        with_trace: whether each decision contains how it came about.
-        version: the Kubernetes version to decide by; empty: the recording's.
-        flags: values that replace the recording's flags, by name.
-    """
+    """The arguments of `podscaler.core.replay.decisions`; an empty `version` and absent flags are the recording's."""
 
     with_trace: bool
     version: str

@@ -33,13 +33,7 @@ class DemoView:
 
 @dataclass(frozen=True, slots=True)
 class DemoRescale:
-    """One change of the number of pods, as the autoscaler's event reports it.
-
-    Attributes:
-        at_s: when the demo read the event, seconds since it began.
-        replicas: the new number.
-        reason: the event's, or a sentence in place of an empty one.
-    """
+    """One change of the number of pods, as the autoscaler's event reports it, and the second when the demo read it."""
 
     at_s: float
     replicas: int

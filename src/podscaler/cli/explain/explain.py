@@ -121,10 +121,7 @@ def _from_recording(recording: str, request: ExplainRequest) -> ExplainResult:
 
 
 class _Cluster:
-    """The connection that the flags name, and the assumed settings of the cluster's controller.
-
-    Not made for recordings, so that they are explained without importing the client.
-    """
+    """The connection that the flags name, and the assumed settings of its controller; not made for recordings."""
 
     def __init__(self, ctx: click.Context, options: dict[str, Any]) -> None:
         from podscaler.cli.explain import explain_cluster  # the client takes a while to import
@@ -133,12 +130,8 @@ class _Cluster:
         settings = flags.parse_settings(options)
         self.config = locate.find_config(options["kubeconfig"], options["context"])
         self.clock = SystemClock()
-        history_namespace = settings.history_namespace
-        history = (
-            explain_cluster.StoredHistory(history_namespace, self.clock)
-            if history_namespace
-            else explain_cluster.NoHistory()
-        )
+        store = settings.history_namespace
+        history = explain_cluster.StoredHistory(store, self.clock) if store else explain_cluster.NoHistory()
         leases = (options["leader_elect_resource_namespace"], options["leader_elect_resource_name"])
         self.controller = explain_cluster.AssumedController(settings, history, leases, _given_flags(ctx, settings))
 
@@ -179,10 +172,8 @@ def _summaries(summaries: "list[Summary]", output: str) -> str:
 
 def _text(answer: ExplainResult) -> str:
     if answer.comparison is None:
-        manager_section = answer.manager.section if answer.manager is not None else None
-        text = "\n".join(
-            [explained.text(answer.explanation), *explained.section_lines([manager_section] if manager_section else [])]
-        )
+        managing = answer.manager.section if answer.manager is not None else None
+        text = "\n".join([explained.text(answer.explanation), *explained.section_lines([managing] if managing else [])])
     else:
         steps = explained.steps_text(answer.comparison.explanation)
         compared = comparison.text(answer.comparison, answer.explanation)

@@ -1,5 +1,4 @@
-"""Explains an autoscaler of a running cluster: reads what a controller would read, and decides as it would. Writes
-nothing.
+"""Explains an autoscaler of a running cluster: reads and decides as its controller would, and writes nothing.
 
 Called by `podscaler.cli.explain.explain`. Reading and deciding are the controller's own code (`Observer`,
 `podscaler.core.decide`). The history of earlier syncs (recommendations, scale events) comes from a HistorySource, if

@@ -117,17 +117,17 @@ class _ClusterReader:
     async def read(self, files: Sequence[Item]) -> ClusterSnapshot:
         await self._list("autoscaling", "v2", "horizontalpodautoscalers", AUTOSCALER)
         for kind in _ALWAYS_LISTED:
-            await self._list_kind(kind)
+            await self._try(kind)
         for kind in _OPTIONAL:
             if await self._versions(kind[0]):
-                await self._list_kind(kind)
+                await self._try(kind)
         for kind in _target_kinds([*self._snapshot.items, *files]):
-            await self._list_kind(kind)
+            await self._try(kind)
         for group in (served.RESOURCE, served.CUSTOM, served.EXTERNAL):
             await self._read_metrics(group)
         return self._snapshot
 
-    async def _list_kind(self, kind: Kind) -> None:
+    async def _try(self, kind: Kind) -> None:
         """List a kind; an API error becomes a note. Raises TransportError."""
         key = (kind[0], kind[1].lower())
         if key in self._snapshot.listed:

@@ -27,13 +27,7 @@ connection_options = flag_group(
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
-    """The values of the flags.
-
-    Attributes:
-        config: the server and the credentials, from the kubeconfig.
-        per_second: requests a second on average; 0: no limit.
-        burst: requests that may go out at once.
-    """
+    """The values of the flags: the server and the credentials, and the rate limit (0 `per_second`: no limit)."""
 
     config: Config
     per_second: float

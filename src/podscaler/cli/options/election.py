@@ -148,9 +148,6 @@ class Elected:
         leases: another client of the same server, for the leases.
         elected: the name and timing of the election, and the number of shards.
         clock: this machine's clock.
-
-    Attributes:
-        client, permissions: as in `NoElection`.
     """
 
     def __init__(

@@ -34,9 +34,6 @@ class SpanSending:
 
     Args:
         url: where spans are posted.
-
-    Attributes:
-        provider: makes the tracers whose spans are sent.
     """
 
     def __init__(self, url: str) -> None:

@@ -128,14 +128,11 @@ class UpSettings:
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """The credentials of the data directory, and the users of the token file.
+    """The credentials of the data directory (`token`: the administrator's; `key` signs those of service accounts).
 
     Attributes:
-        token: the bearer token of the administrator.
         last_port: the API server's port of the last run; 0: any free one.
-        users: further users by token.
-        key: signs the tokens of service accounts.
-        autoscaler: the autoscaler's client certificate.
+        users: the further users of the token file, by token.
         front_proxy: the identity with which the API server calls extension API servers.
     """
 
@@ -151,7 +148,7 @@ class _Access:
 class OwnAutoscaler:
     """The autoscaler of `up`: a controller that connects to the API server of the same process over HTTPS.
 
-    `run` may be called again after it failed; counters begin anew with each run, as after a restart of a process.
+    Counters begin anew with each `run`, as after a restart of a process.
 
     Args:
         settings: the controller's settings.

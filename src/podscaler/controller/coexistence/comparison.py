@@ -71,10 +71,8 @@ class _Compared:
 
     Attributes:
         since_ns: when the first sync here was, since the epoch.
-        syncs: our last syncs.
         suspected: the difference at the last sync, which the next one may confirm; empty: none.
         logged: the difference that was logged last; empty: none.
-        has_differed: whether a difference was ever logged.
     """
 
     def __init__(self, since_ns: int) -> None:

@@ -1,5 +1,4 @@
-"""Makes the object that replaces an autoscaler in a migration: a PodAutoscaler of a HorizontalPodAutoscaler, or the
-reverse. Pure functions on JSON-ready data.
+"""Makes the object that replaces an autoscaler in a migration (HorizontalPodAutoscaler or PodAutoscaler). Pure.
 
 `podscaler.controller.coexistence.migration` creates this counterpart in the cluster, and deletes the first object.
 """

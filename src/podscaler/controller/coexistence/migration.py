@@ -79,10 +79,7 @@ class Migrator:
         self._done_at_s = 0.0
 
     async def names(self, namespace: str) -> list[tuple[str, str]]:
-        """Namespace and name of all objects of the source kind; `namespace` empty: of all namespaces.
-
-        Raises StatusError.
-        """
+        """Namespace and name of all objects of the source kind (`namespace` empty: of all). Raises StatusError."""
         kind = self._terms.source
         body = await self._client.get(kind.path(namespace), subject=kind.resource)
         items = msgspec.json.decode(body).get("items") or []

@@ -225,10 +225,7 @@ class ConfigMapHistoryStore(HistoryStore):
         self._log_failure(name, None)
 
     def _begin_batch(self, loaded: StoredMap) -> WriteBatch:
-        """A batch that rescales of other syncs may join until it is written.
-
-        Its task has an empty context: it writes by the process's write lease, not by that of one sync.
-        """
+        """A batch that rescales of other syncs may join; written by the process's write lease, not by one sync's."""
         storing = self._store_batch(loaded)
         return WriteBatch(set(), asyncio.get_running_loop().create_task(storing, context=contextvars.Context()))
 
@@ -244,11 +241,9 @@ class ConfigMapHistoryStore(HistoryStore):
                 loaded.is_urgent = True
 
     async def _save(self, loaded: StoredMap, exactly: Collection[Key] = (), writer: str = "") -> bool:
-        """Write what changed in a ConfigMap; whether nothing is left to write.
+        """Write what changed in a ConfigMap, records `exactly` even if only an instant differs, then with `writer`.
 
-        Args:
-            exactly: keys whose records are written even if only an instant differs.
-            writer: the name of the writer in those records.
+        Returns whether nothing is left to write.
         """
         async with loaded.lock:
             was_urgent, loaded.is_urgent = loaded.is_urgent, False

@@ -75,10 +75,7 @@ class AutoscalerInformer:
         return sum(len(self._caches[kind]) for kind in self._own)
 
     def subscribe(self, handler: ResourceEventHandler[Autoscaler]) -> None:
-        """Call `handler` with every change of own autoscalers.
-
-        A PodAutoscaler that no longer waits for a migration is reported as added.
-        """
+        """Call `handler` with every change of own autoscalers; those that no longer wait are reported as added."""
         for kind in self._own:
             self._caches[kind].subscribe(handler)
         if HPA in self._caches and POD_AUTOSCALER in self._own:

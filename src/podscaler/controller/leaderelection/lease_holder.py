@@ -49,7 +49,6 @@ class LeaseHolder:
         telemetry: counts which leases are held.
 
     Attributes:
-        is_held: whether this process holds the lease.
         is_working: whether autoscalers are synced by this lease: from `on_started_leading` until the lease is resigned.
     """
 

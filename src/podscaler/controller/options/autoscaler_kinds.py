@@ -18,8 +18,7 @@ class AutoscalerKind:
 
     Attributes:
         flag: the kind's name in `--autoscaler-kinds` and `podscaler migrate`.
-        group, version, kind, plural: as in the API: `autoscaling`, `v2`, `HorizontalPodAutoscaler`,
-            `horizontalpodautoscalers`.
+        group, version, kind, plural: as in the API.
         prefix: precedes the object's name in keys.
     """
 

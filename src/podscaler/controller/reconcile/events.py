@@ -39,11 +39,7 @@ RETRY_DELAY_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The autoscaler that an event is about.
-
-    Attributes:
-        resource_version: the object's version when the sync read it.
-    """
+    """The autoscaler that an event is about, and its resourceVersion when the sync read it."""
 
     namespace: str
     name: str

@@ -32,9 +32,6 @@ class FileRecording(Recording):
 
     Args:
         file: the file, begun already.
-
-    Attributes:
-        lines_written, lines_lost: as in `Recording`.
     """
 
     is_on = True

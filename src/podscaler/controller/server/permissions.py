@@ -67,7 +67,7 @@ NEEDED = (
     *_several("get list", "external.metrics.k8s.io", "*", purpose="external metrics are not known"),
     *_several("create patch", "", "events", purpose="events are not written"),
 )
-"""The permissions of every controller. For scales only Deployments are checked: a role may exclude other kinds."""
+"""The permissions of every controller. Of scales only those of Deployments are checked: a role may exclude others."""
 
 
 def of_histories(namespace: str) -> tuple[Permission, ...]:

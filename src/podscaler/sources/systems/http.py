@@ -18,7 +18,6 @@ class HttpSettings(SystemSettings, frozen=True):
 
     Attributes:
         json_path: selects the number in JSON; empty: the whole body is a number.
-        headers: further headers of the request.
     """
 
     url: str

@@ -18,7 +18,6 @@ from podscaler.sources import values
 from podscaler.sources.protocol import InvalidSource, InvalidValue, Number
 
 DEPTH_MAX = 64
-"""How deeply nested JSON may be for a descendant segment."""
 _LITERAL = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 
 
@@ -46,7 +45,7 @@ def compile_path(text: str) -> JSONPathQuery:
 
 
 def number_in(body: bytes, query: JSONPathQuery | None) -> Number:
-    """The number that `query` selects in JSON; None: the whole text is the number. Raises InvalidValue."""
+    """The number that `query` selects in JSON, or that the whole text is where it is None. Raises InvalidValue."""
     try:
         text = body.decode()
     except UnicodeDecodeError:
@@ -54,12 +53,12 @@ def number_in(body: bytes, query: JSONPathQuery | None) -> Number:
     if query is None:
         return values.number_of(text)
     try:
-        nodes = list(islice(query.finditer(_parsed(text)), 2))
+        found = list(islice(query.finditer(_parsed(text)), 2))
     except (JSONPathError, RecursionError) as error:
         raise InvalidValue(f"jsonPath cannot be evaluated: {type(error).__name__}") from None
-    if len(nodes) != 1:
-        raise InvalidValue(f"jsonPath selects {'several values' if nodes else 'no value'}, not one")
-    return values.number_of(nodes[0].value)
+    if len(found) != 1:
+        raise InvalidValue(f"jsonPath selects {'several values' if found else 'no value'}, not one")
+    return values.number_of(found[0].value)
 
 
 def _parsed(text: str) -> Any:

@@ -19,7 +19,6 @@ class NatsSettings(SystemSettings, frozen=True):
     """The section `spec.nats`.
 
     Attributes:
-        address: `host:port`.
         consumer: the consumer whose messages count; empty: all messages of the stream count.
         include_unacknowledged: whether messages count that the consumer has received and not acknowledged.
     """

@@ -18,9 +18,7 @@ class PrometheusQuerySettings(SystemSettings, frozen=True):
 
     Attributes:
         url: the URL below which `/api/v1/query` is.
-        query: the PromQL expression.
         empty_value: the value of an empty result; None: an empty result is a failure.
-        headers: further headers of the request.
     """
 
     url: str

@@ -25,12 +25,7 @@ from podscaler.sources.systems import network
 
 
 class RedisStream(SystemSettings, frozen=True):
-    """The section `spec.redis.stream`.
-
-    Attributes:
-        consumer_group: the group whose messages count with `Lag` and `Pending`.
-        count: all messages, those that the group has not received, or those that it has not acknowledged.
-    """
+    """The section `spec.redis.stream`; `Lag` and `Pending` count messages of the group, `Length` all messages."""
 
     key: str
     consumer_group: str = ""
