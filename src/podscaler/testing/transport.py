@@ -1,6 +1,7 @@
 """A fake transport with scripted responses, for tests of clients.
 
-`ScriptedTransport` implements `podscaler.kube.transport.transport.Transport` and passes its contract tests.
+`ScriptedTransport` implements `podscaler.kube.transport.transport.Transport` and passes its contract tests. After
+`transport.on("GET", "/api/v1/pods", json_answer({"items": []}))` a Client of it reads an empty list of pods.
 """
 
 import asyncio

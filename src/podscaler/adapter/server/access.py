@@ -30,9 +30,9 @@ class ExtensionAccess:
     """Authenticates and authorizes requests as an extension API server does; a RequestAccess.
 
     Args:
-        certificates: authenticates by certificates.
-        tokens: authenticates by tokens.
-        permissions: authorizes.
+        certificates: authenticates by client certificates and the front proxy's headers.
+        tokens: authenticates by bearer tokens, which the API server reviews.
+        permissions: authorizes users, by access reviews of the API server.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""Reads a number from the response to a GET request, by a JSONPath query or as the whole body.
+"""Reads a metric's number from the response to a GET request, by a JSONPath query or as the whole body.
 
-The age of a response is not known: a server that serves an old value is not detected. Caches are requested to ask the
-server (Cache-Control: no-cache).
+`podscaler.sources.catalog` finds HttpSource by the section `spec.http` of a MetricSource. The age of a response is not
+known: an old value is not detected. Caches are told to ask the server (Cache-Control: no-cache).
 """
 
 import asyncio
