@@ -34,7 +34,7 @@ from podscaler.kube.client.client import Client
 
 @dataclass(frozen=True, slots=True)
 class AdapterSettings:
-    """How an adapter works.
+    """The settings of an adapter, besides the rules.
 
     Attributes:
         relist_interval_s: the period of lists of series.
@@ -56,10 +56,10 @@ class AdapterServers:
     """The servers that an adapter uses.
 
     Attributes:
-        database: Prometheus.
-        lister: a client of the API server, for discovery and for objects.
-        access: decides about requests.
-        unready: returns the reasons why requests cannot be decided about; empty when they can.
+        database: the client of Prometheus.
+        lister: a client of the API server, for discovery and for lists of objects.
+        access: authenticates and authorizes requests.
+        unready: returns the reasons why requests cannot be authorized yet; empty when they can.
     """
 
     database: MetricsDatabase

@@ -1,4 +1,4 @@
-"""External metrics read directly from other systems, which MetricSources (podscaler.dev/v1alpha1) declare.
+"""Reads external metrics directly from other systems (Redis, Kafka, ...), as MetricSources (podscaler.dev) declare.
 
 Entry points: `direct.DirectMetricsSource`, which the controller puts before the external metrics API, and
 `direct.DirectSources.find_values`, which answers (namespace, name, selector) for any other caller.

@@ -1,8 +1,7 @@
-"""The informer of MetricSources: all of the cluster, in memory, for the controller.
+"""Finds MetricSources: the informer, which caches all of a cluster, and FetchedSources, which requests single ones.
 
-`podscaler.controller.assembly` makes one and runs it. A cluster without the definition of MetricSource has none: the
-watch is tried again with back-off, and nothing is logged. `FetchedSources` requests single ones, for
-`podscaler explain`.
+ClusterSources makes and runs the informer; `podscaler explain` uses FetchedSources. Where the
+CustomResourceDefinition of MetricSource does not exist, the watch is tried again with back-off, and nothing is logged.
 """
 
 import random

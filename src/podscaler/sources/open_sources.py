@@ -1,4 +1,4 @@
-"""Opens, reads and closes the sources of MetricSources: one open source for each object, whose connections are kept.
+"""Opens, reads and closes the sources of MetricSources: one for each object, whose connections stay open between reads.
 
 `podscaler.sources.direct` calls `read`. Rules:
 
@@ -43,7 +43,7 @@ class ReadResult:
     """The outcome of one read.
 
     Attributes:
-        query: what was asked of which system; empty where the source could not be opened.
+        query: the query and the system in words (`redis list jobs at redis:6379/0`); empty: it could not be opened.
         value_milli: the value in thousandths; None where the read failed.
         error: why it failed; None where it did not.
         read_at_ns: when the read ended.
@@ -57,11 +57,11 @@ class ReadResult:
 
 @dataclass(slots=True)
 class _OpenSource:
-    """An open source, and what it was opened for.
+    """An open source, and the object and credentials that it was opened with.
 
     Attributes:
-        identity: uid and spec of the object, and the credentials.
-        used_at_s: the instant of the latest read.
+        identity: uid and spec of the object, and the credentials; another identity needs another source.
+        used_at_s: when the latest read began, by the monotonic clock.
     """
 
     source: ExternalSource
@@ -92,12 +92,12 @@ class _Timeouts:
 
 
 class OpenSources:
-    """The open sources of one process, by the module's rules.
+    """The open sources of one process, by the module's rules; a `podscaler.sources.direct.SourceReader`.
 
     Args:
         client: reads Secrets.
-        clock: limits reads, and stamps results.
-        folder: the folder below which files may be read; None: none may.
+        clock: for time limits, and for the instants of results.
+        folder: the folder below which files may be read; None: no file may be read.
         find_factory: finds the factory of a type.
     """
 
@@ -119,7 +119,7 @@ class OpenSources:
         self._closing: set[asyncio.Task[None]] = set()
 
     async def read(self, source: MetricSource) -> ReadResult:
-        """The number that the source has now, or why there is none."""
+        """Read the source; the result has its value or an error."""
         self._close_idle()
         attempt = _Attempt(source)
         error: SourceError | None = None
@@ -137,9 +137,9 @@ class OpenSources:
 
     def discard(self, key: Key) -> None:
         """Close the source of that object in the background, if it is open."""
-        found = self._open.pop(key, None)
-        if found is not None:
-            task = asyncio.get_running_loop().create_task(self._close(found.source))
+        open_source = self._open.pop(key, None)
+        if open_source is not None:
+            task = asyncio.get_running_loop().create_task(self._close(open_source.source))
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
 
@@ -184,16 +184,16 @@ class OpenSources:
         """The open source of the object, opened now if there is none for this spec and these credentials."""
         source, key = attempt.source, key_of(attempt.source)
         identity = (source.metadata.uid, source.spec, attempt.credentials)
-        found = self._open.get(key)
-        if found is not None and found.identity == identity:
-            return found
+        known = self._open.get(key)
+        if known is not None and known.identity == identity:
+            return known
         self.discard(key)
         config = SourceConfig(
             spec.settings, self._clock, attempt.credentials, spec.tls, timeout_s=spec.timeout_s, folder=self._folder
         )
-        opened = await asyncio.to_thread(self._make, spec, config)
-        found = self._open[key] = _OpenSource(opened, identity, self._clock.monotonic_s())
-        return found
+        made = await asyncio.to_thread(self._make, spec, config)
+        opened = self._open[key] = _OpenSource(made, identity, self._clock.monotonic_s())
+        return opened
 
     def _make(self, spec: SourceSpec, config: SourceConfig) -> ExternalSource:
         return self._find_factory(spec.type, spec.is_custom)(config)
@@ -233,7 +233,7 @@ class OpenSources:
 
 
 class _Attempt:
-    """One read of a source: what is known of it when it fails."""
+    """The state of one read: the query and the credentials, as far as they are known when it fails."""
 
     def __init__(self, source: MetricSource) -> None:
         self.source = source

@@ -64,7 +64,7 @@ class SourceStatusWriter:
     Args:
         client: sends the patches.
         clock: for times.
-        may_write: whether anything is written now; reads are not noted otherwise.
+        may_write: whether statuses may be written now; while it returns False, reads are ignored.
     """
 
     def __init__(self, client: Client, clock: Clock, *, may_write: Callable[[], bool]) -> None:
@@ -76,7 +76,7 @@ class SourceStatusWriter:
         self._has_pending = asyncio.Event()
 
     def note(self, source: MetricSource, result: ReadResult) -> None:
-        """Have the status written that a read leads to, if it is due."""
+        """Take the result of a read, and have the status written if that is due (rule 1)."""
         if not self._may_write():
             return
         key = key_of(source)
@@ -124,7 +124,7 @@ def status_of(source: MetricSource, result: ReadResult, *, before: Mapping[str, 
 
     Args:
         source: the object that was read.
-        result: of the read.
+        result: the result of the read.
         before: the status so far.
     """
     now = rfc3339(result.read_at_ns)

@@ -1,4 +1,4 @@
-"""The names of the objects that a label selector matches, for requests about several objects.
+"""Finds the names of the objects that a label selector matches, for requests about several objects.
 
 `adapter.providers` calls it, for resources that have metrics. The first request about a resource starts a watch of the
 metadata of its objects; until the watch has its first list each request lists the objects. A watch ends where it is not
@@ -155,7 +155,7 @@ class ObjectNames:
 
     async def _list(self, path: str, selector: str) -> list[LabeledObject]:
         """All pages of a list. Raises StatusError."""
-        found: list[LabeledObject] = []
+        objects: list[LabeledObject] = []
         token = ""
         while True:
             query = [("labelSelector", selector), ("limit", PAGE_OBJECTS), ("continue", token)]
@@ -164,10 +164,10 @@ class ObjectNames:
                 page = _LIST.decode(body)
             except msgspec.DecodeError as error:
                 raise StatusError(f"the list at {path} cannot be decoded: {error}", code=0) from error
-            found += page.items or []
+            objects += page.items or []
             token = page.metadata.continue_
             if not token:
-                return found
+                return objects
 
 
 def _decoded(raw: msgspec.Raw) -> LabeledObject:

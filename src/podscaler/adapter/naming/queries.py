@@ -33,13 +33,13 @@ class SelectorNotSupported(ValueError):
 
 
 class QueryTarget(NamedTuple):
-    """What a query is about.
+    """The series and labels of a query.
 
     Attributes:
         series: the name of the series.
         resource_label: the label with the names of the objects.
-        namespace_label: the label with their namespace; empty: the objects have none.
-        selector: of the labels of the series.
+        namespace_label: the label with the objects' namespace; empty: the objects have no namespace.
+        selector: selects series by their labels.
         extra_group_by: further labels to group by.
     """
 
@@ -67,10 +67,10 @@ class BatchQuery:
 
 
 class QueryTemplate:
-    """The template of a rule.
+    """The template of a rule's query, from which expressions are made.
 
     Args:
-        text: the template.
+        text: the template, such as `sum(rate(<<.Series>>{<<.LabelMatchers>>}[2m])) by (<<.GroupBy>>)`.
 
     Raises:
         RuleError: the template cannot be parsed.

@@ -33,13 +33,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CustomMetricQuery:
-    """A request.
+    """A request for values of a custom metric.
 
     Attributes:
-        namespace: of the objects; empty for objects without one.
-        resource: as in the path; may be singular.
-        metric: its name.
-        selector: of the labels of the metric's series.
+        namespace: the objects' namespace; empty for objects without one.
+        resource: the resource as in the path; may be singular.
+        metric: the metric's name.
+        selector: selects the metric's series by their labels.
     """
 
     namespace: str
@@ -52,10 +52,10 @@ class CustomMetrics:
     """Computes values of custom metrics by the rules of the configuration.
 
     Args:
-        relisting: keeps the registry of metrics.
-        mapper: of resources.
-        objects: the names of objects.
-        values: of objects.
+        relisting: has the registry of metrics.
+        mapper: maps names of resources.
+        objects: finds the names of objects.
+        values: queries the values of objects.
     """
 
     def __init__(

@@ -39,9 +39,9 @@ class MetricRelisting:
     """The periodic list of series and the registry of metrics that it fills, by the module's rules.
 
     Args:
-        config: whose rules apply.
-        database: Prometheus.
-        mapper: of resources.
+        config: has the rules.
+        database: the client of Prometheus.
+        mapper: maps names of resources.
         clock: for the period.
         interval_s: the period.
         max_age_s: how old the last sample of a series may be.

@@ -1,4 +1,4 @@
-"""Usage of pods and nodes from Prometheus, as metrics-server has it (metrics.k8s.io).
+"""Provides the usage of pods and nodes from Prometheus, for metrics.k8s.io, as metrics-server does from kubelets.
 
 `adapter.server.resource_api` calls it for each request.
 
@@ -40,9 +40,9 @@ class Usage:
 
     Attributes:
         described: the pod or node.
-        at_ns: the earliest of its samples.
-        window_ns: over which it is measured.
-        by_container: name -> resource -> usage; of a node with the empty name alone.
+        at_ns: when the earliest of its samples was measured, in nanoseconds since the epoch.
+        window_ns: the span over which CPU usage is measured.
+        by_container: usage by container and resource (`cpu`, `memory`); a node has one entry, with an empty name.
     """
 
     described: LabeledObject
@@ -85,10 +85,10 @@ class ResourceMetrics:
     """Computes the usage of pods and nodes by the rules `resourceRules`; a UsageProvider.
 
     Args:
-        rules: of the configuration.
-        mapper: of resources.
-        objects: pods and nodes.
-        values: of objects, which may have several samples.
+        rules: the rules of the configuration.
+        mapper: maps names of resources.
+        objects: finds pods and nodes.
+        values: queries the values of objects, which may have several samples.
     """
 
     def __init__(self, rules: ResourceRules, mapper: RESTMapper, objects: ObjectNames, values: ObjectValues) -> None:

@@ -50,7 +50,7 @@ class UsagePoint:
 
     Attributes:
         started_ns: when counting began, nanoseconds since the epoch; 0 where it is not known.
-        at_ns: of the measurement.
+        at_ns: when it was measured, nanoseconds since the epoch.
         cpu_ns: CPU time since `started_ns`, in nanoseconds of one core.
         memory_bytes: the working set.
     """
@@ -68,11 +68,11 @@ class UsagePoint:
 
 @dataclass(frozen=True, slots=True)
 class NodePoints:
-    """What one kubelet reported.
+    """The points that one kubelet reported.
 
     Attributes:
-        node: of the whole node; None where it is not complete.
-        pods: the points of containers by their names, of complete pods.
+        node: the point of the whole node; None where it is not complete.
+        pods: the points of containers by name, for each complete pod.
     """
 
     node: UsagePoint | None = None

@@ -29,7 +29,7 @@ class AdapterServer:
 
     Args:
         apis: the served groups.
-        access: decides about requests.
+        access: authenticates and authorizes requests.
         unready: returns the reasons why the adapter is not ready; empty when it is.
         telemetry: counts requests, and renders /metrics.
 

@@ -1,4 +1,6 @@
-"""Selects one number of a text: by a JSONPath query, or as the whole text. Used by http and file.
+"""Selects one number in a text, by a JSONPath query, or as the whole text.
+
+Used by `http` and `file`: of `{"queue": {"length": 7}}` the query `$.queue.length` selects 7.
 
 Evaluations run in THREADS threads of their own, and end after STEPS_MAX steps, so that no query takes the threads that
 other parts of the process need: a short query can select a document many times over (`[*,*][*,*]`).

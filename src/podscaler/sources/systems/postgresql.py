@@ -19,7 +19,7 @@ from podscaler.sources.systems import network
 
 
 class PostgresqlSettings(SystemSettings, frozen=True):
-    """`spec.postgresql`."""
+    """The section `spec.postgresql`; `query` is a SELECT statement with one number as result."""
 
     host: str
     database: str
@@ -29,7 +29,7 @@ class PostgresqlSettings(SystemSettings, frozen=True):
 
 
 class PostgresqlSource:
-    """A `podscaler.sources.protocol.ExternalSource`. Raises InvalidSource for invalid settings."""
+    """The ExternalSource of `spec.postgresql`. Raises InvalidSource for invalid settings."""
 
     def __init__(self, config: SourceConfig) -> None:
         self._settings = parse_settings(config, PostgresqlSettings)
@@ -45,8 +45,8 @@ class PostgresqlSource:
     @property
     def query(self) -> str:
         """`postgresql SELECT count(*) FROM jobs at db:5432/shop`."""
-        place = network.joined(self._settings.host, self._settings.port)
-        return f"postgresql {self._settings.query} at {place}/{self._settings.database}"
+        address = network.joined(self._settings.host, self._settings.port)
+        return f"postgresql {self._settings.query} at {address}/{self._settings.database}"
 
     async def read(self) -> Number:
         """The number in the only column of the only row."""
@@ -57,8 +57,8 @@ class PostgresqlSource:
             cursor = await self._connection.execute(query.encode(), prepare=True)
             rows = await cursor.fetchmany(2)
         if len(rows) != 1 or len(rows[0]) != 1:
-            found = "no row" if not rows else "more than one row" if len(rows) > 1 else f"{len(rows[0])} columns"
-            raise InvalidValue(f"the result has {found}, not one row with one number")
+            shape = "no row" if not rows else "more than one row" if len(rows) > 1 else f"{len(rows[0])} columns"
+            raise InvalidValue(f"the result has {shape}, not one row with one number")
         return values.number_of(rows[0][0])
 
     async def close(self) -> None:
