@@ -55,7 +55,7 @@ def bind() -> str:
 
 @pytest.fixture
 def prometheus(tmp_path: Path) -> Iterator[str]:
-    """A Prometheus that scrapes the controller of an `up` with one autoscaler, whose metrics fail: it has no requests."""
+    """A Prometheus that scrapes the controller of an `up` with an autoscaler whose pods have no requests."""
     metrics, own = bind(), bind()
     up = Up(tmp_path / "data", flags=(*QUICK, f"--metrics-bind-address={metrics}")).start()
     up.create("/apis/apps/v1/namespaces/default/deployments", DEPLOYMENT)
