@@ -81,6 +81,7 @@ class AutoscalerList(View, frozen=True, gc=False):
         since: from when on decisions are known; None: no decision is known yet.
         since_reason: why nothing before is known, in a sentence.
         rows: the worst first, then by namespace and name.
+        event_id: the position from which events go on after this list; empty: there are no events.
     """
 
     now: int
@@ -88,6 +89,7 @@ class AutoscalerList(View, frozen=True, gc=False):
     since: int | None
     since_reason: str
     rows: tuple[AutoscalerRow, ...]
+    event_id: str = ""
 
 
 class PlottedMetric(View, frozen=True, gc=False):
