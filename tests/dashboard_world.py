@@ -64,7 +64,7 @@ class EventReader:
                 fields[name] = value
         self.last_id = fields.get("id", self.last_id)
         if "event" not in fields:
-            return "comment", next(iter(fields.values()))
+            return "comment", fields[""] if "" in fields else next(iter(fields)).removeprefix(": ")
         return fields["event"], json.loads(fields["data"])
 
 

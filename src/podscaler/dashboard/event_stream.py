@@ -107,7 +107,7 @@ class EventStream:
 
     async def _send_all(self, response: web.StreamResponse) -> None:
         sent_s = self._clock.monotonic_s()
-        notices = self._first_notices()
+        notices = [b": stream\n\n", *self._first_notices()]
         while not self._sessions.is_over(self._session):
             text = b"".join([*notices, *self._notices(), *await self._events()])
             notices = []

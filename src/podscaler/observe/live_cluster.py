@@ -18,7 +18,6 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from podscaler.api.typed import recording as recordings
 from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError, UsageError
 from podscaler.controller import assembly
@@ -69,11 +68,6 @@ class UnknownDecision(StatusError):
 
     def __init__(self, mark_id: str) -> None:
         super().__init__(f"no decision {mark_id} is kept (any more)", code=404, reason="NotFound")
-
-
-def header_of(settings: ControllerSettings) -> bytes:
-    """The header line of a recording with these settings."""
-    return recordings.header_line(f"{settings.decision.emulation.version}.0", settings.flags)
 
 
 def dry_run_settings(settings: ControllerSettings) -> ControllerSettings:
