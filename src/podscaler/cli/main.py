@@ -29,6 +29,7 @@ COMMANDS = {
     ),
     "convert": ("podscaler.cli.commands.convert", "autoscalers between all versions of their API"),
     "crd": ("podscaler.cli.commands.crd", "the definition of PodAutoscaler, the custom resource"),
+    "dashboard": ("podscaler.cli.dashboard.dashboard", "the autoscalers of a cluster in a browser"),
     "demo": ("podscaler.cli.demo.demo", "watch a workload being scaled up and down, with the reasons"),
     "explain": ("podscaler.cli.explain.explain", "why an autoscaler has, or had, this many replicas"),
     "lint": ("podscaler.cli.lint.lint", "what is wrong or dangerous in manifests, or live in a cluster"),

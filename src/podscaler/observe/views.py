@@ -35,7 +35,7 @@ class MetricView(View, frozen=True, gc=False):
     text: str
 
 
-class Row(View, frozen=True, gc=False):
+class AutoscalerRow(View, frozen=True, gc=False):
     """One autoscaler in the list.
 
     Attributes:
@@ -81,17 +81,19 @@ class AutoscalerList(View, frozen=True, gc=False):
         since: from when on decisions are known; None: no decision is known yet.
         since_reason: why nothing before is known, in a sentence.
         rows: the worst first, then by namespace and name.
+        event_id: the position from which events go on after this list; empty: there are no events.
     """
 
     now: int
     cluster: str
     since: int | None
     since_reason: str
-    rows: tuple[Row, ...]
+    rows: tuple[AutoscalerRow, ...]
+    event_id: str = ""
 
 
-class MetricSeries(View, frozen=True, gc=False):
-    """A metric over time, aligned with `Timeline.at`.
+class PlottedMetric(View, frozen=True, gc=False):
+    """A metric over time, aligned with `DecisionTimeline.at`.
 
     Attributes:
         tolerance_down, tolerance_up: as fractions of the target: 0.1 is 10 %.
@@ -105,7 +107,7 @@ class MetricSeries(View, frozen=True, gc=False):
     tolerance_up: float
 
 
-class Timeline(View, frozen=True, gc=False):
+class DecisionTimeline(View, frozen=True, gc=False):
     """Replicas and metrics over time; all lists have the length of `at`, at most 2,000.
 
     Attributes:
@@ -121,7 +123,7 @@ class Timeline(View, frozen=True, gc=False):
     ready: tuple[int | None, ...]
     min: tuple[int, ...]
     max: tuple[int, ...]
-    metrics: tuple[MetricSeries, ...]
+    metrics: tuple[PlottedMetric, ...]
 
 
 class MarkKind(StrEnum):
@@ -217,8 +219,8 @@ class Detail(View, frozen=True, gc=False):
     """
 
     now: int
-    row: Row
-    timeline: Timeline
+    row: AutoscalerRow
+    timeline: DecisionTimeline
     decisions: tuple[Mark, ...]
     events: tuple[EventView, ...]
     pods: tuple[PodView, ...]
@@ -297,14 +299,14 @@ class TimelineChange(View, frozen=True, gc=False):
 
     namespace: str
     name: str
-    timeline: Timeline
+    timeline: DecisionTimeline
     decisions: tuple[Mark, ...]
 
 
 class ViewSource(Protocol):
     """What a terminal view and the dashboard's server read."""
 
-    def rows(self) -> Sequence[Row]:
+    def rows(self) -> Sequence[AutoscalerRow]:
         """All autoscalers that are known, the worst first."""
         ...
 
