@@ -40,6 +40,7 @@ COMMANDS = {
     "replay": ("podscaler.cli.commands.replay", "decisions for recorded syncs"),
     "restore": ("podscaler.cli.commands.backup:restore", "a cluster of `up` out of a backup"),
     "simulate": ("podscaler.cli.simulate.simulate", "what autoscalers would do under a load, in virtual time"),
+    "top": ("podscaler.cli.top.top", "all autoscalers in the terminal, with plots and explanations"),
     "tune": (
         "podscaler.cli.tune.tune",
         "find a better spec for an autoscaler, judged on a later part of its load",

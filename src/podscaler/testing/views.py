@@ -8,7 +8,16 @@ from collections.abc import Sequence
 import msgspec
 
 from podscaler.base.errors import PodscalerError
-from podscaler.observe.views import DecisionView, Detail, Mark, MarkKind, MetricSeries, MetricView, Row, Timeline
+from podscaler.observe.views import (
+    AutoscalerRow,
+    DecisionTimeline,
+    DecisionView,
+    Detail,
+    Mark,
+    MarkKind,
+    MetricView,
+    PlottedMetric,
+)
 
 START_MS = 1_795_417_200_000
 """The instant of the last point of every timeline that `detail` makes."""
@@ -23,13 +32,13 @@ class ScriptedViews:
         error: raised by every read; None: reads succeed.
     """
 
-    def __init__(self, rows: Sequence[Row] = ()) -> None:
-        self.listed: Sequence[Row] = rows
+    def __init__(self, rows: Sequence[AutoscalerRow] = ()) -> None:
+        self.listed: Sequence[AutoscalerRow] = rows
         self.details: dict[tuple[str, str], Detail] = {}
         self.explanations: dict[str, DecisionView] = {}
         self.error: PodscalerError | None = None
 
-    def rows(self) -> Sequence[Row]:
+    def rows(self) -> Sequence[AutoscalerRow]:
         """The stated rows."""
         return self.listed
 
@@ -51,9 +60,9 @@ class ScriptedViews:
         return self.explanations[mark_id]
 
 
-def row(namespace: str, name: str, **changes: object) -> Row:
-    """A Row of a Deployment with 4 ready pods at 63 of 70 percent; `changes` replace its fields."""
-    made = Row(
+def row(namespace: str, name: str, **changes: object) -> AutoscalerRow:
+    """A AutoscalerRow of a Deployment with 4 ready pods at 63 of 70 percent; `changes` replace its fields."""
+    made = AutoscalerRow(
         namespace=namespace,
         name=name,
         kind="HorizontalPodAutoscaler",
@@ -75,10 +84,10 @@ def row(namespace: str, name: str, **changes: object) -> Row:
     return msgspec.structs.replace(made, **changes)
 
 
-def detail(of: Row, replicas: Sequence[int] = (2, 3, 4, 4), **changes: object) -> Detail:
+def detail(of: AutoscalerRow, replicas: Sequence[int] = (2, 3, 4, 4), **changes: object) -> Detail:
     """A Detail with one sync for each of `replicas`, the last one at START_MS; `changes` replace its fields."""
     count = len(replicas)
-    timeline = Timeline(
+    timeline = DecisionTimeline(
         at=tuple(START_MS - (count - 1 - index) * SYNC_MS for index in range(count)),
         replicas=tuple(replicas),
         desired=tuple(replicas),
@@ -86,7 +95,7 @@ def detail(of: Row, replicas: Sequence[int] = (2, 3, 4, 4), **changes: object) -
         ready=tuple(replicas),
         min=(of.min,) * count,
         max=(of.max,) * count,
-        metrics=(MetricSeries("cpu", "percent", (63,) * count, (70,) * count, 0.1, 0.1),),
+        metrics=(PlottedMetric("cpu", "percent", (63,) * count, (70,) * count, 0.1, 0.1),),
     )
     marks = tuple(
         Mark(str(at_ms), at_ms, MarkKind.UP, before, after, f"{of.namespace}/{of.name} goes to {after}.", True)

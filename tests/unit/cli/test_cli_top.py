@@ -8,7 +8,7 @@ from podscaler.cli.top.detail_screen import DetailScreen
 from podscaler.cli.top.list_screen import ListScreen
 from podscaler.cli.top.text_screens import TextScreen
 from podscaler.cli.top.top_app import TopApp
-from podscaler.observe.views import DecisionView, Notice, Row
+from podscaler.observe.views import AutoscalerRow, DecisionView, Notice
 from podscaler.testing import views
 from podscaler.testing.clock import VirtualClock
 from podscaler.testing.views import ScriptedViews
@@ -20,7 +20,7 @@ ROWS = [
 ]
 
 
-def new_source(rows: list[Row] | None = None) -> ScriptedViews:
+def new_source(rows: list[AutoscalerRow] | None = None) -> ScriptedViews:
     """Three autoscalers, each with a detail."""
     source = ScriptedViews(ROWS if rows is None else rows)
     for row in source.listed:
@@ -110,7 +110,7 @@ async def test_changed_cells_are_updated() -> None:
         source.listed = [*ROWS[1:], views.row("shop", "web", replicas=5, desired=7)]
         app.refresh_rows()
         await pilot.pause()
-        assert str(app.list_screen.query_one(DataTable).get_cell("shop/web", "REPLICAS")) == "5->7"
+        assert str(app.list_screen.query_one(DataTable).get_cell("shop/web", "REPLICAS (WANTED)")) == "5 (7)"
 
 
 async def test_enter_opens_an_autoscaler_and_a_decision() -> None:

@@ -19,7 +19,7 @@ def drawn(lines: list[list[text_plots.Cell]]) -> list[str]:
 def test_cells_of_a_row() -> None:
     """The state has a sign beside its word; counts and metrics are as kubectl prints them."""
     row = views.row("shop", "web", state="AtMaximum", severity=2, desired=12, replicas=10, ready=None)
-    expected = ("shop", "web", "! AtMaximum", "10->12", "-", "2-10", "cpu 63%/70%", "▄▆██", "60s")
+    expected = ("shop", "web", "! AtMaximum", "10 (12)", "-", "2-10", "cpu 63%/70%", "▄▆██", "60s")
     assert row_cells.cells(row, NOW_MS) == expected
 
 

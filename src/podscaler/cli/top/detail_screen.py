@@ -20,7 +20,7 @@ from podscaler.base.errors import PodscalerError
 from podscaler.cli.top import row_cells, text_plots
 from podscaler.cli.top.text_plots import Cell, PlotBand, PlotSeries, TimeWindow
 from podscaler.cli.top.text_screens import plain
-from podscaler.observe.views import Detail, Mark, MetricSeries, Timeline, ViewSource
+from podscaler.observe.views import DecisionTimeline, Detail, Mark, PlottedMetric, ViewSource
 
 READ_PERIOD_S = 2.0
 RANGES_MIN = (5, 15, 30, 60, 360, 1440)
@@ -231,7 +231,7 @@ def _milli(value: int | None) -> str:
     return row_cells.UNKNOWN if value is None else f"{value}m"
 
 
-def replicas_plot(timeline: Timeline, window: TimeWindow, width: int) -> Text:
+def replicas_plot(timeline: DecisionTimeline, window: TimeWindow, width: int) -> Text:
     """The plot of replicas: ready ones as an area, those that were written and those that the metrics want as lines."""
     series = [
         PlotSeries("ready", timeline.ready, "▒", "green", is_filled=True),
@@ -242,7 +242,7 @@ def replicas_plot(timeline: Timeline, window: TimeWindow, width: int) -> Text:
     return _text(title, text_plots.plot(window, series, width=width, height=REPLICAS_HEIGHT))
 
 
-def metric_plot(metric: MetricSeries, window: TimeWindow, width: int) -> Text:
+def metric_plot(metric: PlottedMetric, window: TimeWindow, width: int) -> Text:
     """The plot of a metric against its target, with the band of the tolerance."""
     factor = 1 if metric.unit == "percent" else 1000
     current = [None if each is None else each / factor for each in metric.current]

@@ -20,7 +20,7 @@ from textual.widgets import DataTable, Footer, Input, Static
 from podscaler.cli.top import row_cells
 from podscaler.cli.top.row_cells import COLUMNS, ORDERS, ListView
 from podscaler.cli.top.text_screens import plain
-from podscaler.observe.views import Row
+from podscaler.observe.views import AutoscalerRow
 
 STYLES = ("green", "cyan", "yellow", "bold red")
 """By severity."""
@@ -58,7 +58,7 @@ class ListScreen(Screen[None]):
     def __init__(self, view: ListView) -> None:
         super().__init__()
         self.view = view
-        self._rows: Sequence[Row] = ()
+        self._rows: Sequence[AutoscalerRow] = ()
         self._now_ms = 0
         self._cluster = ""
         self._shown: dict[Key, tuple[str, ...]] = {}
@@ -88,7 +88,7 @@ class ListScreen(Screen[None]):
         row = self._table.cursor_row
         return keys[row] if 0 <= row < len(keys) else None
 
-    def update_rows(self, rows: Sequence[Row], now_ms: int, cluster: str) -> None:
+    def update_rows(self, rows: Sequence[AutoscalerRow], now_ms: int, cluster: str) -> None:
         """Show these rows, as far as the user wants to see them."""
         self._rows, self._now_ms, self._cluster = rows, now_ms, cluster
         if self.is_mounted:

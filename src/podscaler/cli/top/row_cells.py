@@ -1,7 +1,7 @@
 """Rows of autoscalers as text: the cells of the list, filters, the order, ages, and the table that `--once` prints.
 
-`list_screen` and `podscaler top --once` call it. Example: a Row with `metrics` of 63 of 70 percent gives the cell
-`cpu 63%/70%`, and a replica count of 4 of 2 to 10 gives `4 2..10`.
+`list_screen` and `podscaler top --once` call it. Example: a row with a metric of 63 of 70 percent gives the cell
+`cpu 63%/70%`, and one with 4 replicas whose metrics want 6 the cell `4 (6)`.
 """
 
 import itertools
@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from podscaler.observe.views import MetricView, Row
+from podscaler.observe.views import AutoscalerRow, MetricView
 
-COLUMNS = ("NAMESPACE", "NAME", "STATE", "REPLICAS", "READY", "MIN-MAX", "METRICS", "LAST 30 MIN", "CHANGED")
+COLUMNS = ("NAMESPACE", "NAME", "STATE", "REPLICAS (WANTED)", "READY", "MIN-MAX", "METRICS", "LAST 30 MIN", "CHANGED")
 SEVERITY_SIGNS = ("ok", "i", "!", "!!")
 """By severity; beside the word of the state, so that colour is not needed."""
 BARS = "▁▂▃▄▅▆▇█"
@@ -37,7 +37,7 @@ class ListView(msgspec.Struct, frozen=True, kw_only=True):
     has_problem: bool = False
 
 
-_Sorting = Callable[[Row], tuple[Any, ...]]
+_Sorting = Callable[[AutoscalerRow], tuple[Any, ...]]
 
 ORDERS: dict[str, _Sorting] = {
     "problems": lambda row: (-row.severity, row.namespace, row.name),
@@ -47,7 +47,7 @@ ORDERS: dict[str, _Sorting] = {
 }
 
 
-def select(rows: Iterable[Row], view: ListView) -> list[Row]:
+def select(rows: Iterable[AutoscalerRow], view: ListView) -> list[AutoscalerRow]:
     """The rows that the user wants to see, in order."""
     return sorted((row for row in rows if _is_selected(row, view)), key=ORDERS[view.order])
 
@@ -58,7 +58,7 @@ def next_order(order: str) -> str:
     return names[(names.index(order) + 1) % len(names)]
 
 
-def _is_selected(row: Row, view: ListView) -> bool:
+def _is_selected(row: AutoscalerRow, view: ListView) -> bool:
     if (view.namespace and row.namespace != view.namespace) or (view.has_problem and row.severity < 2):
         return False
     metrics = " ".join(each.name for each in row.metrics)
@@ -66,7 +66,7 @@ def _is_selected(row: Row, view: ListView) -> bool:
     return all(word.lower() in text for word in view.words)
 
 
-def cells(row: Row, now_ms: int) -> tuple[str, ...]:
+def cells(row: AutoscalerRow, now_ms: int) -> tuple[str, ...]:
     """The texts of a row, one for each of COLUMNS."""
     return (
         row.namespace,
@@ -81,11 +81,11 @@ def cells(row: Row, now_ms: int) -> tuple[str, ...]:
     )
 
 
-def replicas_text(row: Row) -> str:
-    """The replicas, and what the metrics want where that is another count: `4` or `4->6`."""
+def replicas_text(row: AutoscalerRow) -> str:
+    """The replicas, and in parentheses what the metrics want where that is another count: `4` or `4 (6)`."""
     if row.desired is None or row.desired == row.replicas:
         return count_text(row.replicas)
-    return f"{count_text(row.replicas)}->{row.desired}"
+    return f"{count_text(row.replicas)} ({row.desired})"
 
 
 def count_text(count: int | None) -> str:
@@ -133,7 +133,7 @@ def age(age_ms: int) -> str:
     return f"{seconds // 86400}d"
 
 
-def table(rows: Sequence[Row], now_ms: int) -> str:
+def table(rows: Sequence[AutoscalerRow], now_ms: int) -> str:
     """All rows as lines of aligned text, with a header; no rows: a sentence."""
     if not rows:
         return "no autoscalers"
