@@ -24,6 +24,8 @@ VARIABLE = "RUN_OF_TESTS"
 
 END_WITHIN_S = 30
 WAIT_S = 120
+RESOURCE_TRACKER = "from multiprocessing.resource_tracker import main"
+"""The program that multiprocessing starts: it ignores SIGTERM, and ends with the process that started it."""
 
 
 @contextmanager
@@ -50,6 +52,8 @@ def found(mark: str, folder: Path) -> list[psutil.Process]:
 
 def _is_left(process: psutil.Process, mark: str, folder: Path) -> bool:
     with suppress(psutil.Error, OSError):  # it has ended, or is somebody else's
+        if any(RESOURCE_TRACKER in argument for argument in process.cmdline()):
+            return False
         return process.environ().get(VARIABLE) == mark or Path(process.cwd()).is_relative_to(folder)
     return False
 

@@ -28,8 +28,12 @@ SETTINGS = (
     "metrics.serviceMonitor.enabled=true",
     "controller.metricSources.secrets=true",
     "adapter.enabled=true",
+    "adapter.apiServices={v1beta2.custom.metrics.k8s.io,v1beta1.custom.metrics.k8s.io,v1beta1.external.metrics.k8s.io}",
 )
 """Everything is rendered: what is optional becomes a component."""
+
+ADAPTER_SECRETS = ("adapter.metricSources.enabled=true", "adapter.metricSources.secrets=true")
+"""A component of its own: the other ones are rendered without these."""
 
 SHARES = 8
 """How many shares the overlay `sharded` has."""
@@ -44,6 +48,7 @@ PLACES = {
     "servicemonitor.yaml": "kustomize/components/service-monitor",
     "metric-source-secrets.yaml": "kustomize/components/metric-source-secrets",
     "adapter.yaml": "kustomize/components/adapter",
+    "adapter-metric-source-secrets.yaml": "kustomize/components/adapter-metric-source-secrets",
 }
 """The template, and where what it makes goes."""
 
@@ -64,7 +69,8 @@ def main() -> int:
 
 def generated(helm: Path) -> dict[str, str]:
     """The text of each generated file, by its path below deploy."""
-    files = _split(_render(helm, *SETTINGS))
+    with_sources = _split(_render(helm, *SETTINGS, *ADAPTER_SECRETS))
+    files = with_sources | _split(_render(helm, *SETTINGS))
     placed = {f"{place}/{template}": files[template] for template, place in PLACES.items()}
     shared = _split(_render(helm, *SETTINGS, f"controller.shards={SHARES}"))
     return {

@@ -9,6 +9,9 @@ from shipped_manifests import NAMESPACE, container, helm_template
 
 Object = dict[str, Any]
 NAME = "podscaler-adapter"
+RULE = {"seriesQuery": "up", "metricsQuery": "<<.Series>>"}
+CUSTOM = ["v1beta2.custom.metrics.k8s.io", "v1beta1.custom.metrics.k8s.io"]
+EXTERNAL, RESOURCE = "v1beta1.external.metrics.k8s.io", "v1beta1.metrics.k8s.io"
 
 
 def rendered(**adapter: Any) -> list[Object]:
@@ -30,7 +33,8 @@ def test_it_is_for_those_who_ask() -> None:
 
 def test_registered_apis() -> None:
     """Both versions of custom metrics and external metrics go to the Service; the newer version is preferred."""
-    found = [each["spec"] for each in rendered() if each["kind"] == "APIService"]
+    rules = {"rules": [RULE], "externalRules": [RULE]}
+    found = [each["spec"] for each in rendered(config=rules) if each["kind"] == "APIService"]
     service = {"name": NAME, "namespace": NAMESPACE, "port": 443}
     common = {"groupPriorityMinimum": 100, "service": service, "insecureSkipTLSVerify": True}
     assert found == [
@@ -38,6 +42,25 @@ def test_registered_apis() -> None:
         {"group": "custom.metrics.k8s.io", "version": "v1beta1", "versionPriority": 100, **common},
         {"group": "external.metrics.k8s.io", "version": "v1beta1", "versionPriority": 100, **common},
     ]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        pytest.param({}, [], id="nothing"),
+        pytest.param({"config": {"rules": [RULE]}}, CUSTOM, id="rules"),
+        pytest.param({"config": {"externalRules": [RULE]}}, [EXTERNAL], id="external rules"),
+        pytest.param({"metricSources": {"enabled": True}}, [EXTERNAL], id="MetricSources"),
+        pytest.param({"config": {"resourceRules": {"window": "1m"}}}, [RESOURCE], id="resource rules"),
+        pytest.param({"resource": {"enabled": True}}, [RESOURCE], id="kubelets"),
+        pytest.param({"existingConfigMap": "mine"}, [*CUSTOM, EXTERNAL], id="rules that are not known"),
+        pytest.param({"config": {"rules": [RULE]}, "apiServices": []}, [], id="none, by the value"),
+        pytest.param({"apiServices": [EXTERNAL]}, [EXTERNAL], id="one, by the value"),
+    ],
+)
+def test_what_is_registered(values: dict[str, Any], expected: list[str]) -> None:
+    """What the adapter serves: another APIService would have no response but 404."""
+    assert [each["metadata"]["name"] for each in rendered(**values) if each["kind"] == "APIService"] == expected
 
 
 def test_a_certificate() -> None:
@@ -119,13 +142,88 @@ def _granted(objects: list[Object]) -> dict[str, list[str]]:
     return {resource: rule["verbs"] for rule in rules for resource in rule["resources"]}
 
 
+SECRETS = f"{NAME}-metric-source-secrets"
+SUBJECT = {"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}
+
+
 def test_metric_sources_need_a_flag_and_permissions() -> None:
-    """Secrets are a permission of their own; without the value there is none of it."""
+    """Without the value there is none of it; Secrets are not in this role."""
     granted = _granted(rendered(metricSources={"enabled": True, "secrets": True}))
-    assert (granted["metricsources"], granted["metricsources/status"], granted["secrets"]) == (
-        ["list", "watch"],
-        ["patch"],
-        ["get"],
-    )
-    assert "secrets" not in _granted(rendered(metricSources={"enabled": True}))
+    assert (granted["metricsources"], granted["metricsources/status"]) == (["list", "watch"], ["patch"])
+    assert "secrets" not in granted
     assert not {"metricsources", "metricsources/status", "secrets"} & _granted(rendered()).keys()
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "bindings"),
+    [
+        pytest.param([], [("ClusterRoleBinding", None)], id="of all namespaces"),
+        pytest.param(["shop", "jobs"], [("RoleBinding", "shop"), ("RoleBinding", "jobs")], id="of some namespaces"),
+    ],
+)
+def test_secrets_are_a_permission_of_their_own(namespaces: list[str], bindings: list[tuple[str, str | None]]) -> None:
+    """They are read in the namespaces of the value, or in all."""
+    sources = {"enabled": True, "secrets": True, "secretNamespaces": namespaces}
+    objects = [each for each in rendered(metricSources=sources) if each["metadata"]["name"] == SECRETS]
+    assert objects[0]["rules"] == [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]
+    assert [(each["kind"], each["metadata"].get("namespace")) for each in objects[1:]] == bindings
+    assert all((each["roleRef"]["name"], each["subjects"]) == (SECRETS, [SUBJECT]) for each in objects[1:])
+
+
+@pytest.mark.parametrize("values", [{"enabled": True}, {"enabled": False, "secrets": True}, {}])
+def test_without_the_value_no_secrets_are_read(values: dict[str, bool]) -> None:
+    """Nothing about Secrets is granted."""
+    rules = [rule for each in rendered(metricSources=values) for rule in each.get("rules", ())]
+    assert all("secrets" not in rule["resources"] for rule in rules)
+
+
+def _template(objects: list[Object]) -> Object:
+    """The pods of the adapter's Deployment."""
+    template: Object = named(objects, "Deployment")["spec"]["template"]
+    return template
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("nodeSelector", {"kubernetes.io/os": "linux"}),
+        ("tolerations", [{"key": "control-plane", "operator": "Exists"}]),
+        ("affinity", {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}}),
+    ],
+)
+def test_where_its_pods_run(name: str, value: Any) -> None:
+    """As the value says; by default anywhere."""
+    assert _template(rendered(**{name: value}))["spec"][name] == value
+    assert name not in _template(rendered())["spec"]
+
+
+def test_its_pods_are_spread_over_nodes() -> None:
+    """By default, with its own labels; the value may be empty."""
+    [constraint] = _template(rendered())["spec"]["topologySpreadConstraints"]
+    selected = constraint.pop("labelSelector")["matchLabels"]
+    assert selected == named(rendered(), "Deployment")["spec"]["selector"]["matchLabels"]
+    assert constraint == {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway",
+    }
+    assert "topologySpreadConstraints" not in _template(rendered(topologySpreadConstraints=[]))["spec"]
+
+
+def test_its_disruptions_are_limited() -> None:
+    """A budget for its own pods, unless the value says no."""
+    budget = named(rendered(podDisruptionBudget={"maxUnavailable": "50%"}), "PodDisruptionBudget")["spec"]
+    selected = named(rendered(), "Deployment")["spec"]["selector"]
+    assert budget == {"maxUnavailable": "50%", "unhealthyPodEvictionPolicy": "AlwaysAllow", "selector": selected}
+    without = rendered(podDisruptionBudget={"enabled": False})
+    assert [each for each in without if each["kind"] == "PodDisruptionBudget"] == []
+
+
+def test_annotations_and_labels_of_its_pods() -> None:
+    """Beside those of the chart; with a ConfigMap of one's own there is no checksum."""
+    values = {"podAnnotations": {"a": "b"}, "podLabels": {"c": "d"}}
+    metadata = _template(rendered(**values))["metadata"]
+    assert (metadata["annotations"].keys(), metadata["labels"]["c"]) == ({"podscaler.dev/rules", "a"}, "d")
+    own = _template(rendered(**values, existingConfigMap="mine"))["metadata"]
+    assert own["annotations"] == {"a": "b"}
+    assert "annotations" not in _template(rendered(existingConfigMap="mine"))["metadata"]

@@ -225,8 +225,8 @@ async def test_a_status_that_says_something_else_is_named(world: ApiServerWorld)
     hpa["status"] |= {"desiredReplicas": 2, "conditions": [failed | {"lastTransitionTime": "2026-01-01T00:00:00Z"}]}
     await world.opened.registry.update(HPAS, hpa, subresource="status")
     answer = await explained(world)
-    assert answer.care is not None
-    assert answer.care.differs == (
+    assert answer.manager is not None
+    assert answer.manager.differs == (
         "the status says ScalingActive False (FailedGetResourceMetric: no metrics), and what is computed here is True "
         "(ValidMetricFound)",
     )
@@ -237,8 +237,8 @@ async def test_a_status_that_says_the_same_is_not_mentioned(world: ApiServerWorl
     await world.start_controller()
     await eventually(lambda: world.condition("ScalingActive") == "ValidMetricFound")
     answer = await explained(world, history=NoHistory())
-    assert answer.care is not None
-    assert answer.care.differs == ()
+    assert answer.manager is not None
+    assert answer.manager.differs == ()
 
 
 async def test_all_autoscalers_in_one_line_each(world: ApiServerWorld) -> None:

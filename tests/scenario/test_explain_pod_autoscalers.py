@@ -14,7 +14,7 @@ from patience import WITHIN_S
 from podscaler.api.machinery import instants
 from podscaler.base.errors import StatusError, UsageError
 from podscaler.cli.explain import explain_cluster, explain_request
-from podscaler.cli.explain.explain_cluster import AssumedController, KeptHistory, NoHistory
+from podscaler.cli.explain.explain_cluster import AssumedController, NoHistory, StoredHistory
 from podscaler.cli.explain.explain_request import ExplainRequest, ExplainResult
 from podscaler.controller.history import history_record
 from podscaler.controller.history.history_record import HistoryRecord
@@ -135,8 +135,8 @@ async def test_one_that_waits_for_its_turn(world: ApiServerWorld) -> None:
     answer = await explained(world, "pa/web")
     said = f"waits until {origin} is gone"
     assert answer.explanation.summary.startswith(f"default/podautoscaler/web is left alone for now ({said}); else: ")
-    assert answer.care is not None
-    assert answer.care.waits == said
+    assert answer.manager is not None
+    assert answer.manager.waits == said
 
 
 async def test_a_history_that_was_handed_over(world: ApiServerWorld) -> None:
@@ -148,7 +148,7 @@ async def test_a_history_that_was_handed_over(world: ApiServerWorld) -> None:
     record = history_record.encode(HistoryRecord("u", "migrate", now_ns, past))
     found["metadata"]["annotations"] = {handover.HISTORY: record}
     await world.opened.registry.update(PAS, found)
-    answer = await explained(world, history=KeptHistory("kube-system", CLOCK))
+    answer = await explained(world, history=StoredHistory("kube-system", CLOCK))
     assert "a recommendation of 3 from 1 min ago" in answer.explanation.summary
 
 
@@ -184,7 +184,10 @@ async def test_what_may_not_be_read(
 
     monkeypatch.setattr(Client, "get", refusing)
     answer = await explained(world, "pa/web")
-    assert (answer.explanation.autoscaler, answer.care and answer.care.section) == ("default/podautoscaler/web", None)
+    assert (answer.explanation.autoscaler, answer.manager and answer.manager.section) == (
+        "default/podautoscaler/web",
+        None,
+    )
     hpas = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
     assert caplog.messages == [f"horizontalpodautoscalers are left out: {hpas} is forbidden"]
     with pytest.raises(StatusError, match="forbidden"):

@@ -34,7 +34,7 @@ from podscaler.kube.client.client import Client
 
 @dataclass(frozen=True, slots=True)
 class AdapterSettings:
-    """How an adapter works.
+    """The settings of an adapter, besides the rules.
 
     Attributes:
         relist_interval_s: the period of lists of series.
@@ -56,10 +56,10 @@ class AdapterServers:
     """The servers that an adapter uses.
 
     Attributes:
-        database: Prometheus.
-        lister: a client of the API server, for discovery and for objects.
-        access: decides about requests.
-        unready: returns the reasons why requests cannot be decided about; empty when they can.
+        database: the client of Prometheus.
+        lister: a client of the API server, for discovery and for lists of objects.
+        access: authenticates and authorizes requests.
+        unready: returns the reasons why requests cannot be authorized yet; empty when they can.
     """
 
     database: MetricsDatabase
@@ -102,14 +102,14 @@ def new_adapter(
     external: Sequence[ExternalMetricsProvider] = (),
     kubelets: UsageStorage | None = None,
 ) -> Adapter:
-    """An adapter; nothing runs yet.
+    """An adapter; nothing runs yet. It is ready without Prometheus where it serves other metrics, too.
 
     Args:
         config: the rules.
         settings: how it works.
         servers: that it uses; the caller closes their clients.
         clock: for ticks and periods.
-        external: further sources of external metrics, asked after Prometheus.
+        external: further sources of external metrics, asked before Prometheus, as the controller does.
         kubelets: what kubelets reported, which is served as metrics.k8s.io in the place of `resource_rules`; None: not.
     """
     telemetry = AdapterTelemetry(clock)
@@ -129,7 +129,7 @@ def new_adapter(
     if config.rules:
         values = ObjectValues(cache, clock, batching=settings.batching)
         apis.append(CustomMetricsApi(CustomMetrics(relisting, mapper, objects, values)))
-    providers = [*([ExternalMetrics(relisting, cache)] if config.external_rules else []), *external]
+    providers = [*external, *([ExternalMetrics(relisting, cache)] if config.external_rules else [])]
     if providers:
         apis.append(ExternalMetricsApi(providers))
     if kubelets is not None:
@@ -138,10 +138,11 @@ def new_adapter(
         usage = ObjectValues(cache, clock, batching=settings.batching, several=True)
         apis.append(ResourceMetricsApi(ResourceMetrics(config.resource_rules, mapper, objects, usage), clock))
 
+    serves_others = bool(external) or kubelets is not None
+
     def reasons() -> list[str]:
-        return servers.unready() + (
-            [] if relisting.has_listed else ["the metrics of Prometheus have not been listed yet"]
-        )
+        is_listed = relisting.has_listed or (serves_others and relisting.has_tried)
+        return servers.unready() + ([] if is_listed else ["the metrics of Prometheus have not been listed yet"])
 
     server = AdapterServer(apis, servers.access, reasons, telemetry)
     return Adapter(server, relisting, objects, clock)

@@ -1,7 +1,8 @@
-"""The command `podscaler`: its subcommands, each imported when it runs, and the completion of commands and flags.
+"""The command `podscaler`: its subcommands, each imported when it runs, and shell completion.
 
-The completion scripts are click's: the shell runs the program itself for proposals, so they need not be renewed.
-kubectl runs a program named `kubectl_complete-podscaler` with the words before the cursor and the one being typed.
+A new subcommand: add its module to COMMANDS. The completion scripts are click's: the shell runs the program itself for
+proposals, so they need not be renewed. kubectl runs a program named `kubectl_complete-podscaler` with the words before
+the cursor and the one being typed.
 
 Source: kubectl's plugins (`kubectl_complete-PLUGIN`), which read cobra's form: a line `WORD<TAB>HELP` for each
 proposal, then `:` and a ShellCompDirective.
@@ -19,6 +20,7 @@ from podscaler.base.version import __version__
 
 COMMANDS = {
     "adapter": ("podscaler.cli.commands.adapter", "custom, external and resource metrics from Prometheus"),
+    "backtest": ("podscaler.cli.backtest.backtest", "what would have happened with another autoscaler"),
     "backup": ("podscaler.cli.commands.backup", "a cluster of `up` as one file, while it runs"),
     "completion": ("podscaler.cli.main:completion", "what a shell has to read to complete commands and flags"),
     "controller": (
@@ -51,7 +53,7 @@ SHELLS = ("bash", "fish", "zsh")
 
 FILES_TOO = 0
 NO_FILES = 4
-"""Cobra's ShellCompDirective: whether the shell proposes files where there is no proposal of ours."""
+"""Values of cobra's ShellCompDirective: whether the shell proposes file names if there is no other proposal."""
 
 
 class LazyGroup(click.Group):
@@ -79,14 +81,14 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, COMMANDS[name][1]) for name in sorted(COMMANDS)])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The subcommands that begin like this, without importing them, and the flags."""
-        found = [
+        """The subcommands that begin with `incomplete`, without importing them, and the flags."""
+        subcommands = [
             CompletionItem(name, help=COMMANDS[name][1]) for name in sorted(COMMANDS) if name.startswith(incomplete)
         ]
-        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
+        return [*subcommands, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the subcommand; what the user got wrong becomes one sentence and exit status 2."""
+        """Run the subcommand; a PodscalerError, such as a wrong flag, becomes one sentence and exit status 2."""
         try:
             return super().invoke(ctx)
         except PodscalerError as error:

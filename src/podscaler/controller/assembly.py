@@ -1,7 +1,7 @@
 """Wires the parts of a controller; called by the command line, by `podscaler.testing` and by benchmarks.
 
-`new_controller` makes a controller that works on one API server. `podscaler explain`, which looks at a cluster as a
-controller does, takes `api_metrics` and `scale_client` alone.
+`new_controller` makes a controller that works on one API server. `podscaler explain` calls `api_metrics` and
+`shared_metrics` alone. A new background task: add it to `_Wiring._services`.
 """
 
 import random
@@ -12,7 +12,6 @@ from functools import partial
 from podscaler.base import concurrency
 from podscaler.base.clock import Clock
 from podscaler.base.concurrency import Away, Slots
-from podscaler.controller.assignment import AutoscalerCleanup, Handover, RunningSyncs, WorkAssignment
 from podscaler.controller.coexistence import standby
 from podscaler.controller.coexistence.comparison import DecisionComparison
 from podscaler.controller.coexistence.standby import WriteGate
@@ -40,6 +39,7 @@ from podscaler.controller.reconcile.status import StatusWriter
 from podscaler.controller.recording.recording import Recording
 from podscaler.controller.telemetry.server_health import ServerHealth
 from podscaler.controller.telemetry.telemetry import Telemetry
+from podscaler.controller.work_assignment import AutoscalerCleanup, Handover, RunningSyncs, WorkAssignment
 from podscaler.controller.worker import KeyProcessor, SyncWorker
 from podscaler.kube.client.client import Client
 from podscaler.kube.client.discovery import Discovery
@@ -48,7 +48,7 @@ from podscaler.metrics.concurrency_limiter import LimitedMetricsSource
 from podscaler.metrics.heapster import HeapsterMetricsSource
 from podscaler.metrics.listed import KnownPods, ListedMetricsSource
 from podscaler.metrics.queries import MetricsSource
-from podscaler.metrics.shared import SharedMetricsSource
+from podscaler.metrics.shared_queries import SharedMetricsSource
 from podscaler.sources.cluster_sources import ClusterSources
 from podscaler.sources.direct import DirectMetricsSource, DirectSources
 
@@ -65,10 +65,10 @@ def new_controller(
     """A controller that has not begun.
 
     Args:
-        client: of the API server; the caller closes it.
+        client: the API server's client; the caller closes it.
         settings: the values of the flags.
-        metrics: where metrics come from; None: the same API server (`api_metrics`).
-        recording: gets every sync, and is closed by the caller; None: no recording.
+        metrics: the source of metrics; None: the same API server (`api_metrics`).
+        recording: records every sync; the caller closes it; None: no recording.
         rng: for jitter and for the correlation of events; None: a new one.
     """
     cluster = _Cluster(client, settings, clock, rng or random.Random(), Slots(settings.turns))
@@ -90,9 +90,11 @@ def shared_metrics(
     away: Away = concurrency.stay,
     direct: DirectSources | None = None,
 ) -> MetricsSource:
-    """A source whose requests are limited and whose responses are shared for a tick; waits are within `away`.
+    """A source that limits concurrent requests, and that responds to equal queries of one tick with one response.
 
-    `direct` responds to queries for the external metrics of MetricSources; None: they are requested like others.
+    Args:
+        away: entered during waits, so that another sync can use the concurrency slot.
+        direct: responds to queries for the external metrics of MetricSources; None: they are requested like others.
     """
     limited: MetricsSource = LimitedMetricsSource(source, clock)
     if direct is not None:
@@ -102,7 +104,7 @@ def shared_metrics(
 
 @dataclass(frozen=True, slots=True)
 class _Cluster:
-    """The arguments of all wiring here.
+    """The arguments of `new_controller`, and the parts that are made from them alone.
 
     Attributes:
         slots: the concurrency slots of syncs.
@@ -115,7 +117,7 @@ class _Cluster:
     slots: Slots
 
     def informers(self, *, with_text: bool) -> tuple[ControllerInformers, WriteGate]:
-        """The informers, and the gate that blocks writes because of what they show."""
+        """The informers, and the gate that blocks writes while another controller is at work."""
         client, settings, clock, others = self.client, self.settings, self.clock, None
         if settings.other_controller != standby.IGNORE and HPA in settings.kinds:
             others = OtherControllers(client, clock, own=settings.field_manager)
@@ -130,7 +132,7 @@ class _Cluster:
         return ControllerInformers(client, autoscalers, rules, clock=clock, rng=self.rng, with_text=with_text), gate
 
     def metric_sources(self, gate: WriteGate) -> ClusterSources | None:
-        """The MetricSources of the cluster; None where they are not read."""
+        """Reads the MetricSources of the cluster; None with `--metric-sources=false`."""
         if not self.settings.metric_sources:
             return None
         return ClusterSources(
@@ -149,7 +151,7 @@ class _Cluster:
         metrics: MetricsSource | None,
         direct: DirectSources | None,
     ) -> SyncSources:
-        """Where the facts of syncs come from; `metrics` None: from the metrics APIs."""
+        """The sources of the facts of syncs; `metrics` None: the metrics APIs."""
         client, settings, clock, away = self.client, self.settings, self.clock, self.slots.away
         discovery = Discovery(client, clock)
         shared = shared_metrics(
@@ -161,7 +163,7 @@ class _Cluster:
         return SyncSources(scales, informers.pods, listed, informers.autoscalers.conflicting)
 
     def history(self, gate: WriteGate) -> HistoryStore:
-        """Where histories outlive the process; not written before the controller writes anything."""
+        """The store of histories; it writes nothing before the controller is allowed to write."""
         settings = self.settings
         if settings.history_namespace is None:
             return HistoryStore()
@@ -176,7 +178,7 @@ class _Cluster:
 
 
 class _Wiring:
-    """The parts of one controller."""
+    """Makes the parts of one controller, each with those that it depends on."""
 
     def __init__(self, cluster: _Cluster, recording: Recording, metrics: MetricsSource | None) -> None:
         client, settings, clock = cluster.client, cluster.settings, cluster.clock

@@ -1,11 +1,11 @@
-"""The controller: watches autoscalers and pods, and syncs each autoscaler once a period and whenever it is edited.
+"""The controller's main loop: watches autoscalers and pods, syncs each autoscaler once a period and when it is edited.
 
 `podscaler.controller.assembly` makes one, `podscaler controller` and `podscaler up` run it. Rules:
 
-1. A new autoscaler and one with a new generation are synced at once; anything else waits for the next period, which an
-   immediate sync neither shifts nor resets. A period counts from when the sync before was due. Those that are there at
-   the start are synced one after the other, in the order of their names and at least 50 a second, so that they are not
-   all due together ever after.
+1. A new autoscaler and one with a new generation are synced at once; other changes wait for the next period, which an
+   immediate sync neither shifts nor resets. A period counts from when the sync before was due. The autoscalers that
+   exist at the start are synced one after the other, in the order of their names and at least 50 a second, so that they
+   are not all due at the same time in each period.
 2. A failure of the API server does not end the controller. A part that fails by a bug is logged and started again.
 
 How a key is synced is in `podscaler.controller.worker`.
@@ -22,29 +22,29 @@ from typing import Any
 
 from podscaler.base import supervision
 from podscaler.base.clock import Clock
-from podscaler.controller.assignment import FLUSH_TIMEOUT_S, STOP_TIMEOUT_S, WorkAssignment
 from podscaler.controller.coexistence.standby import WriteGate
 from podscaler.controller.informers.controller_informers import ControllerInformers
 from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.controller.leaderelection import timeouts
+from podscaler.controller.telemetry.current_sync import SyncHandler
 from podscaler.controller.telemetry.server_health import ServerHealth
-from podscaler.controller.telemetry.syncing import SyncHandler
 from podscaler.controller.telemetry.telemetry import Telemetry
+from podscaler.controller.work_assignment import FLUSH_TIMEOUT_S, STOP_TIMEOUT_S, WorkAssignment
 from podscaler.controller.worker import KeyProcessor
 
 log = logging.getLogger(__name__)
 
 Service = Callable[[], Coroutine[Any, Any, None]]
-"""Runs until it is cancelled; started again where it fails."""
+"""A background task: runs until it is cancelled; the controller starts it again where it fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerServices:
-    """What runs beside the syncs.
+    """The background tasks that run beside the syncs, and what is called at the end.
 
     Attributes:
-        always: from the start, by names for the log and the metric of panics.
-        working: from when everything is listed until the end.
+        always: tasks that run from the start, by their names in the log and in the metric of panics.
+        working: tasks that run from when everything is listed until the end.
         flush: writes the events that wait.
         close: writes the histories that wait.
         summarize: logs a summary at the end; None: there is none.
@@ -59,12 +59,12 @@ class ControllerServices:
 
 @dataclass(frozen=True, slots=True)
 class ControllerStatus:
-    """What shows how a controller works.
+    """The parts from which /metrics and /readyz are served.
 
     Attributes:
-        telemetry: its Prometheus metrics.
-        health: of the API server.
-        gate: whether it writes.
+        telemetry: the controller's Prometheus metrics.
+        health: whether the API server responds and accepts the credentials.
+        gate: whether another controller blocks all writes.
     """
 
     telemetry: Telemetry
@@ -77,11 +77,11 @@ class Controller:
 
     Args:
         informers: the autoscalers and the pods.
-        assignment: which autoscalers are synced here.
-        processor: syncs a key.
-        services: what runs beside.
-        status: what shows how it works.
-        clock: the limits of waits at the end.
+        assignment: decides which autoscalers this process syncs.
+        processor: syncs the autoscaler of a key.
+        services: the background tasks.
+        status: metrics and health.
+        clock: limits the waits at the end.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Controller:
         informers.autoscalers.subscribe(self)
 
     def unready(self) -> list[str]:
-        """Why the controller does not work yet, one reason a line; empty when it does."""
+        """Why the controller does not work yet, one reason an item; empty when it works."""
         return [*self.health.unready(), *self.informers.unready()] or self._gate.unready()
 
     async def run(self) -> None:
@@ -152,7 +152,7 @@ class Controller:
             self.assignment.queue_within_period(new.key)
 
     def deleted(self, obj: Autoscaler) -> None:
-        """The watch says that an autoscaler is gone."""
+        """The watch reports that an autoscaler was deleted."""
         self.assignment.unregister(obj.key, obj.metadata.uid)
 
     async def wait_listed(self) -> None:

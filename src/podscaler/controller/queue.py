@@ -1,8 +1,8 @@
-"""The work queue of autoscalers, with upstream's metrics.
+"""The work queue of autoscalers' keys, with the work queue metrics of kube-controller-manager.
 
-An autoscaler keeps its phase: its next sync is due a period after this one was due, not after it ended (`add_next`).
-Syncs that wait together for a slow response end together; counted from their ends they would be due together ever
-after, and make the next response slow.
+The worker takes keys from it. The next sync of an autoscaler is due a period after this one was due, not after it ended
+(`add_next`). Syncs that wait together for a slow response end together; counted from their ends they would be due
+together in each later period, and make the next response slow.
 
 Source: docs/spec/controller.md 2 (Queueing) and 8 (Prometheus metrics).
 """
@@ -19,11 +19,11 @@ PAUSE_RATIO = 0.1
 
 
 class MeteredQueue(WorkQueue[Key]):
-    """A work queue that reports to `metrics`.
+    """A work queue of keys that are due again after a period, and that reports to `metrics`.
 
     Args:
-        metrics: report the waits and durations of keys.
-        period_s: after which a key is due again.
+        metrics: counts keys, and measures waits and durations.
+        period_s: the sync period.
     """
 
     def __init__(self, clock: Clock, metrics: QueueMetrics, *, period_s: float) -> None:

@@ -40,9 +40,9 @@ class Reactor:
     """Queues autoscalers whose usage has changed before their period ends, by the module's rules.
 
     Args:
-        sources: the metrics and the pods, as syncs have them.
-        states: the selectors of targets.
-        settings: the interval, the sync period and the tolerance.
+        sources: the metrics and the pods that syncs use.
+        states: has the selectors of targets.
+        settings: the interval (`tick_s`), the sync period and the tolerance.
     """
 
     def __init__(
@@ -66,9 +66,9 @@ class Reactor:
             for autoscaler in autoscalers():
                 if any(isinstance(metric, ResourceMetric) for metric in autoscaler.spec.metrics):
                     by_namespace.setdefault(autoscaler.metadata.namespace, []).append(autoscaler)
-            for namespace, those in by_namespace.items():
-                await self._check(namespace, those, sync)
-            self._forget_others({each.key for those in by_namespace.values() for each in those})
+            for namespace, group in by_namespace.items():
+                await self._check(namespace, group, sync)
+            self._forget_others({each.key for group in by_namespace.values() for each in group})
 
     async def _check(self, namespace: str, autoscalers: Sequence[Autoscaler], sync: Callable[[Key], None]) -> None:
         try:
@@ -82,7 +82,7 @@ class Reactor:
                 sync(autoscaler.key)
 
     def _has_changed(self, autoscaler: Autoscaler, by_name: dict[str, PodMetrics]) -> bool:
-        """Whether the usage has changed (rule 2); then it is what the next one is compared with."""
+        """Whether the usage has changed (rule 2); a changed usage becomes the one to compare with."""
         key, now_s = autoscaler.key, self._clock.monotonic_s()
         totals = self._totals(autoscaler, by_name)
         if totals is None:
@@ -100,6 +100,7 @@ class Reactor:
         return any(abs(new - old) > self._share * old for old, new in zip(before, after, strict=False))
 
     def _totals(self, autoscaler: Autoscaler, by_name: dict[str, PodMetrics]) -> Totals | None:
+        """The usage now; None where it is not known."""
         selector = self._states.of(autoscaler.key).selector
         if selector is None:
             return None  # no sync has read the target yet
@@ -111,8 +112,8 @@ class Reactor:
             return None  # the sync reports an invalid number
 
     def _total(self, usage: PodMetricsList, metric: ResourceMetric) -> int:
-        found = samples.of_resource(usage, metric.resource, metric.container, self._rules)
-        return sum(sample.value_milli for sample in found.samples.values())
+        pod_samples = samples.of_resource(usage, metric.resource, metric.container, self._rules).samples
+        return sum(sample.value_milli for sample in pod_samples.values())
 
     def _forget_others(self, keys: set[Key]) -> None:
         for key in self._seen.keys() - keys:

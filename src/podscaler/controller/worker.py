@@ -1,6 +1,6 @@
-"""The worker: takes keys from the work queue, syncs them, and queues them again.
+"""The worker: takes the keys of autoscalers from the work queue, syncs the autoscalers, and queues the keys again.
 
-`KeyProcessor` is one sync of one key, `SyncWorker` the loop around it. Rules:
+The controller runs `SyncWorker`, the loop; `KeyProcessor` does one sync of one key. Rules:
 
 1. One autoscaler is never synced twice at the same time, whatever the number of concurrency slots.
 2. A failure that is a bug, in one sync, affects no other autoscaler; it is logged with its traceback and counted.
@@ -18,7 +18,6 @@ from enum import Enum
 from podscaler.base.clock import Clock
 from podscaler.base.concurrency import Slots
 from podscaler.base.workqueue import ShutDown
-from podscaler.controller.assignment import AutoscalerCleanup, WorkAssignment
 from podscaler.controller.informers.autoscaler_informer import AutoscalerInformer
 from podscaler.controller.leaderelection import fence
 from podscaler.controller.leaderelection.fence import LeadershipLost
@@ -28,9 +27,10 @@ from podscaler.controller.queue import MeteredQueue
 from podscaler.controller.reconcile.reconcile import Outdated
 from podscaler.controller.reconcile.reporting import SyncReporter
 from podscaler.controller.reconcile.state import AutoscalerStates
-from podscaler.controller.telemetry import syncing
-from podscaler.controller.telemetry.syncing import SyncHandler
+from podscaler.controller.telemetry import current_sync
+from podscaler.controller.telemetry.current_sync import SyncHandler
 from podscaler.controller.telemetry.telemetry import Telemetry
+from podscaler.controller.work_assignment import AutoscalerCleanup, WorkAssignment
 from podscaler.kube.informers.cache import Key
 
 log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ RESTART_DELAY_S = 1.0
 
 
 class SyncOutcome(Enum):
-    """What a sync of a key found."""
+    """How a sync ended: the autoscaler was deleted before, was synced (or skipped), or was edited meanwhile."""
 
     GONE = "gone"
     SYNCED = "synced"
@@ -48,14 +48,14 @@ class SyncOutcome(Enum):
 
 
 class KeyProcessor:
-    """Syncs the autoscaler of a key; see the module.
+    """Syncs the autoscaler of a key, unless it was deleted, waits for a migration, or the cache is stale.
 
     Args:
-        autoscalers: the autoscalers as the watch has them.
-        states: what is kept of each.
+        autoscalers: the cache of autoscalers.
+        states: the state of each autoscaler between syncs.
         reconciler: carries out a sync; replaced by `wrap`.
-        cleanup: drops what is kept of those that are gone.
-        reporter: where outcomes are reported.
+        cleanup: drops the state of deleted autoscalers.
+        reporter: reports outcomes.
         settings: the sync period and the feature gates.
     """
 
@@ -154,7 +154,7 @@ class SyncWorker:
             self._assignment.syncs.run(key, self._sync(key), slot)
 
     async def _sync(self, key: Key) -> None:
-        syncing.CURRENT.set(key)
+        current_sync.CURRENT.set(key)
         write_lease = self._assignment.write_lease(key)
         if write_lease is None:
             return  # queued again when the lease is

@@ -1,9 +1,10 @@
 """Sends queries to the three metrics APIs of a cluster: resource, custom, external.
 
-The controller makes one APIMetricsSource; each query is one request.
+The controller makes one APIMetricsSource; each query is one request. The usage of the pods `app=web` in `shop` is `GET
+/apis/metrics.k8s.io/v1beta1/namespaces/shop/pods?labelSelector=app=web`.
 
-The version of the custom metrics API is negotiated: the group's preferred one if it is v1beta2 or v1beta1, else the
-first listed of these. Responses of both are read alike. The version is negotiated again each sync period.
+The version of the custom metrics API is negotiated: the group's preferred version if it is v1beta2 or v1beta1, else the
+first of these two that the group lists. Responses of both are read alike. It is negotiated again each sync period.
 
 Source: docs/spec/controller.md 10 (REST requests); docs/spec/decision.md 7.1 (Resource metrics) to 7.4 (External
 metrics).
@@ -42,7 +43,7 @@ class APIMetricsSource:
 
     Args:
         client: sends the requests.
-        discovery: for versions of the custom metrics API, and for the resources of described objects.
+        discovery: finds versions of the custom metrics API, and the resources of described objects.
         version_period_s: how long a negotiated version of the custom metrics API is used (the sync period).
     """
 
@@ -52,7 +53,7 @@ class APIMetricsSource:
         self._version_period_s = version_period_s
 
     async def query(self, query: MetricQuery[R]) -> R:
-        """The response of the API that the query's type belongs to. Raises StatusError."""
+        """Request the query's metrics API. Raises StatusError."""
         response: Any = await self._respond(query)  # of the type that the query's class names
         return response  # type: ignore[no-any-return]  # mypy does not narrow R by isinstance
 
@@ -121,6 +122,7 @@ class APIMetricsSource:
         return typed_responses.with_kind(await self._client.fetch(path, subject=subject, query=query), _VALUES)
 
     async def _custom_version(self) -> str:
+        """The negotiated version. Raises StatusError where the API is not served in a known version."""
         versions = await self._discovery.versions(CUSTOM_GROUP, max_age_s=self._version_period_s)
         if not versions:
             raise StatusError(f"no custom metrics API ({CUSTOM_GROUP}) registered", code=0)

@@ -1,12 +1,13 @@
-"""Limits how many requests each of the three metrics APIs handles at once.
+"""Limits the number of concurrent requests to each of the three metrics APIs.
 
 A LimitedMetricsSource has one limiter for each API, so that a slow or dead API delays no queries of another. The limit
-is FEW while responses are fast, and higher where the API's latency is: up to RATE_PER_S responses a second. Rules:
+is FEW while responses are fast, and rises with the API's latency, so that RATE_PER_S responses a second are possible,
+to MANY at most. Rules:
 
 1. On a busy machine concurrent requests slow each other down. So the limit rises step by step, and only while the
    fastest response of each step takes no longer than with FEW; otherwise it is FEW again, and is raised no sooner than
    RETRY_S later. Only requests that reach the limit are measured, and a slowdown of less than SLOW_S is ignored.
-2. Requests above the limit wait in order.
+2. Requests above the limit wait in the order of their arrival.
 3. A request that has waited PATIENCE_S for its response does not count any more, up to MANY in all: queries that hang
    do not block others of the same API.
 
@@ -23,22 +24,25 @@ from podscaler.base.clock import Clock
 from podscaler.metrics.queries import ExternalMetricQuery, MetricQuery, MetricsSource, R, ResourceMetricsQuery
 
 FEW = 12
-"""Two APIs behind one server stay below the 25."""
+"""The lowest limit: two APIs behind one server stay below the 25 connections."""
 MANY = 72
-"""5,000 autoscalers with a query of their own each, of 200 ms, need 67 for a period of 15 s.
+"""The highest limit: 5,000 autoscalers with a query of 200 ms each need 67 for a period of 15 s.
 
 Three slow APIs leave some of the pool's 256 connections for other requests.
 """
 RATE_PER_S = 1000.0
+"""The responses a second for which the limit is computed: latency times rate."""
 PATIENCE_S = 1.0
 RETRY_S = 10.0
 STEP_RESPONSES = 24
+"""The number of measured responses after which the limit is computed again."""
 SLOWER_RATIO = 1.5
+"""How many times longer than with FEW a response may take before the limit is FEW again."""
 SLOW_S = 2.0
 
 
 class ConcurrencyLimiter:
-    """The limit of one API; see the module's rules.
+    """The limit of concurrent requests to one API, by the module's rules.
 
     Args:
         clock: measures latencies.
@@ -57,7 +61,7 @@ class ConcurrencyLimiter:
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[None]:
-        """The context of a request; waits for a place. A request that raises is not measured."""
+        """The context of a request; entering waits while the limit is reached. A failed request is not measured."""
         request = object()
         if self._waiters or not self._has_room:
             await self._wait(request)
@@ -76,6 +80,7 @@ class ConcurrencyLimiter:
         return len(self._counted) < self._limit and len(self._begun) < MANY
 
     def _enter(self, request: object) -> None:
+        """Count a request that begins now; it is measured if it reaches the limit."""
         self._counted.add(request)
         self._begun[request] = self._clock.monotonic_s(), len(self._counted) >= self._limit
 
@@ -106,6 +111,7 @@ class ConcurrencyLimiter:
                 waiter.set_result(None)
 
     async def _release_slow(self) -> None:
+        """While requests wait, stop counting those that have been without a response for PATIENCE_S (rule 3)."""
         while self._waiters:
             await self._clock.sleep(PATIENCE_S)
             oldest_s = self._clock.monotonic_s() - PATIENCE_S
@@ -126,6 +132,7 @@ class ConcurrencyLimiter:
         return self._limit > FEW and self._fastest_s > self._usual_s * SLOWER_RATIO
 
     def _step(self, now_s: float) -> None:
+        """Raise the limit, or lower it to FEW, by the fastest response of the step that ends (rule 1)."""
         if self._limit == FEW:
             self._usual_s = self._fastest_s
         elif self._is_slow:
@@ -136,7 +143,7 @@ class ConcurrencyLimiter:
 
 
 class LimitedMetricsSource:
-    """Wraps the MetricsSource that makes the requests; a query waits in order for a place at its API.
+    """Wraps the MetricsSource that makes the requests; a query waits while the limit of its API is reached.
 
     Args:
         source: executes the queries.

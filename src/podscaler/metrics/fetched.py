@@ -1,7 +1,7 @@
-"""Fetches one entry of `spec.metrics` and converts the response for the decision core.
+"""Fetches the values of one entry of `spec.metrics`, and converts the response to the input of a decision.
 
-The controller calls `fetch` for each metric of an autoscaler. A failure of any kind becomes a `model.Failure`: the
-decision defines what it means.
+The controller calls `fetch` for each metric of an autoscaler. A failure of any kind becomes a `model.Failure`, about
+which `podscaler.core.decide` decides. A new type of metric: a query in `queries`, and a case in `_fetch`.
 
 Source: docs/spec/decision.md 7 (Metrics client).
 """
@@ -26,7 +26,7 @@ from podscaler.metrics.queries import (
 
 @dataclass(frozen=True, slots=True)
 class FetchedMetric:
-    """One metric's measurement for the decision, and the response it was made from (None where the query failed)."""
+    """One metric's measurement for the decision, and the response, for recordings; None where the query failed."""
 
     measurement: model.Measurement
     response: MetricsResponse | None = None
@@ -40,9 +40,9 @@ async def fetch(
     Args:
         source: executes the query.
         metric: an entry of the spec whose `fault` is empty.
-        namespace: the autoscaler's.
+        namespace: the autoscaler's namespace.
         selector: matches the target's pods.
-        rules: how numbers are read.
+        rules: how the emulated Kubernetes version reads numbers.
     """
     try:
         return await _fetch(source, metric, namespace=namespace, selector=selector, rules=rules)

@@ -1,4 +1,4 @@
-"""Sends queries to Heapster's API, as the controller of Kubernetes 1.2 to 1.10 did without metrics APIs.
+"""Sends queries to Heapster, the metrics server of Kubernetes 1.2 to 1.10, which had no metrics APIs.
 
 The controller uses a HeapsterMetricsSource with `--horizontal-pod-autoscaler-use-rest-clients=false`. Rules:
 
@@ -38,7 +38,9 @@ from podscaler.metrics.queries import (
 )
 
 HISTORY_NS: Final = 300 * NANOSECONDS
+"""The age of the oldest points that are requested."""
 AVERAGED_NS: Final = 60 * NANOSECONDS
+"""The span before the newest point whose points are averaged."""
 PODS_MAX: Final = 200
 """The number of names in one path."""
 CUSTOM: Final = "custom"
@@ -49,11 +51,11 @@ _POD_METRICS: Final = msgspec.json.Decoder(PodMetricsList)
 
 @dataclass(frozen=True, slots=True)
 class HeapsterService:
-    """Where Heapster is.
+    """How Heapster is reached.
 
     Attributes:
-        namespace, name: the Service.
-        scheme: `http`, `https` or empty.
+        namespace, name: identify the Service.
+        scheme: `http`, `https` or empty, as in the path of the API server's proxy.
         port: the name or number of the Service's port; empty: the first.
         url: Heapster's own URL, to which requests go instead of the API server's proxy; empty: they go to the proxy.
     """
@@ -113,8 +115,8 @@ class HeapsterMetricsSource:
 
     Args:
         api: the API server, which lists pods and proxies to the Service.
-        service: where Heapster is.
-        clock: for the start of histories.
+        service: how Heapster is reached.
+        clock: for the age of points.
         direct: a client of `service.url`; None: requests go through the API server's proxy.
     """
 
@@ -125,7 +127,7 @@ class HeapsterMetricsSource:
         self._direct = direct
 
     async def query(self, query: MetricQuery[R]) -> R:
-        """Heapster's response as that of the metrics API. Raises StatusError."""
+        """Heapster's response in the form of the metrics API's. Raises StatusError."""
         response: Any = await self._respond(query)  # of the type that the query's class names
         return response  # type: ignore[no-any-return]  # mypy does not narrow R by isinstance
 
@@ -144,10 +146,10 @@ class HeapsterMetricsSource:
     async def _resource_metrics(self, query: ResourceMetricsQuery) -> PodMetricsList:
         path = "/apis/metrics/v1alpha1" + urls.path("namespaces", urls.object_name(query.namespace), "pods")
         body = await self._get(path, [("labelSelector", str(query.selector))], "failed to get pod resource metrics")
-        found: PodMetricsList = _decoded(body, _POD_METRICS)
-        if not found.items:
+        usage: PodMetricsList = _decoded(body, _POD_METRICS)
+        if not usage.items:
             raise StatusError("no metrics returned from heapster", code=0)
-        return found
+        return usage
 
     async def _pods_metric(self, query: PodsMetricQuery) -> MetricValueList:
         if query.metric_selector != EVERYTHING:
@@ -156,9 +158,9 @@ class HeapsterMetricsSource:
         pods = await self._pod_names(query.namespace, query.selector)
         values: list[MetricValue] = []
         for first in range(0, len(pods), PODS_MAX):
-            some = pods[first : first + PODS_MAX]
-            results = await self._results(query.namespace, some, metric)
-            values += _values(query.namespace, metric, some, results)
+            batch = pods[first : first + PODS_MAX]
+            results = await self._results(query.namespace, batch, metric)
+            values += _values(query.namespace, metric, batch, results)
         return MetricValueList(items=tuple(values))
 
     async def _pod_names(self, namespace: str, selector: Selector) -> list[str]:
@@ -202,7 +204,7 @@ def _prefixed(error: StatusError, text: str) -> StatusError:
 
 
 def _decoded(body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
-    """The typed response. Raises StatusError in the words of the Heapster client."""
+    """The typed response. Raises StatusError, worded as kube-controller-manager's Heapster client does."""
     try:
         return decoder.decode(body)
     except msgspec.DecodeError as error:
@@ -211,7 +213,7 @@ def _decoded(body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
 
 def _values(namespace: str, metric: str, pods: Sequence[str], results: Sequence[HeapsterResult]) -> list[MetricValue]:
     """The values of the pods that have points. Raises StatusError for a time that cannot be read."""
-    found = []
+    values = []
     for name, result in zip(pods, results, strict=True):
         try:
             collapsed = collapsed_milli(result.metrics or ())
@@ -220,7 +222,7 @@ def _values(namespace: str, metric: str, pods: Sequence[str], results: Sequence[
         if collapsed is not None:
             milli, timestamp = collapsed
             described = DescribedObject(kind="Pod", namespace=namespace, name=name, api_version="v1")
-            found.append(
+            values.append(
                 MetricValue(
                     described_object=described,
                     metric_name=metric,
@@ -229,7 +231,7 @@ def _values(namespace: str, metric: str, pods: Sequence[str], results: Sequence[
                     value=f"{milli}m",
                 )
             )
-    return found
+    return values
 
 
 def collapsed_milli(points: Sequence[HeapsterPoint]) -> tuple[int, str] | None:

@@ -1,16 +1,17 @@
-"""Serves resource metrics from one list of all pods of a namespace for each tick, where that costs less.
+"""Requests the resource metrics of all pods of a namespace with one list, where that costs less than single queries.
 
-Wraps a `SharedMetricsSource`, which keeps responses for a tick; other queries are passed on. Rules:
+A tick is the time for which responses are reused (`ControllerSettings.tick_s`). ListedMetricsSource wraps a
+`SharedMetricsSource`, which stores responses for a tick; other queries are passed on. Rules:
 
-1. Lists are decided on for each namespace and tick: a request costs as much as REQUEST_PODS pods in a response. If by
-   the ticks before a list costs less than single queries, the first query makes one; otherwise it is made as soon as
-   the tick's single queries have cost as much.
-2. The pods of a selector are those of our watch: not every metrics server fills in labels in its response.
+1. In each namespace and tick the costs are compared: a request costs as much as REQUEST_PODS pods in a response. If in
+   the ticks before a list would have cost less than the single queries, the first query sends a list; otherwise a list
+   is sent as soon as the tick's single queries have cost as much.
+2. The controller's cache of pods tells which pods of a list match a selector: not every metrics server fills in labels.
 3. Where a list fails, single queries are sent, and the namespace is not listed for `pause_s`: users see the errors of
    single queries.
 
-Differs: upstream sends a query for each autoscaler and metric. A pod that the metrics server has and our watch of pods
-has not (yet, or any more) is not in the response.
+Differs: kube-controller-manager sends a query for each autoscaler and metric. A pod that the metrics server has, but
+the cache of pods has not (yet, or any more), is not in the response.
 """
 
 import logging
@@ -30,16 +31,16 @@ from podscaler.metrics.queries import MetricQuery, MetricsSource, R, ResourceMet
 log = logging.getLogger(__name__)
 
 REQUEST_PODS = 50
-"""The number of pods in a response that cost as much as a request without any, on all three sides together."""
+"""How many pods in a response cost as much as an empty request: CPU time of client, API server and metrics server."""
 NAMESPACES = 16_384
-"""The number of namespaces whose costs are kept."""
+"""The number of namespaces whose costs are remembered."""
 MEMORY = 0.5
 """The weight of the latest tick in the expected cost."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownPods:
-    """The pods of a cluster, by our watch.
+    """Functions that read the controller's cache of pods.
 
     Attributes:
         count: the number of pods of a namespace.
@@ -55,11 +56,11 @@ class _Tick:
     """The queries about a namespace in this tick, and the cost expected from the ticks before.
 
     Attributes:
-        began_s: the instant of its first query.
-        queries, pods: the number of queries, and of their pods in all.
-        cost: of the queries that were sent singly, in pods.
-        expected_cost: of single queries, by the ticks before.
-        paused_until_s: there is no list before.
+        began_s: the instant of the first query, by the monotonic clock.
+        queries, pods: the number of queries, and of all pods in their responses.
+        cost: the cost of the queries that were sent singly, in pods.
+        expected_cost: the cost of a tick's queries if all are sent singly, a mean of the ticks before.
+        paused_until_s: until when no list is sent, as one failed.
     """
 
     began_s: float
@@ -79,7 +80,7 @@ class _Tick:
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """A list, by the names of its pods, and its instant."""
+    """A list of a namespace: when it was indexed (monotonic clock), the response, and its items by pod name."""
 
     made_s: float
     listed: PodMetricsList
@@ -90,8 +91,8 @@ class ListedMetricsSource:
     """Wraps a MetricsSource: one list of a namespace in place of many queries, by the module's rules.
 
     Args:
-        source: executes the queries, and keeps responses for `tick_s`.
-        pods: those of our watch.
+        source: executes the queries, and stores responses for `tick_s`.
+        pods: the pods of the cluster.
         clock: for ticks.
         tick_s: the length of a tick.
         pause_s: the delay before a failed list is tried again.
@@ -109,13 +110,13 @@ class ListedMetricsSource:
     async def query(self, query: MetricQuery[R]) -> R:
         """As the wrapped source. Raises StatusError."""
         if isinstance(query, ResourceMetricsQuery):
-            picked: Any = await self._pick(query.namespace, query.selector)
-            if picked is not None:
-                return picked  # type: ignore[no-any-return]  # R is PodMetricsList; mypy does not narrow it
+            response: Any = await self._from_list(query.namespace, query.selector)
+            if response is not None:
+                return response  # type: ignore[no-any-return]  # R is PodMetricsList; mypy does not narrow it
         return await self._source.query(query)
 
-    async def _pick(self, namespace: str, selector: Selector) -> PodMetricsList | None:
-        """What the selector matches of the namespace's list; None where a request of its own is to be made."""
+    async def _from_list(self, namespace: str, selector: Selector) -> PodMetricsList | None:
+        """The items of the namespace's list that the selector matches; None where a single query is to be sent."""
         names = self._known.names(namespace, selector)
         tick = self._tick(namespace)
         tick.queries += 1
@@ -155,7 +156,7 @@ class ListedMetricsSource:
         return index.by_name
 
     def _index(self, namespace: str, listed: PodMetricsList) -> _Index:
-        """The index of a new list; drops those of earlier ticks, of any namespace."""
+        """The index of a new list; drops the indexes of earlier ticks, of all namespaces."""
         now_s = self._clock.monotonic_s()
         while self._indexes and next(iter(self._indexes.values())).made_s <= now_s - self._tick_s:
             self._indexes.popitem(last=False)

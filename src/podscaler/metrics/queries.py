@@ -1,8 +1,8 @@
-"""The queries for values of metrics, and the protocol of what executes them.
+"""The queries for the values of metrics, and the protocol MetricsSource, whose implementations execute queries.
 
 The controller builds a query for each entry of `spec.metrics` and passes it to a MetricsSource: `podscaler.metrics.api`
-sends it to the metrics API of its kind, and the wrappers around it (`concurrency_limiter`, `shared`, `listed`) limit,
-share and replace requests. A response is the API's typed list, which recordings keep as it is; a failure is a
+sends it to the metrics API of its kind, and the wrappers around it (`concurrency_limiter`, `shared_queries`, `listed`)
+limit, share and replace requests. A response is the API's typed list, which recordings keep as it is; a failure is a
 StatusError whose text is the bare `<e>` of docs/spec/decision.md 7 (Metrics client): the core adds the prefixes.
 
 Invariant: queries are immutable and hashable; equal queries mean the same request.
@@ -21,7 +21,7 @@ R = TypeVar("R", bound=MetricsResponse)
 
 
 class MetricQuery(msgspec.Struct, Generic[R], frozen=True, gc=False):
-    """A query in one namespace whose response is an R, the base of the four."""
+    """The base of the four kinds of queries: a query in one namespace, whose response has the type R."""
 
     namespace: str
 
@@ -33,7 +33,7 @@ class ResourceMetricsQuery(MetricQuery[PodMetricsList], frozen=True, gc=False):
 
 
 class PodsMetricQuery(MetricQuery[MetricValueList], frozen=True, gc=False):
-    """One value of `metric` for each pod that `selector` matches and that has one (custom.metrics.k8s.io)."""
+    """The value of `metric` of each pod that `selector` matches and that has one (custom.metrics.k8s.io)."""
 
     metric: str
     selector: Selector
@@ -56,7 +56,7 @@ class ExternalMetricQuery(MetricQuery[ExternalMetricValueList], frozen=True, gc=
 
 
 class MetricsSource(Protocol):
-    """Executes queries."""
+    """Executes queries; implemented by clients of the metrics APIs, and by wrappers of another MetricsSource."""
 
     async def query(self, query: MetricQuery[R]) -> R:
         """The API's list, whose items may be None or empty. Raises StatusError."""

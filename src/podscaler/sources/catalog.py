@@ -1,9 +1,10 @@
-"""Finds the factory of a type of source: a built-in system, or an entry point of another distribution.
+"""Finds the factory of a type of source: a built-in system (`redis`), or an entry point of another distribution.
 
 `podscaler.sources.open_sources` calls it in a thread when a source is opened: the client libraries are imported then,
 not when the program starts. A distribution adds a type with an entry point of the group GROUP whose object is a
 SourceFactory; a MetricSource names it in `spec.custom.type`. An entry point does not replace a built-in type, because
-those have sections of their own in the spec.
+those have sections of their own in the spec. A new built-in system: a module in `systems`, an entry in BUILT_IN, and a
+section in `podscaler.api.kinds.autoscaling.metric_source_schema`.
 """
 
 from collections.abc import Callable
@@ -28,7 +29,7 @@ BUILT_IN = {
 """Module and class of each system, by the section of the spec."""
 
 FindFactory = Callable[[str, bool], SourceFactory]
-"""Takes the type, and whether it is one of `spec.custom`."""
+"""A function of the type, and of whether it is `spec.custom.type`, that returns the factory."""
 
 
 def find_factory(name: str, is_custom: bool) -> SourceFactory:
@@ -44,11 +45,11 @@ def find_factory(name: str, is_custom: bool) -> SourceFactory:
 
 
 def _of_entry_point(name: str) -> SourceFactory:
-    found = next(iter(metadata.entry_points(group=GROUP, name=name)), None)
-    if found is None:
+    entry_point = next(iter(metadata.entry_points(group=GROUP, name=name)), None)
+    if entry_point is None:
         raise ClientMissing(f"no installed distribution has an entry point {name} in the group {GROUP}")
     try:
-        factory: SourceFactory = found.load()
+        factory: SourceFactory = entry_point.load()
     except (ImportError, AttributeError) as error:
-        raise ClientMissing(f"the entry point {found.value} cannot be imported: {error}") from None
+        raise ClientMissing(f"the entry point {entry_point.value} cannot be imported: {error}") from None
     return factory

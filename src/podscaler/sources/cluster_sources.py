@@ -1,7 +1,8 @@
-"""Wires the parts of this package for one cluster: informer, open sources, status writes.
+"""Wires the parts that read the MetricSources of one cluster: informer, open sources, status writes.
 
-`podscaler.controller.assembly` makes one; a server of external.metrics.k8s.io makes its own and calls
-`direct.find_values`. A source is closed when its object is deleted or edited, and all are when `run` ends.
+`podscaler.controller.assembly` makes a ClusterSources; `podscaler adapter` makes its own, and its server of
+external.metrics.k8s.io calls `direct.find_values`. A source is closed when its object is deleted or edited; all sources
+are closed when `run` ends.
 """
 
 import asyncio
@@ -20,13 +21,13 @@ from podscaler.sources.status import SourceStatusWriter
 
 
 class ClusterSources:
-    """The MetricSources of a cluster; see the module.
+    """Watches the MetricSources of a cluster, reads them on demand, and writes their statuses.
 
     Args:
-        client: of the API server.
+        client: the API server's client.
         clock: for all parts.
         rng: for the jitter of the watch.
-        folder: the folder below which files may be read; None: none may.
+        folder: the folder below which files may be read; None: no file may be read.
         fresh_s: how long a read is shared, in seconds.
         may_write: whether statuses are written now.
 

@@ -1,4 +1,4 @@
-"""Credentials of sources: read from Secrets, and removed from texts.
+"""Reads the credentials of sources from Secrets, and removes their values from texts.
 
 `podscaler.sources.open_sources` reads them before each read of a source, so that a changed Secret takes effect with the
 next read. Rules:
@@ -30,6 +30,7 @@ from podscaler.sources.protocol import CredentialsUnavailable
 
 HIDDEN = "***"
 SHOWN_CHARACTERS = 300
+"""The length to which `redacted` shortens a text."""
 _USER_INFO = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*://)[^/@\s]*@")
 
 
@@ -44,15 +45,15 @@ _SECRET = msgspec.json.Decoder(_Secret)
 async def read(client: Client, namespace: str, references: Sequence[CredentialReference]) -> dict[str, str]:
     """The values of credentials by their names; each Secret is requested once. Raises CredentialsUnavailable."""
     secrets: dict[str, Mapping[str, str]] = {}
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for reference in references:
         name, key = reference.secret_key_ref.name, reference.secret_key_ref.key
         if name not in secrets:
             secrets[name] = await _read_secret(client, namespace, name)
         if key not in secrets[name]:
             raise CredentialsUnavailable(f"the Secret {name} has no key {key}")
-        found[reference.name] = _decoded(secrets[name][key], f"the key {key} of the Secret {name}")
-    return found
+        values[reference.name] = _decoded(secrets[name][key], f"the key {key} of the Secret {name}")
+    return values
 
 
 async def _read_secret(client: Client, namespace: str, name: str) -> Mapping[str, str]:
@@ -88,7 +89,7 @@ def redacted(text: str, values: Iterable[str]) -> str:
 
 
 def _forms(value: str) -> Iterator[str]:
-    """The value as it may appear in a text: as it is, escaped in a URL, in a literal, in JSON, in base64."""
+    """The forms that a value may have in a text: unchanged, escaped in a URL, in a literal, in JSON, in base64."""
     yield value
     if stripped := value.strip():
         yield stripped

@@ -1,12 +1,13 @@
-"""Responds to queries for external metrics from the MetricSources of the namespace.
+"""Responds to queries for external metrics by reading the MetricSource with the metric's name.
 
 The controller puts a DirectMetricsSource before the external metrics API; `DirectSources.find_values` serves any other
 caller, such as a server of external.metrics.k8s.io. Rules:
 
 1. An external metric is read from the MetricSource of its name in the autoscaler's namespace, with hyphens for
-   underscores, which names of objects cannot have; where there is none, the external metrics API is requested.
-2. The labels of the MetricSource must match the selector of the metric, as those of a series of the API do.
-3. Queries of one source within `fresh_s`, or while a read runs, share one read; so do failures.
+   underscores, which names of objects cannot have: `jobs_waiting` from `jobs-waiting`. Where there is none, the
+   external metrics API is requested.
+2. The labels of the MetricSource must match the selector of the metric.
+3. Queries of one source within `fresh_s`, or while a read runs, share one read; a failed read is shared, too.
 4. A source that cannot be read is a StatusError with code 0: a failure of the metric.
 """
 
@@ -39,7 +40,7 @@ class SourceReader(Protocol):
     """Reads MetricSources."""
 
     async def read(self, source: MetricSource) -> ReadResult:
-        """The number that the source has now, or why there is none."""
+        """Read the source; the result has its value or an error."""
         ...
 
 
@@ -51,7 +52,7 @@ class DirectSources:
         reader: reads sources (`podscaler.sources.open_sources.OpenSources`); the caller closes it.
         clock: for the age of reads.
         fresh_s: how long a read is shared, in seconds from its end; 0: only while it runs.
-        on_read: called with each result, once; None: nothing is.
+        on_read: called once with the result of each read; None: no function is called.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class DirectSources:
         self._fresh_s = fresh_s
         self._on_read = on_read
         self._flights: SingleFlight[Key, ReadResult] = SingleFlight()
-        self._kept: dict[Key, tuple[float, MetricSource, ReadResult]] = {}
+        self._results: dict[Key, tuple[float, MetricSource, ReadResult]] = {}
 
     async def find_values(self, namespace: str, name: str, selector: Selector) -> ExternalMetricValueList | None:
         """The value of the external metric as the external metrics API has it; None: no MetricSource has that name.
@@ -98,32 +99,32 @@ class DirectSources:
     async def read(self, source: MetricSource) -> ReadResult:
         """The result of a read of the source, shared within `fresh_s`."""
         key = key_of(source)
-        kept = self._kept.get(key)
-        if kept is not None and _is_same(kept[1], source) and self._clock.monotonic_s() - kept[0] < self._fresh_s:
-            return kept[2]
+        stored = self._results.get(key)
+        if stored is not None and _is_same(stored[1], source) and self._clock.monotonic_s() - stored[0] < self._fresh_s:
+            return stored[2]
         return await self._flights.run(key, lambda: self._read(source))
 
     async def _read(self, source: MetricSource) -> ReadResult:
         result = await self._reader.read(source)
         if self._fresh_s > 0:
             self._drop_stale()
-            self._kept.pop(key_of(source), None)  # so that the oldest read is the first entry
-            self._kept[key_of(source)] = (self._clock.monotonic_s(), source, result)
+            self._results.pop(key_of(source), None)  # so that the oldest read is the first entry
+            self._results[key_of(source)] = (self._clock.monotonic_s(), source, result)
         if self._on_read is not None:
             self._on_read(source, result)
         return result
 
     def _drop_stale(self) -> None:
         oldest_s = self._clock.monotonic_s() - self._fresh_s
-        while self._kept and self._kept[key := next(iter(self._kept))][0] <= oldest_s:
-            del self._kept[key]
+        while self._results and self._results[key := next(iter(self._results))][0] <= oldest_s:
+            del self._results[key]
 
 
 class DirectMetricsSource:
     """A MetricsSource that reads external metrics of MetricSources, and passes other queries on.
 
     Args:
-        sources: those of the cluster.
+        sources: the MetricSources of the cluster.
         source: executes the other queries.
     """
 
@@ -134,9 +135,9 @@ class DirectMetricsSource:
     async def query(self, query: MetricQuery[R]) -> R:
         """The list of the MetricSource, or of the wrapped source. Raises StatusError."""
         if isinstance(query, ExternalMetricQuery):
-            found: Any = await self._sources.find_values(query.namespace, query.metric, query.metric_selector)
-            if found is not None:
-                return found  # type: ignore[no-any-return]  # R is ExternalMetricValueList; mypy does not narrow it
+            values: Any = await self._sources.find_values(query.namespace, query.metric, query.metric_selector)
+            if values is not None:
+                return values  # type: ignore[no-any-return]  # R is ExternalMetricValueList; mypy does not narrow it
         return await self._source.query(query)
 
 
@@ -147,5 +148,5 @@ def _is_same(before: MetricSource, after: MetricSource) -> bool:
 
 def _failure(source: MetricSource, result: ReadResult) -> str:
     subject = f"the MetricSource {source.metadata.namespace}/{source.metadata.name}"
-    shown = f" ({result.query})" if result.query else ""
-    return f"{subject}{shown} cannot be read: {result.error}"
+    query = f" ({result.query})" if result.query else ""
+    return f"{subject}{query} cannot be read: {result.error}"

@@ -1,8 +1,7 @@
-"""The informer of MetricSources: all of the cluster, in memory, for the controller.
+"""Finds MetricSources: the informer, which caches all of a cluster, and FetchedSources, which requests single ones.
 
-`podscaler.controller.assembly` makes one and runs it. A cluster without the definition of MetricSource has none: the
-watch is tried again with back-off, and nothing is logged. `FetchedSources` requests single ones, for
-`podscaler explain`.
+ClusterSources makes and runs the informer; `podscaler explain` uses FetchedSources. Where the
+CustomResourceDefinition of MetricSource does not exist, the watch is tried again with back-off, and nothing is logged.
 """
 
 import random
@@ -49,12 +48,15 @@ class MetricSourceInformer:
         return {each.metadata.name for each in self._cache}
 
     async def find(self, key: Key) -> MetricSource | None:
-        """The MetricSource of that namespace and name; None where there is none, or they may not be listed.
+        """The MetricSource of that namespace and name; None where there is none.
 
-        Waits for the first list. Raises StatusError where there is none after LIST_TIMEOUT_S.
+        None, too, where the server does not serve them, or they may not be listed: an external metrics API is requested
+        then. Waits for the first list. Raises StatusError where it fails, or there is none after LIST_TIMEOUT_S.
         """
         deadline_s = self._clock.monotonic_s() + LIST_TIMEOUT_S
         while not self._is_known:
+            if self._watch.last_error:
+                raise StatusError(f"MetricSources are not listed yet: {self._watch.last_error}", code=0)
             if self._clock.monotonic_s() >= deadline_s:
                 raise StatusError("MetricSources are not listed yet", code=0)
             await self._clock.sleep(POLL_PERIOD_S)
@@ -62,8 +64,8 @@ class MetricSourceInformer:
 
     @property
     def _is_known(self) -> bool:
-        """Whether they are listed, or cannot be."""
-        return self._cache.synced or self._watch.last_error != ""
+        """Whether they are listed, or there is none that may be read."""
+        return self._cache.synced or not self._watch.is_served or self._watch.is_forbidden
 
 
 class FetchedSources:

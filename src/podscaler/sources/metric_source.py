@@ -1,6 +1,7 @@
-"""The decoded MetricSource: the object as the informer keeps it, and its spec with checked types.
+"""The decoded MetricSource: the object as the informer caches it, and SourceSpec, its spec with checked types.
 
-The informer decodes objects leniently, so that a faulty one is found by its name; `parse_spec` is strict.
+The informer decodes objects leniently, so that an invalid one is found by its name, and its status can report why it is
+invalid; `parse_spec`, which `open_sources` calls before a read, is strict.
 
 Source: `podscaler.api.kinds.autoscaling.metric_source_schema`, which an API server has checked the object with.
 """
@@ -37,7 +38,7 @@ class SecretKeyRef(Wire, frozen=True):
 
 
 class CredentialReference(Wire, frozen=True):
-    """Where the credential of that name comes from."""
+    """The name of a credential (`username`, `password`, `token`), and the key of a Secret that has its value."""
 
     name: str
     secret_key_ref: SecretKeyRef
@@ -61,9 +62,12 @@ class SourceSpec:
     """A checked spec.
 
     Attributes:
-        type: of the source, by which `podscaler.sources.catalog` finds its factory.
+        type: the type of the source, by which `podscaler.sources.catalog` finds its factory.
         is_custom: whether an entry point of another distribution has that type.
-        settings: the section of the type.
+        settings: the section of the type, as JSON-ready data.
+        timeout_s: the time limit of a read.
+        credentials: references to Secrets.
+        tls: how the server is verified; None: the spec has no section tls.
     """
 
     type: str
@@ -88,12 +92,12 @@ def parse_spec(spec: Mapping[str, Any]) -> SourceSpec:
         common = msgspec.convert(dict(spec), _Common)
     except msgspec.ValidationError as error:
         raise InvalidSource(f"the spec is invalid: {error}") from None
-    found = [each for each in metric_source_schema.TYPES if isinstance(spec.get(each), dict)]
-    if len(found) != 1:
+    sections = [each for each in metric_source_schema.TYPES if isinstance(spec.get(each), dict)]
+    if len(sections) != 1:
         raise InvalidSource(f"the spec must have exactly one of {', '.join(metric_source_schema.TYPES)}")
     if not 1 <= common.timeout_seconds <= metric_source_schema.MAX_TIMEOUT_S:
         raise InvalidSource(f"timeoutSeconds must be from 1 to {metric_source_schema.MAX_TIMEOUT_S}")
-    kind, settings = found[0], spec[found[0]]
+    kind, settings = sections[0], spec[sections[0]]
     is_custom = kind == "custom"
     if is_custom:
         kind, settings = str(settings.get("type", "")), settings.get("settings") or {}

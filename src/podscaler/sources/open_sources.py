@@ -1,18 +1,21 @@
-"""Opens, reads and closes the sources of MetricSources: one open source for each object, whose connections are kept.
+"""Opens, reads and closes the sources of MetricSources: one for each object, whose connections stay open between reads.
 
 `podscaler.sources.direct` calls `read`. Rules:
 
-1. Reads of one object do not overlap (the caller ensures that), and CONCURRENT_READS objects are read at once.
-2. A read takes at most `spec.timeoutSeconds`, with the Secrets, the wait for its turn and the connection.
+1. Reads of one object do not overlap (the caller ensures that); CONCURRENT_READS objects are read at once, at most
+   NAMESPACE_READS of one namespace, each after at most WAIT_MAX_S (`fair_places`).
+2. A read takes at most `spec.timeoutSeconds` from then on, with the Secrets and the connection.
 3. A source is opened again when the object, its spec or a credential changed, and after each failure but InvalidValue.
 4. A source that was not read for IDLE_S is closed, as is that of an object that was deleted.
-5. No exception but cancellation escapes: a failure is a result, whose text has no credentials.
+5. A source that had no response in time twice in a row is not read for a while, which grows from BACKOFF_FIRST_S to
+   BACKOFF_MAX_S; the next read of a changed object is made at once.
+6. No exception but cancellation escapes: a failure is a result, whose text has no credentials.
 """
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,12 +24,15 @@ from podscaler.kube.client.client import Client
 from podscaler.kube.informers.cache import Key, key_of
 from podscaler.sources import catalog, credentials, metric_source, values
 from podscaler.sources.catalog import FindFactory
+from podscaler.sources.fair_places import FairPlaces
 from podscaler.sources.metric_source import MetricSource, SourceSpec
 from podscaler.sources.protocol import ExternalSource, InvalidValue, ReadTimeout, SourceConfig, SourceError
 
 log = logging.getLogger(__name__)
 
-CONCURRENT_READS = 64
+CONCURRENT_READS, NAMESPACE_READS = 64, 8
+WAIT_MAX_S = 30.0
+BACKOFF_FIRST_S, BACKOFF_MAX_S = 5.0, 60.0
 IDLE_S = 600.0
 CLOSE_TIMEOUT_S = 2.0
 T = TypeVar("T")
@@ -37,7 +43,7 @@ class ReadResult:
     """The outcome of one read.
 
     Attributes:
-        query: what was asked of which system; empty where the source could not be opened.
+        query: the query and the system in words (`redis list jobs at redis:6379/0`); empty: it could not be opened.
         value_milli: the value in thousandths; None where the read failed.
         error: why it failed; None where it did not.
         read_at_ns: when the read ended.
@@ -51,11 +57,11 @@ class ReadResult:
 
 @dataclass(slots=True)
 class _OpenSource:
-    """An open source, and what it was opened for.
+    """An open source, and the object and credentials that it was opened with.
 
     Attributes:
-        identity: uid and spec of the object, and the credentials.
-        used_at_s: the instant of the latest read.
+        identity: uid and spec of the object, and the credentials; another identity needs another source.
+        used_at_s: when the latest read began, by the monotonic clock.
     """
 
     source: ExternalSource
@@ -63,13 +69,35 @@ class _OpenSource:
     used_at_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Timeouts:
+    """The latest reads of an object had no response in time.
+
+    Attributes:
+        identity: uid and spec of the object.
+        query: of the latest read.
+        count: of such reads in a row.
+        until_s: no read before; the reads in between fail.
+    """
+
+    identity: tuple[str, Mapping[str, Any]]
+    query: str
+    count: int
+    until_s: float
+
+    @property
+    def backoff_s(self) -> float:
+        """How long the object is not read."""
+        return 0.0 if self.count < 2 else min(BACKOFF_FIRST_S * 2.0 ** min(self.count - 2, 10), BACKOFF_MAX_S)
+
+
 class OpenSources:
-    """The open sources of one process, by the module's rules.
+    """The open sources of one process, by the module's rules; a `podscaler.sources.direct.SourceReader`.
 
     Args:
         client: reads Secrets.
-        clock: limits reads, and stamps results.
-        folder: the folder below which files may be read; None: none may.
+        clock: for time limits, and for the instants of results.
+        folder: the folder below which files may be read; None: no file may be read.
         find_factory: finds the factory of a type.
     """
 
@@ -86,17 +114,18 @@ class OpenSources:
         self._folder = folder
         self._find_factory = find_factory
         self._open: dict[Key, _OpenSource] = {}
-        self._places = asyncio.Semaphore(CONCURRENT_READS)
+        self._places = FairPlaces(clock, total=CONCURRENT_READS, each=NAMESPACE_READS, wait_max_s=WAIT_MAX_S)
+        self._timeouts: dict[Key, _Timeouts] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
     async def read(self, source: MetricSource) -> ReadResult:
-        """The number that the source has now, or why there is none."""
+        """Read the source; the result has its value or an error."""
         self._close_idle()
         attempt = _Attempt(source)
         error: SourceError | None = None
         try:
             spec = metric_source.parse_spec(source.spec)
-            milli = await self._within(self._read(attempt, spec), spec.timeout_s)
+            milli = await self._read_in_turn(attempt, spec)
         except SourceError as failure:
             milli, error = None, type(failure)(credentials.redacted(str(failure), attempt.credentials.values()))
         except Exception as failure:
@@ -108,9 +137,9 @@ class OpenSources:
 
     def discard(self, key: Key) -> None:
         """Close the source of that object in the background, if it is open."""
-        found = self._open.pop(key, None)
-        if found is not None:
-            task = asyncio.get_running_loop().create_task(self._close(found.source))
+        open_source = self._open.pop(key, None)
+        if open_source is not None:
+            task = asyncio.get_running_loop().create_task(self._close(open_source.source))
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
 
@@ -120,36 +149,65 @@ class OpenSources:
             self.discard(key)
         await asyncio.gather(*self._closing)
 
+    async def _read_in_turn(self, attempt: "_Attempt", spec: SourceSpec) -> int:
+        """The value after a place was free, by rules 1, 2 and 5. Raises SourceError, and what the source raises."""
+        source, key, namespace = attempt.source, key_of(attempt.source), attempt.source.metadata.namespace
+        identity, before = (source.metadata.uid, source.spec), self._timeouts.get(key)
+        if before is not None and before.identity != identity:
+            before = None
+        if before is not None and self._clock.monotonic_s() < before.until_s:
+            attempt.query = before.query
+            raise ReadTimeout(
+                f"no response within {spec.timeout_s:g} s, {before.count} times:"
+                f" it is read again after {before.backoff_s:g} s"
+            )
+        await self._places.take(namespace)
+        self._timeouts.pop(key, None)
+        work = self._read(attempt, spec)
+        try:
+            return await self._within(work, spec.timeout_s, on_end=lambda: self._places.release(namespace))
+        except (ReadTimeout, TimeoutError):
+            count = before.count + 1 if before is not None else 1
+            latest = _Timeouts(identity, attempt.query, count, 0.0)
+            self._timeouts[key] = replace(latest, until_s=self._clock.monotonic_s() + latest.backoff_s)
+            raise
+
     async def _read(self, attempt: "_Attempt", spec: SourceSpec) -> int:
-        async with self._places:
-            namespace = attempt.source.metadata.namespace
-            attempt.credentials = await credentials.read(self._client, namespace, spec.credentials)
-            opened = await self._opened(attempt, spec)
-            opened.used_at_s = self._clock.monotonic_s()
-            attempt.query = credentials.redacted(opened.source.query, attempt.credentials.values())
-            return values.milli_of(await opened.source.read())
+        namespace = attempt.source.metadata.namespace
+        attempt.credentials = await credentials.read(self._client, namespace, spec.credentials)
+        opened = await self._opened(attempt, spec)
+        opened.used_at_s = self._clock.monotonic_s()
+        attempt.query = credentials.redacted(opened.source.query, attempt.credentials.values())
+        return values.milli_of(await opened.source.read())
 
     async def _opened(self, attempt: "_Attempt", spec: SourceSpec) -> _OpenSource:
         """The open source of the object, opened now if there is none for this spec and these credentials."""
         source, key = attempt.source, key_of(attempt.source)
         identity = (source.metadata.uid, source.spec, attempt.credentials)
-        found = self._open.get(key)
-        if found is not None and found.identity == identity:
-            return found
+        known = self._open.get(key)
+        if known is not None and known.identity == identity:
+            return known
         self.discard(key)
         config = SourceConfig(
             spec.settings, self._clock, attempt.credentials, spec.tls, timeout_s=spec.timeout_s, folder=self._folder
         )
-        opened = await asyncio.to_thread(self._make, spec, config)
-        found = self._open[key] = _OpenSource(opened, identity, self._clock.monotonic_s())
-        return found
+        made = await asyncio.to_thread(self._make, spec, config)
+        opened = self._open[key] = _OpenSource(made, identity, self._clock.monotonic_s())
+        return opened
 
     def _make(self, spec: SourceSpec, config: SourceConfig) -> ExternalSource:
         return self._find_factory(spec.type, spec.is_custom)(config)
 
-    async def _within(self, work: Coroutine[Any, Any, T], timeout_s: float) -> T:
-        """The result of `work`. Raises ReadTimeout where it takes longer, and what it raises."""
+    async def _within(
+        self, work: Coroutine[Any, Any, T], timeout_s: float, *, on_end: Callable[[], None] | None = None
+    ) -> T:
+        """The result of `work`. Raises ReadTimeout where it takes longer, and what it raises.
+
+        `on_end` is called when `work` has ended, which may be later.
+        """
         task = asyncio.ensure_future(work)
+        if on_end is not None:
+            task.add_done_callback(lambda _: on_end())
         timer = asyncio.ensure_future(self._clock.sleep(timeout_s))
         try:
             await asyncio.wait((task, timer), return_when=asyncio.FIRST_COMPLETED)
@@ -164,6 +222,8 @@ class OpenSources:
         oldest_s = self._clock.monotonic_s() - IDLE_S
         for key in [key for key, each in self._open.items() if each.used_at_s < oldest_s]:
             self.discard(key)
+        for key in [key for key, each in self._timeouts.items() if each.until_s < oldest_s]:
+            del self._timeouts[key]
 
     async def _close(self, source: ExternalSource) -> None:
         try:
@@ -173,7 +233,7 @@ class OpenSources:
 
 
 class _Attempt:
-    """One read of a source: what is known of it when it fails."""
+    """The state of one read: the query and the credentials, as far as they are known when it fails."""
 
     def __init__(self, source: MetricSource) -> None:
         self.source = source

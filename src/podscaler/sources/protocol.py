@@ -1,13 +1,13 @@
-"""The protocol of a source: what a system implements from which external metrics are read.
+"""The protocol ExternalSource, which every system implements from which external metrics can be read.
 
 The systems in `podscaler.sources.systems` implement it, and so do sources of other distributions, which entry points
-name (`podscaler.sources.catalog`). `podscaler.sources.open_sources` opens, reads and
-closes them. Rules for an implementation:
+name (`podscaler.sources.catalog`). `podscaler.sources.open_sources` opens, reads and closes them. Rules for an
+implementation:
 
 1. The factory opens no connection: it is called in a thread. It raises InvalidSource for settings that can never work.
 2. `read` connects where it has to, and keeps connections until `close`. Reads of one source do not overlap. A read is
    cancelled at its time limit. After a failure other than InvalidValue the source is closed, and a new one is opened.
-3. Any exception is a failed read. Its text is shown after the values of credentials were replaced in it.
+3. Any exception is a failed read. Its text is shown to users after the values of credentials were removed from it.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ class SourceError(PodscalerError):
     """A read that failed; the text has no credentials.
 
     Attributes:
-        reason: of the condition Ready.
+        reason: the reason of the condition Ready in the status.
     """
 
     reason: ClassVar[str] = "ReadFailed"
@@ -69,7 +69,7 @@ class TLSSettings:
     """How a server is verified.
 
     Attributes:
-        authorities_pem: certificates of authorities; empty: those of the machine.
+        authorities_pem: certificates of authorities; empty: the machine's authorities.
         is_verified: False: any certificate is accepted.
     """
 
@@ -79,15 +79,15 @@ class TLSSettings:
 
 @dataclass(frozen=True, slots=True)
 class SourceConfig:
-    """What a factory gets.
+    """The argument of a factory.
 
     Attributes:
-        settings: the section of the spec, as JSON-ready data.
+        settings: the system's section of the spec, as JSON-ready data.
         clock: for sources that depend on the time.
-        credentials: by names (`username`, `password`, `token`); a name that is absent is not used.
-        tls: None: the spec has no section tls.
+        credentials: the values by name (`username`, `password`, `token`); absent names are not used.
+        tls: how the server is verified; None: the spec has no section tls.
         timeout_s: how long a read may take.
-        folder: the folder below which files may be read; None: none may.
+        folder: the folder below which files may be read; None: no file may be read.
     """
 
     settings: Mapping[str, Any]
@@ -99,11 +99,11 @@ class SourceConfig:
 
 
 class ExternalSource(Protocol):
-    """Reads one number from a system; see the module's rules."""
+    """Reads one number from a system, by the module's rules."""
 
     @property
     def query(self) -> str:
-        """What is asked of which system, in one line without credentials (`redis list jobs at 10.0.0.7:6379/0`)."""
+        """The query and the system, in one line without credentials (`redis list jobs at 10.0.0.7:6379/0`)."""
         ...
 
     async def read(self) -> Number:
@@ -116,6 +116,7 @@ class ExternalSource(Protocol):
 
 
 SourceFactory = Callable[[SourceConfig], ExternalSource]
+"""Makes the source for a configuration, usually its class."""
 
 
 class SystemSettings(msgspec.Struct, frozen=True, rename="camel"):

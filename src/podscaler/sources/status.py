@@ -5,7 +5,8 @@
 1. A status is written at once where the condition Ready changes its status or its reason, or the spec is newer; else
    once in PERIOD_S at most.
 2. lastTransitionTime is kept while the status of the condition stays, also across restarts of the controller.
-3. A write that fails is not repeated before the next read; a read never waits for a write.
+3. A write that fails is repeated by a later read: after RETRY_S, then twice as long each time, PERIOD_S at most. A read
+   never waits for a write.
 
 Source: the API conventions of Kubernetes (typical status properties).
 """
@@ -13,7 +14,7 @@ Source: the API conventions of Kubernetes (typical status properties).
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -29,18 +30,32 @@ from podscaler.sources.open_sources import ReadResult
 
 log = logging.getLogger(__name__)
 
-PERIOD_S = 60
+PERIOD_S, RETRY_S = 60, 5
 READY = "Ready"
 SUCCEEDED = "ReadSucceeded"
 
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """The status that was written last for the object with that uid, and when."""
+    """The status that was due last for an object.
+
+    Attributes:
+        uid: of the object.
+        status: all its fields.
+        due_at_ns: the instant of the read that led to it.
+        failures: of its writes, in a row; 0: it is written, or on its way.
+    """
 
     uid: str
     status: Mapping[str, Any]
-    written_at_ns: int
+    due_at_ns: int
+    failures: int = 0
+
+    @property
+    def next_at_ns(self) -> int:
+        """When it is due again, though nothing changed."""
+        wait_s = min(RETRY_S * 2 ** min(self.failures - 1, 10), PERIOD_S) if self.failures else PERIOD_S
+        return self.due_at_ns + wait_s * NANOSECONDS
 
 
 class SourceStatusWriter:
@@ -49,7 +64,7 @@ class SourceStatusWriter:
     Args:
         client: sends the patches.
         clock: for times.
-        may_write: whether anything is written now; reads are not noted otherwise.
+        may_write: whether statuses may be written now; while it returns False, reads are ignored.
     """
 
     def __init__(self, client: Client, clock: Clock, *, may_write: Callable[[], bool]) -> None:
@@ -61,7 +76,7 @@ class SourceStatusWriter:
         self._has_pending = asyncio.Event()
 
     def note(self, source: MetricSource, result: ReadResult) -> None:
-        """Have the status written that a read leads to, if it is due."""
+        """Take the result of a read, and have the status written if that is due (rule 1)."""
         if not self._may_write():
             return
         key = key_of(source)
@@ -69,11 +84,9 @@ class SourceStatusWriter:
         if written is None or written.uid != source.metadata.uid:
             written = _Written(source.metadata.uid, source.status, 0)
         status = status_of(source, result, before=written.status)
-        if (
-            _is_transition(written.status, status)
-            or result.read_at_ns - written.written_at_ns >= PERIOD_S * NANOSECONDS
-        ):
-            self._written[key] = _Written(source.metadata.uid, {**written.status, **status}, result.read_at_ns)
+        if _is_transition(written.status, status) or result.read_at_ns >= written.next_at_ns:
+            due = {**written.status, **status}
+            self._written[key] = replace(written, status=due, due_at_ns=result.read_at_ns)
             self._pending[key] = (source, status)
             self._has_pending.set()
 
@@ -97,8 +110,13 @@ class SourceStatusWriter:
         body = msgspec.json.encode({"metadata": {"uid": source.metadata.uid}, "status": status})
         try:
             await self._client.patch(path, body, subject=f"{metric_source.RESOURCE} {name}")
+            is_written = True
         except PodscalerError as error:  # also a lost leadership
             log.info("the status of the MetricSource %s/%s is not written: %s", namespace, name, error)
+            is_written = False
+        written = self._written.get(key_of(source))
+        if written is not None and written.uid == source.metadata.uid:
+            self._written[key_of(source)] = replace(written, failures=0 if is_written else written.failures + 1)
 
 
 def status_of(source: MetricSource, result: ReadResult, *, before: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,7 +124,7 @@ def status_of(source: MetricSource, result: ReadResult, *, before: Mapping[str, 
 
     Args:
         source: the object that was read.
-        result: of the read.
+        result: the result of the read.
         before: the status so far.
     """
     now = rfc3339(result.read_at_ns)

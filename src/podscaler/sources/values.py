@@ -1,5 +1,6 @@
-"""Numbers of metrics: from texts and JSON, and to the quantities that the metrics APIs carry.
+"""Converts the results of systems to numbers, and numbers to thousandths and Kubernetes quantities.
 
+Examples: `" 1.5 "` -> `Decimal("1.5")` -> 1500 thousandths -> `1500m`; `"three"` and -1 raise InvalidValue.
 Systems use `number_of`, and `podscaler.sources.open_sources` uses `milli_of` for every read. A metric is a number from
 0 to MAX_MILLI thousandths. A fraction of a thousandth is rounded up, as Kubernetes rounds quantities. Texts of
 responses are not repeated in errors: they may be secret.
@@ -12,7 +13,7 @@ from decimal import ROUND_CEILING, Decimal, InvalidOperation, localcontext
 from podscaler.sources.protocol import InvalidValue, Number
 
 MAX_MILLI = 2**63 - 1
-"""What an int64 of thousandths holds: the controller computes with those."""
+"""The greatest number of thousandths: the controller computes with int64."""
 TEXT_MAX_CHARACTERS = 400
 """Prometheus writes the largest float with 309 digits."""
 _MAX = Decimal(MAX_MILLI) / 1000
@@ -27,7 +28,7 @@ _KINDS = {
 
 
 def number_of(value: object) -> Number:
-    """The number that a value of JSON, of a database or of a text file is. Raises InvalidValue.
+    """The number in a value of JSON, of a database or of a text file. Raises InvalidValue.
 
     A text is a number in decimal notation, with optional sign, fraction and exponent, and spaces around it.
     """
@@ -39,6 +40,7 @@ def number_of(value: object) -> Number:
 
 
 def _parsed(text: str) -> Decimal:
+    """The number of a text; the text is not part of the error. Raises InvalidValue."""
     if not text:
         raise InvalidValue("the result is an empty text, not a number")
     if len(text) > TEXT_MAX_CHARACTERS or not text.isascii() or "_" in text:

@@ -1,6 +1,7 @@
 """A real controller on a fake cluster in memory, in virtual time, for tests of the autoscaler as a whole.
 
-Only the cluster (`podscaler.testing.cluster.FakeCluster`) and the clock are fakes.
+Only the cluster (`podscaler.testing.cluster.FakeCluster`) and the clock are fakes. A test makes an AutoscalerWorld,
+adds objects (`add_web`), calls `start` and `advance`, and reads `replicas`, the requests, or the object `web`.
 """
 
 import asyncio
@@ -98,8 +99,8 @@ class AutoscalerWorld:
 
     def replicas(self, name: str = "web") -> int:
         """The spec.replicas of a target."""
-        found: int = self.cluster.scales["shop", name]["spec"]["replicas"]
-        return found
+        replicas: int = self.cluster.scales["shop", name]["spec"]["replicas"]
+        return replicas
 
     def metric(self, name: str, **labels: str) -> float | None:
         """The value of one of the controller's own metrics (`name` without prefix), None if there is none."""

@@ -1,4 +1,7 @@
-"""A virtual clock for tests: implements `podscaler.base.clock.Clock`; time moves only by `advance`."""
+"""A virtual clock for tests: implements `podscaler.base.clock.Clock`; time moves only by `advance`.
+
+A test passes it in place of SystemClock; `await clock.advance(15)` runs all that 15 seconds would, at once.
+"""
 
 import asyncio
 import heapq

@@ -1,8 +1,8 @@
-"""A fake API server in memory, behind a Transport, with the objects that an autoscaling controller uses.
+"""A fake API server in memory, with the objects that an autoscaling controller uses: `FakeCluster`, a Transport.
 
-For tests and benchmarks of controllers without a server: HPAs, pods, scales of Deployments, resource metrics, events,
-ConfigMaps and Leases, with the resource versions, watches and conflicts of an API server. Nothing is validated or
-defaulted. Errors are injected with `interfere` and `fail`.
+Tests and benchmarks of controllers give it to a Client. It has HPAs, pods, scales of Deployments, resource metrics,
+events, ConfigMaps and Leases, with the resource versions, watches and conflicts of an API server. Nothing is validated
+or defaulted. Errors are injected with `interfere` and `fail`. A further path: add it to `_answer`.
 """
 
 import asyncio
@@ -225,6 +225,7 @@ class FakeCluster:
         """Do nothing: there are no connections."""
 
     def _interfered(self, request: Request) -> Reply | None:
+        """The reply that a test has injected for the request; None: there is none."""
         for prefix, failing in self._failing.items():
             if request.path.startswith(prefix):
                 return failing
@@ -235,6 +236,7 @@ class FakeCluster:
         return reply(request) if callable(reply) else reply
 
     def _catch_up(self, collection: Collection, feed: Feed, version: int) -> None:
+        """Send a new watch the objects that changed after its resourceVersion."""
         for obj in collection.objects.values():
             if int(obj["metadata"]["resourceVersion"]) > version:
                 feed.send(msgspec.json.encode({"type": "MODIFIED", "object": obj}))
@@ -269,20 +271,20 @@ class FakeCluster:
             name = body["metadata"]["name"]
             if name in self.config_maps:
                 return refusal(409, "AlreadyExists", f'configmaps "{name}" already exists')
-            found = self.config_maps[name] = body
-            found["metadata"]["resourceVersion"] = self._next_version()
-            return json_answer(found, 201)
+            self.config_maps[name] = body
+            body["metadata"]["resourceVersion"] = self._next_version()
+            return json_answer(body, 201)
         if name not in self.config_maps:
             return refusal(404, "NotFound", f'configmaps "{name}" not found')
-        found = self.config_maps[name]
-        version = found["metadata"].setdefault("resourceVersion", "1")
+        stored = self.config_maps[name]
+        version = stored["metadata"].setdefault("resourceVersion", "1")
         if request.method == "PATCH":
             if body.get("metadata", {}).get("resourceVersion", version) != version:
                 return conflict("configmaps", name)
-            data = found.get("data", {}) | body["data"]
-            found["data"] = {key: text for key, text in data.items() if text is not None}
-            found["metadata"]["resourceVersion"] = self._next_version()
-        return json_answer(found)
+            data = stored.get("data", {}) | body["data"]
+            stored["data"] = {key: text for key, text in data.items() if text is not None}
+            stored["metadata"]["resourceVersion"] = self._next_version()
+        return json_answer(stored)
 
     def _pod_metrics(self, request: Request) -> Response:
         namespace = request.path.split("/")[5]

@@ -48,7 +48,9 @@ class PlayedProcess:
 
     Attributes:
         obeys: whether any signal ends it; SIGKILL always does.
-        signals: the names of the signals that it got, each with the second of the clock.
+        pid: a made-up process id.
+        exited: done with the exit code, or with the negative number of the signal that ended the process.
+        signals: the names of the signals that were sent to it, each with the second of the clock.
     """
 
     pid: int

@@ -1,6 +1,7 @@
-"""Builders of autoscalers, pods and observations for tests of decisions.
+"""Builders of autoscalers, pods and observations for tests of decisions (`podscaler.core.decide`).
 
-By default everything happens at NOW, and each pod requests one CPU and has been ready for an hour.
+By default everything happens at NOW, and each pod requests one CPU and has been ready for an hour. A test decides with
+`decided(scaler(), observed(using(3, 900), replicas=3))`: three pods that use 0.9 CPU each, against a target of 50 %.
 """
 
 from collections.abc import Mapping, Sequence
@@ -97,7 +98,8 @@ def scaler(
     """The parsed spec of the HPA default/web; without metrics it has CPU at 50 %.
 
     Args:
-        on_failure: its `onMetricFailure`.
+        least, most: minReplicas and maxReplicas.
+        on_failure: the spec's `onMetricFailure`, which PodAutoscalers have.
     """
     wire = {
         "scaleTargetRef": target_ref or {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"},
@@ -142,7 +144,7 @@ def pod(
     """A pod with one container.
 
     Args:
-        ready: the status of its Ready condition, None without one.
+        ready: the status of the Ready condition; None: the pod has no such condition.
         started, changed: the start, and the last transition of Ready, in seconds from NOW.
         requests_milli: requests by resource, in thousandths; 1 CPU by default.
     """

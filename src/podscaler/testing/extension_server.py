@@ -1,5 +1,6 @@
-"""A fake extension API server (HTTPS, behind an APIService), which runs in the test's event loop.
+"""A fake extension API server (HTTPS, behind an APIService), for tests of the aggregation layer and of its clients.
 
+It runs in the test's event loop.
 It authenticates the front proxy by its client certificate, as servers made with k8s.io/apiserver do, and records all
 requests.
 """
@@ -50,7 +51,15 @@ def _general(name: str) -> x509.GeneralName:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request: path with query as sent, headers in order, and the common name of the client's certificate."""
+    """One request that the server got.
+
+    Attributes:
+        method: the HTTP method.
+        path: the path with the query, as it was sent.
+        headers: names and values, in order.
+        body: the request's body.
+        peer: the common name of the client's certificate; empty: the client sent none.
+    """
 
     method: str
     path: str
@@ -109,8 +118,8 @@ class ExtensionServer:
             return web.json_response(_status(401, "Unauthorized"), status=401)
         answer = self.answers.get(request.path)
         if callable(answer):
-            made: web.StreamResponse = await answer(request)
-            return made
+            response: web.StreamResponse = await answer(request)
+            return response
         if answer is None:
             return web.json_response(_status(404, "NotFound"), status=404)
         return web.json_response(answer)

@@ -1,4 +1,4 @@
-"""Small resources for tests of the API server, which do not depend on validation and defaults of real kinds.
+"""Definitions of small made-up kinds for tests of the API server, independent of the rules of real kinds.
 
 `gadgets.example.com` has spec, status, scale and a selectable field; `runners.example.com` has a grace period; `zones`
 is cluster-scoped; `namespaces` is Namespace without validation.

@@ -45,8 +45,8 @@ class LeaseServer:
 
     def holder(self, name: str) -> str:
         """The holderIdentity of a Lease; empty if it has none, or does not exist."""
-        found: str = self.leases.get(name, {"spec": {}})["spec"].get("holderIdentity", "")
-        return found
+        identity: str = self.leases.get(name, {"spec": {}})["spec"].get("holderIdentity", "")
+        return identity
 
     def edit(self, name: str, **spec: object) -> None:
         """Change fields of a Lease's spec, as another client does."""
@@ -122,7 +122,7 @@ class LeaseTransport:
 
     Attributes:
         is_cut: whether requests fail.
-        moves: cleared while the process is suspended.
+        moves: an event that is set while the process runs, and cleared while it is suspended.
     """
 
     server = "https://10.0.0.1:443"

@@ -19,8 +19,8 @@ class PlayedNode:
     """A node that binds all pods of a registry, makes them Ready and removes deleted ones.
 
     Args:
-        startup_s: from the binding of a pod until it is Ready; None: never.
-        stop_s: from the deletion of a pod until it is removed.
+        startup_s: the seconds from the binding of a pod until it is Ready; None: it never is.
+        stop_s: the seconds from the deletion of a pod until it is removed.
     """
 
     def __init__(self, registry: Registry, clock: Clock, *, startup_s: float | None = 0.0, stop_s: float = 0.0) -> None:

@@ -1,7 +1,8 @@
-"""A fake Prometheus: series in memory, and enough of PromQL to read them, to fail and to count queries.
+"""A fake Prometheus for tests of the adapter: series in memory, and an evaluator of a part of PromQL.
 
 `FakePrometheus` is a `podscaler.adapter.prometheus.client.MetricsDatabase` and passes the contract tests that a client
-of the real Prometheus passes. An expression that it cannot evaluate is rejected, as Prometheus does with a wrong one.
+of the real Prometheus passes. An expression that it cannot evaluate is rejected, as Prometheus does with a wrong one. A
+further function of PromQL: add it to one of the tables below, or to `_Evaluation._call`.
 """
 
 import math
@@ -24,10 +25,14 @@ from podscaler.adapter.promql.parsing import (
 )
 
 LOOKBACK_S = 300.0
+"""How old the last sample of a series may be, as Prometheus' lookback delta."""
 Labels = Mapping[str, str]
 Element = tuple[Labels, float]
+"""One element of an instant vector."""
 Value = float | list[Element]
+"""The value of an expression: a scalar or an instant vector."""
 Points = Sequence[tuple[float, float]]
+"""The samples of a series: instant in seconds since the epoch, and value."""
 
 
 @dataclass
@@ -38,7 +43,7 @@ class FakePrometheus:
         now_s: the instant of queries, in seconds since the epoch.
         stored: labels (with the name as `__name__`) and samples (instant and value, in order) of each series.
         queries: all expressions, in order.
-        failure: raised instead of the next results; None: nothing fails.
+        failure: raised by each query and list of series; None: they succeed.
     """
 
     now_s: float = 1_767_225_600.0
@@ -138,7 +143,7 @@ KEEPS_NAME = frozenset({"last_over_time"})
 
 
 class _Evaluation:
-    """One evaluation."""
+    """Evaluates expressions over the series of a FakePrometheus."""
 
     def __init__(self, database: FakePrometheus) -> None:
         self._database = database
@@ -161,12 +166,12 @@ class _Evaluation:
 
     def _points(self, selector: VectorSelector, range_s: float) -> list[tuple[Labels, Points]]:
         now_s = self._database.now_s
-        found: list[tuple[Labels, Points]] = []
+        series: list[tuple[Labels, Points]] = []
         for labels, points in self._database.stored:
             within = [point for point in points if now_s - range_s < point[0] <= now_s]
             if within and _matches(selector, labels):
-                found.append((labels, within))
-        return found
+                series.append((labels, within))
+        return series
 
     def _vector(self, expression: Expression) -> list[Element]:
         value = self.value(expression)
@@ -200,18 +205,18 @@ class _Evaluation:
     def _over_range(self, function: str, shift: TimeShift) -> list[Element]:
         if not isinstance(shift.inner, VectorSelector) or not shift.is_plain:
             raise PromQLError("the fake evaluates ranges of selectors alone")
-        found: list[Element] = []
+        vector: list[Element] = []
         for labels, points in self._points(shift.inner, shift.range_s):
             value = _OVER_RANGE[function](points)
             if value is not None:
-                found.append((labels if function in KEEPS_NAME else _unnamed(labels), float(value)))
-        return found
+                vector.append((labels if function in KEEPS_NAME else _unnamed(labels), float(value)))
+        return vector
 
     def _aggregation(self, aggregation: PromAggregation) -> list[Element]:
         groups: dict[tuple[tuple[str, str], ...], list[Element]] = {}
         for labels, value in self._vector(aggregation.arguments[-1]):
-            kept = _grouping(aggregation, labels)
-            groups.setdefault(tuple(sorted(kept.items())), []).append((labels, value))
+            group_labels = _grouping(aggregation, labels)
+            groups.setdefault(tuple(sorted(group_labels.items())), []).append((labels, value))
         if aggregation.operator in ("topk", "bottomk"):
             size, sign = int(self._scalar(aggregation.arguments[0])), -1 if aggregation.operator == "topk" else 1
             ranked = (sorted(group, key=lambda each: sign * each[1])[:size] for group in groups.values())
@@ -227,25 +232,27 @@ class _Evaluation:
             return _ARITHMETIC[operation.operator](left, right)
         if isinstance(left, list) and isinstance(right, list):
             return _matched(operation, left, right)
-        found: list[Element] = []
+        vector: list[Element] = []
         for labels, value in left if isinstance(left, list) else right:  # type: ignore[union-attr]  # one of both is one
             pair = (value, right) if isinstance(left, list) else (left, value)
-            found += _combined(operation, labels, value, pair=pair)  # type: ignore[arg-type]  # numbers by now
-        return found
+            vector += _combined(operation, labels, value, pair=pair)  # type: ignore[arg-type]  # numbers by now
+        return vector
 
 
-def _combined(operation: BinaryOperation, labels: Labels, kept: float, *, pair: tuple[float, float]) -> list[Element]:
-    """The element of two numbers: none where a comparison does not hold."""
+def _combined(
+    operation: BinaryOperation, labels: Labels, element: float, *, pair: tuple[float, float]
+) -> list[Element]:
+    """The result of an operation on the numbers of `pair`; `element` where a comparison is true, nothing if false."""
     if operation.operator in _ARITHMETIC:
         return [(_unnamed(labels), _ARITHMETIC[operation.operator](*pair))]
     holds = _COMPARISONS[operation.operator](*pair)
     if operation.is_bool:
         return [(_unnamed(labels), float(holds))]
-    return [(labels, kept)] if holds else []
+    return [(labels, element)] if holds else []
 
 
 def _matched(operation: BinaryOperation, left: list[Element], right: list[Element]) -> list[Element]:
-    """The elements of two vectors. Raises PromQLError where several match one."""
+    """The result of an operation on two vectors. Raises PromQLError where several elements match one."""
     others: dict[tuple[tuple[str, str], ...], list[Element]] = {}
     for element in right:
         others.setdefault(_signature(operation, element[0]), []).append(element)
@@ -257,7 +264,7 @@ def _matched(operation: BinaryOperation, left: list[Element], right: list[Elemen
         return [*left, *(each for each in right if _signature(operation, each[0]) not in known)]
     if operation.group == "group_right":
         raise PromQLError("the fake has no group_right")
-    found: list[Element] = []
+    vector: list[Element] = []
     used: set[tuple[tuple[str, str], ...]] = set()
     for labels, value in left:
         signature = _signature(operation, labels)
@@ -266,19 +273,21 @@ def _matched(operation: BinaryOperation, left: list[Element], right: list[Elemen
             raise PromQLError("many-to-many matching not allowed")
         used.add(signature)
         for _, other in matching:
-            shown = labels if operation.group or operation.matching != "on" else dict(signature)
-            found += _combined(operation, shown, value, pair=(value, other))
-    return found
+            result_labels = labels if operation.group or operation.matching != "on" else dict(signature)
+            vector += _combined(operation, result_labels, value, pair=(value, other))
+    return vector
 
 
 def _signature(operation: BinaryOperation, labels: Labels) -> tuple[tuple[str, str], ...]:
+    """The labels by which elements of two vectors match, sorted."""
     if operation.matching == "on":
         return tuple(sorted((name, text) for name, text in labels.items() if name in operation.labels))
-    kept = _unnamed(labels).items()
-    return tuple(sorted((name, text) for name, text in kept if name not in operation.labels))
+    unnamed = _unnamed(labels).items()
+    return tuple(sorted((name, text) for name, text in unnamed if name not in operation.labels))
 
 
 def _grouping(aggregation: PromAggregation, labels: Labels) -> Labels:
+    """The labels of the group to which an element belongs."""
     if aggregation.modifier == "by":
         return {name: text for name, text in labels.items() if name in aggregation.labels}
     if aggregation.modifier == "without":

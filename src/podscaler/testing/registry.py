@@ -19,7 +19,7 @@ from podscaler.controlplane.storage.store import Store, open_store, run_inline
 
 @dataclass(frozen=True, slots=True)
 class OpenRegistry:
-    """A registry, and the layers below it for what the registry does not provide."""
+    """A registry, which controllers call, with its objects and their database, for what it does not provide."""
 
     registry: Registry
     objects: Objects

@@ -57,9 +57,10 @@ class Scenario:
     """A simulation of one autoscaler and its target.
 
     Args:
-        autoscaler: its parsed spec.
+        autoscaler: the autoscaler's parsed spec.
+        target: the simulated workload.
         meters: one for each entry of the spec's metrics.
-        settings: of the controller.
+        settings: the controller's settings.
         sync_period_s: the seconds between syncs.
         selectors: shared by scenarios whose autoscalers are in one namespace.
     """

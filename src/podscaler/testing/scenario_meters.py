@@ -12,6 +12,7 @@ from podscaler.core.model.model import Failure, Measurement, PodSamples, Sample,
 from podscaler.testing.scenario_target import ScenarioTarget
 
 Amount = int | Mapping[float, int]
+"""An amount in thousandths that is constant, or changes at these seconds."""
 
 
 class ScenarioMoment(NamedTuple):
@@ -23,11 +24,13 @@ class ScenarioMoment(NamedTuple):
 
 
 Meter = Callable[[ScenarioMoment], Measurement]
+"""A function that returns the result of one metric at a moment."""
 
 _T = TypeVar("_T")
 
 
 def _at(steps: Mapping[float, _T], at_s: float) -> _T:
+    """The value of the latest step that is not after `at_s`."""
     return steps[max(since_s for since_s in steps if since_s <= max(at_s, 0))]
 
 

@@ -24,10 +24,10 @@ class ScenarioPod(msgspec.Struct):
     """One pod; tests may change its attributes.
 
     Attributes:
-        started_at: its start, nanoseconds since the epoch.
-        ready_at: the instant from which it is ready; None: never.
+        started_at: the pod's start, nanoseconds since the epoch.
+        ready_at: from when the pod is ready, nanoseconds since the epoch; None: it never is.
         containers: requests in thousandths by container and resource.
-        reports: whether the metrics APIs have samples of it.
+        reports: whether the metrics APIs have samples of the pod.
     """
 
     name: str
@@ -91,7 +91,7 @@ class ScenarioTarget:
         return Scale(self.replicas, len(self.pods), f"app={self.name}")
 
     def facts(self, now: int) -> tuple[Pod, ...]:
-        """The pods as the autoscaler sees them."""
+        """The pods as `podscaler.core.decide` takes them."""
         return tuple(_facts(pod, self.name, now) for pod in self.pods)
 
 

@@ -16,10 +16,10 @@ class FakeSystem:
     """A system with one number.
 
     Args:
-        number: what reads return; an exception: what they raise.
+        number: the number that reads return; an exception: they raise it.
 
     Attributes:
-        configs: of the sources that were opened, in order.
+        configs: the configurations of the sources that were opened, in order.
         reads: how many reads began.
         closed: how many sources were closed.
         responds: reads wait while it is not set.
@@ -71,7 +71,7 @@ class FakeSource:
         return await self._system.read()
 
     async def close(self) -> None:
-        """Count it."""
+        """Count the end of a source."""
         self._system.closed += 1
 
 

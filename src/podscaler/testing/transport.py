@@ -1,6 +1,7 @@
 """A fake transport with scripted responses, for tests of clients.
 
-`ScriptedTransport` implements `podscaler.kube.transport.transport.Transport` and passes its contract tests.
+`ScriptedTransport` implements `podscaler.kube.transport.transport.Transport` and passes its contract tests. After
+`transport.on("GET", "/api/v1/pods", json_answer({"items": []}))` a Client of it reads an empty list of pods.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from podscaler.kube.transport.transport import Request, Response, ResponseStream
 
 @dataclass(frozen=True, slots=True)
 class TransportFailure:
-    """A request that fails: the cause as Go words it, and whether an established connection was lost."""
+    """A scripted failure: the cause as Go words it, and whether an established connection was lost (`broken`)."""
 
     cause: str
     broken: bool = False

@@ -1,4 +1,4 @@
-"""Builders of pods and workloads for tests; an argument that is not given has a plain default.
+"""Builders of pods and workloads for tests of controllers; every argument has a plain default.
 
 Objects are JSON-ready dicts as the API server stores them. Fields that the server sets are left out unless given.
 """

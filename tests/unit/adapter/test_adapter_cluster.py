@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from podscaler.adapter.cluster.object_names import ObjectNames
+from podscaler.adapter.cluster.object_names import IDLE_S, RETRY_S, ObjectNames
 from podscaler.adapter.cluster.rest_mapper import MappedResource, RESTMapper, mapping_of
 from podscaler.adapter.config.rules import GroupResource
 from podscaler.api.machinery import selectors
@@ -119,6 +119,54 @@ async def test_a_watch_replaces_lists() -> None:
         await asyncio.sleep(0)
     assert await names.select(PODS, "default", selector) == ["a", "b"]
     assert await names.select(PODS, "", selectors.EVERYTHING) == ["a", "b", "c"]
+    await names.stop()
+
+
+LISTED = json_answer({"items": [pod("listed", "web")]})
+FORBIDDEN = json_answer({"kind": "Status", "message": "no", "reason": "Forbidden", "code": 403}, 403)
+
+
+def watches(transport: ScriptedTransport) -> int:
+    """The number of requests for all pods, which watches send."""
+    return sum(request.path == "/api/v1/pods" for request in transport.requests)
+
+
+async def test_a_watch_that_is_forbidden_ends() -> None:
+    """Each request lists the objects then; after ten minutes the watch is tried again."""
+    transport, clock = ScriptedTransport(), VirtualClock()
+    transport.on("GET", "/api/v1/pods", FORBIDDEN)
+    transport.on("GET", "/api/v1/namespaces/default/pods", LISTED)
+    names = ObjectNames(Client(transport, clock), clock)
+    tried = []
+    for _ in range(3):
+        assert await names.select(PODS, "default", selectors.EVERYTHING) == ["listed"]
+        await clock.advance(0.0, turns=50)
+        assert await names.select(PODS, "default", selectors.EVERYTHING) == ["listed"]
+        await clock.advance(RETRY_S, turns=50)
+        tried.append(watches(transport))
+    assert tried == [1, 2, 3]
+    await names.stop()
+
+
+async def test_a_watch_that_nobody_needs_ends() -> None:
+    """A request about another resource finds that out; the next one about this resource starts it again."""
+    transport, clock = ScriptedTransport(), VirtualClock()
+    items = {"metadata": {"resourceVersion": "5"}, "items": []}
+    feed = Feed()
+    transport.on("GET", "/api/v1/pods", json_answer(items), feed)
+    transport.on("GET", "/api/v1/namespaces/default/pods", LISTED)
+    transport.on("GET", "/api/v1/nodes", json_answer(items))
+    names = ObjectNames(Client(transport, clock), clock)
+    nodes = MappedResource(GroupResource("", "nodes"), "v1", "Node", "node", is_namespaced=False)
+    found = []
+    for idle_s in (IDLE_S - 1, IDLE_S):
+        await names.select(PODS, "default", selectors.EVERYTHING)
+        await clock.advance(0.0, turns=50)
+        found.append(await names.select(PODS, "default", selectors.EVERYTHING))
+        await clock.advance(idle_s, turns=5)
+        await names.select(nodes, "", selectors.EVERYTHING)
+    found.append(await names.select(PODS, "default", selectors.EVERYTHING))
+    assert found == [[], [], ["listed"]]
     await names.stop()
 
 

@@ -195,3 +195,12 @@ def test_the_certificate_in_memory() -> None:
         return str(version)
 
     assert asyncio.run(handshake()) == "TLSv1.3"
+
+
+@pytest.mark.parametrize("metric", ["hits", "no-such-metric"])
+async def test_objects_are_listed_for_metrics_that_exist(metric: str) -> None:
+    """A request for any other metric sends none to the API server, whatever kind it names."""
+    world = await AdapterWorld().started()
+    before = len(world.kubernetes.requests)
+    await world.get(f"{CUSTOM}/pods/*/{metric}")
+    assert len(world.kubernetes.requests) - before == (1 if metric == "hits" else 0)

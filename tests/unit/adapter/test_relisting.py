@@ -6,6 +6,8 @@ import pytest
 from adapter_world import POD, RULES, AdapterWorld
 
 from podscaler.adapter.prometheus.responses import PrometheusError
+from podscaler.adapter.providers.protocols import ExternalValue
+from podscaler.api.machinery.selectors import Selector
 from podscaler.testing.transport import json_answer
 
 CUSTOM = "/apis/custom.metrics.k8s.io/v1beta1"
@@ -29,6 +31,39 @@ async def test_nothing_is_known_before() -> None:
     world = AdapterWorld()
     assert await names(world, CUSTOM) == []
     assert not world.adapter.relisting.has_listed
+
+
+class _Sources:
+    """A source of external metrics that needs no Prometheus."""
+
+    def names(self) -> list[str]:
+        """No metric."""
+        return []
+
+    async def find_values(self, namespace: str, name: str, selector: Selector) -> list[ExternalValue] | None:
+        """None: unknown."""
+        return None
+
+
+NOT_LISTED = ["the metrics of Prometheus have not been listed yet"]
+
+
+@pytest.mark.parametrize(
+    ("external", "reasons"),
+    [
+        pytest.param([], [NOT_LISTED, NOT_LISTED, []], id="rules alone"),
+        pytest.param([_Sources()], [NOT_LISTED, [], []], id="and other metrics"),
+    ],
+)
+async def test_readiness_while_prometheus_is_down(external: list[_Sources], reasons: list[list[str]]) -> None:
+    """Before the first list, after one that failed, and after one that succeeded: other metrics do not wait for it."""
+    world = AdapterWorld(external=external)
+    found = [world.adapter.server.unready()]
+    for failure in (PrometheusError("down", "connection refused"), None):
+        world.database.failure = failure
+        await world.started()
+        found.append(world.adapter.server.unready())
+    assert found == reasons
 
 
 async def test_metrics_come_and_go() -> None:

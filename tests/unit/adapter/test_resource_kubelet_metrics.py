@@ -120,7 +120,7 @@ async def test_transports_to_kubelets() -> None:
 
 async def test_the_parts_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes are watched, their kubelets are scraped; before the first round nothing is ready."""
-    clock, api, kubelet = VirtualClock(), ScriptedTransport(), ScriptedTransport("https://10.0.0.1:10250")
+    clock, api, kubelet = VirtualClock(0), ScriptedTransport(), ScriptedTransport("https://10.0.0.1:10250")
     status = {"addresses": [{"type": "InternalIP", "address": "10.0.0.1"}]}
     node = {"metadata": {"name": "n", "resourceVersion": "1"}, "status": status}
     api.on("GET", "/api/v1/nodes", json_answer({"metadata": {"resourceVersion": "1"}, "items": [node]}), Feed())

@@ -47,12 +47,30 @@ def test_labels_in_any_order_and_with_escapes() -> None:
         pytest.param(MEMORY + LABELS + b" NaN 2000", id="memory that is no number"),
         pytest.param(MEMORY + LABELS + b" +Inf 2000", id="infinite memory"),
         pytest.param(MEMORY + LABELS + b" -5 2000", id="negative memory"),
+        pytest.param(MEMORY + LABELS + b" 9007199254740994 2000", id="memory of more than 8 PiB"),
+        pytest.param(MEMORY + LABELS + b" 5 3605001", id="memory of an hour ahead"),
+        pytest.param(MEMORY + LABELS + b" 5 -3595001", id="memory of an hour ago"),
+        pytest.param(MEMORY + LABELS + b" 5 9999999999999999", id="a time of the year 318857"),
     ],
 )
 def test_an_incomplete_container_leaves_out_its_pod(line: bytes) -> None:
     """Other pods stay."""
     other = [each.replace(b'pod="p"', b'pod="q"') for each in COMPLETE]
     assert list(_points(COMPLETE[0], line, *other).pods) == [("ns", "q")]
+
+
+@pytest.mark.parametrize("value", [b"1e300", b"1.7e308", b"9007199254740994"])
+@pytest.mark.parametrize("name", [CPU, START, MEMORY])
+def test_values_that_no_node_has(name: bytes, value: bytes) -> None:
+    """They count as absent, so that no integer is too large for a time or a quantity."""
+    node = name.replace(b"container", b"node")
+    assert _points(name + LABELS + b" " + value, node + b" " + value) == NodePoints()
+
+
+def test_the_largest_values() -> None:
+    """Times and values at their bounds count."""
+    found = _points(CPU + LABELS + b" 9007199254740992 3605000", MEMORY + LABELS + b" 9007199254740992 3605000")
+    assert found.pods["ns", "p"]["c"] == UsagePoint(0, 3605 * 10**9, 2**53 * 10**9, 2**53)
 
 
 @pytest.mark.parametrize(

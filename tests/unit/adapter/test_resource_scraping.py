@@ -22,7 +22,7 @@ from podscaler.adapter.resource.points import NodePoints, UsagePoint
 from podscaler.adapter.resource.scraping import KubeletScraper
 from podscaler.adapter.resource.storage import UsageStorage
 from podscaler.base.errors import UsageError
-from podscaler.kube.transport.transport import Response, Transport
+from podscaler.kube.transport.transport import Request, Response, Transport
 from podscaler.testing import VirtualClock
 from podscaler.testing.transport import Feed, ScriptedTransport, TransportFailure
 
@@ -140,7 +140,7 @@ def _text(cpu_s: int, at_s: int) -> Response:
 async def test_a_kubelet_is_read(kubelets: _Kubelets) -> None:
     """One request on a transport that is kept."""
     kubelets.respond(TARGET.server, _text(7, 3))
-    client = _client(kubelets, VirtualClock())
+    client = _client(kubelets, VirtualClock(0))
     found = [await client.read(TARGET), await client.read(TARGET)]
     assert found == [NodePoints(UsagePoint(0, 3 * 10**9, 7 * 10**9, 5))] * 2
     assert kubelets.opened == [TARGET.server]
@@ -212,7 +212,7 @@ async def test_rounds(kubelets: _Kubelets) -> None:
 
 async def test_a_node_that_fails_harms_no_other(kubelets: _Kubelets, caplog: pytest.LogCaptureFixture) -> None:
     """Its failure is logged once, and that it works again."""
-    clock = VirtualClock()
+    clock = VirtualClock(0)
     caplog.set_level(logging.INFO)
     failing = [_node("bad", addresses=[{"type": "InternalIP", "address": "10.0.0.2"}]), _node("none", addresses=[])]
     kubelets.respond(TARGET.server, _text(10, 1), _text(20, 2))
@@ -228,11 +228,30 @@ async def test_a_node_that_fails_harms_no_other(kubelets: _Kubelets, caplog: pyt
     ]
 
 
+def _fail(request: Request) -> Response:
+    raise OverflowError("a defect")
+
+
+async def test_an_unexpected_error_is_one_of_its_node(kubelets: _Kubelets, caplog: pytest.LogCaptureFixture) -> None:
+    """It is logged with the node, and counted; the round is complete."""
+    bad = _node("bad", addresses=[{"type": "InternalIP", "address": "10.0.0.2"}])
+    kubelets.respond(TARGET.server, _text(10, 1), _text(20, 2))
+    kubelets.respond("https://10.0.0.2:10250", _fail)
+    scraper, storage = _scraper(kubelets, VirtualClock(0), lambda: [bad, _node()])
+    for _ in range(2):
+        await scraper.scrape()
+    assert storage.find_node("n") is not None
+    assert (scraper.rounds, scraper.unexpected_errors) == (2, 2)
+    assert [record.getMessage() for record in caplog.records] == [
+        "node bad cannot be scraped: unexpected error: OverflowError('a defect')"
+    ]
+
+
 async def test_a_node_that_is_gone(kubelets: _Kubelets) -> None:
     """Its points go, and another connection is opened when it comes back."""
     nodes = [_node()]
     kubelets.respond(TARGET.server, _text(10, 1), _text(20, 2))
-    scraper, storage = _scraper(kubelets, VirtualClock(), lambda: nodes)
+    scraper, storage = _scraper(kubelets, VirtualClock(0), lambda: nodes)
     await scraper.scrape()
     await scraper.scrape()
     nodes.clear()

@@ -48,6 +48,14 @@ def test_the_timeline_has_a_line_for_each_change(scenario: Path) -> None:
     assert (result.exit_code, result.output) == (0, TIMELINE)
 
 
+def test_errors_begin_and_end_in_the_timeline(tmp_path: Path) -> None:
+    path = written(tmp_path, STEP.replace("400m", "100m") + "outages: [{from: 1m, to: 2m, metric: cpu}]\n")
+    begin, end = (line for line in run(path).output.splitlines() if "=>" in line)
+    assert begin.startswith("    1:00   => failed to compute desired number of replicas based on listed metrics")
+    assert begin.endswith("the metrics API does not respond (an outage of the scenario)")
+    assert end == "    2:00   => metrics can be read again"
+
+
 def test_every_sync_may_have_a_line(scenario: Path) -> None:
     lines = run(scenario, "--every-sync").output.split("\n\n")[0].splitlines()
     assert len([line for line in lines if "=>" not in line]) == 13

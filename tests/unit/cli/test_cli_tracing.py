@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from patience import WITHIN_S
 from podscaler.base.errors import UsageError
 from podscaler.cli.options import span_sending, tracing
-from podscaler.controller.telemetry import syncing
+from podscaler.controller.telemetry import current_sync
 
 
 class Collector(HTTPServer):
@@ -82,7 +82,7 @@ async def test_without_an_endpoint_there_are_no_traces() -> None:
     """Nobody looks on."""
     async with tracing.open_traces("") as traces:
         assert traces is None
-    assert tracing.log_fields("") is syncing.log_fields
+    assert tracing.log_fields("") is current_sync.log_fields
 
 
 def test_without_the_flag_nothing_of_opentelemetry_is_imported() -> None:

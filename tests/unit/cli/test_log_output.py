@@ -10,18 +10,18 @@ import pytest
 
 from patience import WITHIN_S
 from podscaler.cli.options.log_output import JSONFormatter
-from podscaler.controller.telemetry import syncing
+from podscaler.controller.telemetry import current_sync
 
 
 def line(message: str, *args: object, created_s: float = 1.5, **extra: Any) -> dict[str, Any]:
     """What JSONFormatter makes of a record with these fields, in a sync of shop/web."""
     record = logging.LogRecord("podscaler.x", logging.WARNING, "x.py", 1, message, args, extra.pop("exc_info", None))
     vars(record).update(extra, created=created_s)
-    token = syncing.CURRENT.set(("shop", "web"))
+    token = current_sync.CURRENT.set(("shop", "web"))
     try:
-        found: dict[str, Any] = json.loads(JSONFormatter(syncing.log_fields).format(record))
+        found: dict[str, Any] = json.loads(JSONFormatter(current_sync.log_fields).format(record))
     finally:
-        syncing.CURRENT.reset(token)
+        current_sync.CURRENT.reset(token)
     return found
 
 
@@ -66,15 +66,15 @@ def test_one_record_is_one_line() -> None:
 
 def test_the_autoscaler_of_our_own_kind_is_named_as_it_is() -> None:
     """Its kind and its name, not the key under which it is kept."""
-    token = syncing.CURRENT.set(("shop", "podautoscaler/web"))
-    found = syncing.log_fields()
-    syncing.CURRENT.reset(token)
+    token = current_sync.CURRENT.set(("shop", "podautoscaler/web"))
+    found = current_sync.log_fields()
+    current_sync.CURRENT.reset(token)
     assert found == {"kind": "PodAutoscaler", "namespace": "shop", "autoscaler": "web"}
 
 
 def test_outside_of_syncs_no_autoscaler_is_named() -> None:
     """The fields of a sync end with it."""
-    assert syncing.log_fields() == {}
+    assert current_sync.log_fields() == {}
 
 
 SCRIPT = """

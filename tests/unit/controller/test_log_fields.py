@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from podscaler.cli.options.log_output import JSONFormatter
-from podscaler.controller.telemetry import syncing
+from podscaler.controller.telemetry import current_sync
 from podscaler.kube.transport.transport import Response
 from podscaler.testing.autoscaling import AutoscalerWorld
 from podscaler.testing.cluster import APPS, refusal
@@ -19,7 +19,7 @@ class Lines(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
-        self.setFormatter(JSONFormatter(syncing.log_fields))
+        self.setFormatter(JSONFormatter(current_sync.log_fields))
         self.found: list[dict[str, Any]] = []
 
     def emit(self, record: logging.LogRecord) -> None:

@@ -6,7 +6,7 @@ from podscaler.api.machinery.meta import ObjectMeta
 from podscaler.api.typed import recording
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscaler
 from podscaler.controller.informers.observed_objects import Autoscaler
-from podscaler.controller.recording.observed import ObservedSync
+from podscaler.controller.recording.observed_sync import ObservedSync
 from podscaler.controller.recording.record_lines import RecordLines
 from podscaler.controller.recording.recording import End, SyncRecord
 from podscaler.core.model.history import EMPTY, History, Recommendation

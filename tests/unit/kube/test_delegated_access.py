@@ -8,7 +8,14 @@ import pytest
 
 from podscaler.kube.client.client import Client
 from podscaler.kube.serving import delegated_access
-from podscaler.kube.serving.delegated_access import UNAUTHORIZED, UNREVIEWED, AccessError, DelegatedAccess
+from podscaler.kube.serving.delegated_access import (
+    UNAUTHORIZED,
+    UNREVIEWED,
+    AccessAttributes,
+    AccessError,
+    DelegatedAccess,
+    ReviewedUser,
+)
 from podscaler.kube.transport.transport import Request, Response
 from podscaler.testing.clock import VirtualClock
 from podscaler.testing.cluster import refusal
@@ -74,11 +81,24 @@ def forbidden(user: str) -> AccessError:
         ("Bearer root", None),
         ("Bearer poor", forbidden("bob")),
         ("Bearer bad", UNAUTHORIZED),
+        ("Bearer \udcff\udcfe", UNAUTHORIZED),
+        ("Bearer b\u00e4d", UNAUTHORIZED),
         ("", forbidden("system:anonymous")),
         ("Bearer ", forbidden("system:anonymous")),
         ("Basic Z29vZDpnb29k", forbidden("system:anonymous")),
     ],
-    ids=["allowed", "lower case", "of system:masters", "not allowed", "unknown", "none", "empty", "no token"],
+    ids=[
+        "allowed",
+        "lower case",
+        "of system:masters",
+        "not allowed",
+        "unknown",
+        "bytes that are not UTF-8",
+        "not ASCII",
+        "none",
+        "empty",
+        "no token",
+    ],
 )
 async def test_who_may_read(world: World, authorization: str, expected: AccessError | None) -> None:
     """A token that nobody has is refused, everyone else is who he is, or anonymous."""
@@ -153,3 +173,10 @@ async def test_few_reviews_at_a_time() -> None:
         await asyncio.sleep(0)
     release.set()
     assert (await asyncio.gather(*asking), most) == ([UNAUTHORIZED] * 50, delegated_access.REVIEWS_AT_ONCE)
+
+
+async def test_a_user_who_cannot_be_reviewed(world: World) -> None:
+    """A name that is not UTF-8, from a front proxy, is an error of this request alone."""
+    user = ReviewedUser("\udcff")
+    assert await world.access.authorize(user, AccessAttributes("get", "/metrics")) == UNREVIEWED
+    assert world.asked == []

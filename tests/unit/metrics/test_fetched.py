@@ -19,7 +19,7 @@ from podscaler.metrics.queries import (
     PodsMetricQuery,
     ResourceMetricsQuery,
 )
-from podscaler.metrics.shared import SharedMetricsSource
+from podscaler.metrics.shared_queries import SharedMetricsSource
 from podscaler.testing.clock import VirtualClock
 
 WEB = selectors.parse("app=web")

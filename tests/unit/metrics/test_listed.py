@@ -9,7 +9,7 @@ from podscaler.api.typed.metrics import ExternalMetricValueList, NamedMeta, PodM
 from podscaler.base.errors import StatusError
 from podscaler.metrics.listed import KnownPods, ListedMetricsSource
 from podscaler.metrics.queries import ExternalMetricQuery, MetricQuery, ResourceMetricsQuery
-from podscaler.metrics.shared import SharedMetricsSource
+from podscaler.metrics.shared_queries import SharedMetricsSource
 from podscaler.testing.clock import VirtualClock
 
 APPS = 20

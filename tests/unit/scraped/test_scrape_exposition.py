@@ -57,6 +57,31 @@ def test_openmetrics() -> None:
     assert read(body, OPENMETRICS) == [("http_requests", {}, 12.0, True), ("depth", {}, 4.0, False)]
 
 
+@pytest.mark.parametrize(
+    ("body", "samples"),
+    [
+        pytest.param("r_total 100\nr_total 1000\n", [("r", {}, 100.0, True)], id="a counter twice"),
+        pytest.param('r{a="1"} 1\nr{a="1"} 2\n', [("r", {"a": "1"}, 1.0, False)], id="a gauge twice"),
+        pytest.param(
+            'r{a="1",b="2"} 1\nr{b="2",a="1"} 2\n', [("r", {"a": "1", "b": "2"}, 1.0, False)], id="in another order"
+        ),
+        pytest.param(
+            "# TYPE r_total counter\nr_total 100\n# TYPE r gauge\nr 5\n",
+            [("r_total", {}, 100.0, True), ("r", {}, 5.0, False)],
+            id="a counter and a gauge",
+        ),
+        pytest.param(
+            'r 5\nr_total{code="200"} 1\nr_total{code="404"} 2\n',
+            [("r", {}, 5.0, False), ("r_total", {"code": "200"}, 1.0, True), ("r_total", {"code": "404"}, 2.0, True)],
+            id="with other labels",
+        ),
+    ],
+)
+def test_samples_of_one_name(body: str, samples: list[tuple[str, dict[str, str], float, bool]]) -> None:
+    """The first one counts; a counter and a gauge are two metrics, which are not added up."""
+    assert read(body) == samples
+
+
 def test_quoted_names() -> None:
     """Names with dots and hyphens are served as they are; those that no path can have are left out."""
     body = '{"packets-per-second"} 5\n{"http.requests_total", code="200"} 3\n{"a/b"} 1\n{"a b"} 2\n'

@@ -192,7 +192,8 @@ def compared(needed: list[int], **ready: list[int]) -> CandidateComparison:
         run = comparison.Run(ready=supplied)
         found.append(
             comparison.CandidateResult(
-                **{field: getattr(template, field) for field in template.__struct_fields__} | {"name": name, "run": run}
+                **{field: getattr(template, field) for field in template.__struct_fields__}
+                | {"name": name, "run": run, "pod_hours": float(sum(supplied))}
             )
         )
     return CandidateComparison(at_ms=range(len(needed)), needed=needed, sync_period_ms=3_600_000, results=tuple(found))

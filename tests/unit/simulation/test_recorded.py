@@ -1,8 +1,8 @@
 """A recording becomes a scenario: demand, workload, pipeline, and what is not known."""
 
 import pytest
-import recordings
 
+import made_recordings
 from podscaler.base.errors import UsageError
 from podscaler.simulation import engine
 from podscaler.simulation.evaluation import observed, recorded
@@ -23,14 +23,14 @@ def seen(at_ms: int, used_milli: int, *, measured: int = 2, ready: int = 2, limi
 
 def test_demand_is_the_sum_of_usage_from_the_begin_of_each_window():
     """At the first sync samples are from 20 to 5 seconds before it."""
-    found = recorded.read(recordings.steady([100, 100, 250]), ANY).reconstruction
+    found = recorded.read(made_recordings.steady([100, 100, 250]), ANY).reconstruction
     assert found.demand == StepSeries((0, 30_000), (100_000, 250_000))
     assert (found.end_ms - found.start_ms, found.sentences()) == (50_000, ())
 
 
 def test_the_scenario_has_what_was_observed():
     """Periods, windows and lag, requests and limits, the median start-up, the replicas of the first sync."""
-    found = recorded.read(recordings.steady([100, 100, 250], limit="500m"), ANY).scenario
+    found = recorded.read(made_recordings.steady([100, 100, 250], limit="500m"), ANY).scenario
     (workload,) = found.workloads
     container = ContainerModel(name="all", requests_milli={"cpu": 200}, cpu_limit_milli=500)
     assert (workload.key, workload.kind, workload.replicas) == ("default/web", "Deployment", 2)
@@ -41,7 +41,7 @@ def test_the_scenario_has_what_was_observed():
 
 def test_pods_at_their_limit_hide_demand():
     """475m of 500m and more is at the limit: 30 of 65 seconds."""
-    found = recorded.read(recordings.steady([100, 950, 1000, 400], limit="500m"), ANY)
+    found = recorded.read(made_recordings.steady([100, 950, 1000, 400], limit="500m"), ANY)
     begin, end = "2026-01-31T11:59:55Z", "2026-01-31T12:00:25Z"
     assert found.reconstruction.sentences() == (
         "In 46.2 % of the time pods were at their CPU limit, so the demand is only a lower bound then: "
@@ -83,16 +83,36 @@ def test_a_reconstruction_of_no_time_is_not_censored():
     assert found.censored_pct == 0.0
 
 
+def test_pods_of_other_workloads_do_not_count():
+    """A recording has the pods of the namespace; the selector of the scale picks those of the workload."""
+    other = made_recordings.pod("db-0", limit="2", ready_after_s=300)
+    other["metadata"]["labels"] = {"app": "db"}
+    other["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "1"}
+    own = made_recordings.pod("web-0")
+    line = made_recordings.sync(0, [other, own], made_recordings.usage(-5, {"web-0": 100}))
+    found = recorded.read(made_recordings.lines([line]), ANY)
+    (workload,) = found.scenario.workloads
+    assert workload.pod.containers == (ContainerModel(name="all", requests_milli={"cpu": 200}),)
+    assert (workload.pod.startup, found.reconstruction.demand) == (fixed(9_000), constant(100_000))
+
+
+def test_pods_without_containers_have_no_limit():
+    """Null stands for an empty list."""
+    bare = made_recordings.pod("web-1") | {"spec": {"containers": None}}
+    lines = [made_recordings.sync(0, [bare], made_recordings.usage(-5, {"web-1": 100}))]
+    assert recorded.read(made_recordings.lines(lines), ANY).scenario.workloads[0].pod.containers[0].requests_milli == {}
+
+
 def test_a_stated_limit_is_used():
     """Recordings of the controller have no limits."""
-    found = recorded.read(recordings.steady([100, 400]), RecordedSelection(cpu_limit_milli=200))
+    found = recorded.read(made_recordings.steady([100, 400]), RecordedSelection(cpu_limit_milli=200))
     assert found.scenario.workloads[0].pod.containers[0].cpu_limit_milli == 200
     assert found.assumptions[0] == "A new pod is ready after 10 s, the median of 2 pods."
 
 
 def test_assumptions_without_limits():
     """The sentence names the flag."""
-    found = recorded.read(recordings.steady([100, 400]), ANY).assumptions
+    found = recorded.read(made_recordings.steady([100, 400]), ANY).assumptions
     assert found[0] == "The recording has no CPU limits, so no pod is limited; --cpu-limit states one."
 
 
@@ -102,16 +122,16 @@ def test_other_metrics_stay_as_recorded():
         "type": "External",
         "external": {"metric": {"name": "jobs"}, "target": {"type": "AverageValue", "averageValue": "5"}},
     }
-    cpu = recordings.hpa()["spec"]["metrics"][0]
-    autoscaler = recordings.hpa(metrics=[cpu, jobs])
-    pods = [recordings.pod("web-0")]
+    cpu = made_recordings.hpa()["spec"]["metrics"][0]
+    autoscaler = made_recordings.hpa(metrics=[cpu, jobs])
+    pods = [made_recordings.pod("web-0")]
     value = {"kind": "ExternalMetricValueList", "apiVersion": "external.metrics.k8s.io/v1beta1"}
-    text = recordings.lines(
-        recordings.sync(
+    text = made_recordings.lines(
+        made_recordings.sync(
             second,
             pods,
-            recordings.usage(second - 5, {"web-0": 100}),
-            value | {"items": [{"metricName": "jobs", "timestamp": recordings.at(second), "value": amount}]},
+            made_recordings.usage(second - 5, {"web-0": 100}),
+            value | {"items": [{"metricName": "jobs", "timestamp": made_recordings.at(second), "value": amount}]},
             autoscaler=autoscaler,
         )
         for second, amount in ((0, "7"), (15, "9"))
@@ -133,25 +153,28 @@ MEMORY = {
     [
         pytest.param([], ANY, "line 1: the recording is empty", id="empty"),
         pytest.param([b"{}"], ANY, "line 1: not the header of a recording", id="no-header"),
-        pytest.param([*recordings.steady([1]), b"{"], ANY, "line 3: ", id="broken-line"),
-        pytest.param(recordings.lines([]), ANY, "no sync in the time", id="no-sync"),
+        pytest.param([*made_recordings.steady([1]), b"{"], ANY, "line 3: ", id="broken-line"),
+        pytest.param(made_recordings.lines([]), ANY, "no sync in the time", id="no-sync"),
         pytest.param(
-            recordings.steady([1]),
+            made_recordings.steady([1]),
             RecordedSelection(autoscaler="default/other"),
             "no sync of default/other; it has default/web",
             id="other-autoscaler",
         ),
         pytest.param(
-            recordings.steady([1]), RecordedSelection(from_ns=1 << 62), "no sync in the time", id="after-the-end"
+            made_recordings.steady([1]), RecordedSelection(from_ns=1 << 62), "no sync in the time", id="after-the-end"
         ),
         pytest.param(
-            [*recordings.steady([1]), *recordings.lines([recordings.sync(15, [], autoscaler=recordings.hpa("b"))])[1:]],
+            [
+                *made_recordings.steady([1]),
+                *made_recordings.lines([made_recordings.sync(15, [], autoscaler=made_recordings.hpa("b"))])[1:],
+            ],
             ANY,
             "the recording has 2 autoscalers; choose one with --hpa, such as default/web or default/b",
             id="two-autoscalers",
         ),
         pytest.param(
-            recordings.lines([recordings.sync(0, [], autoscaler=recordings.hpa(metrics=[MEMORY]))]),
+            made_recordings.lines([made_recordings.sync(0, [], autoscaler=made_recordings.hpa(metrics=[MEMORY]))]),
             ANY,
             "no samples of the resource metric cpu of default/web",
             id="no-cpu",

@@ -93,6 +93,24 @@ BODIES = {
         CPU + "outages: [{from: 2m, to: 1m}]\n",
         "5: outages[0].to: `to` is not after `from`",
     ),
+    "an outage of a metric that nobody reads": (
+        CPU + "outages: [{from: 1m, to: 2m, metric: cpus}]\n",
+        "5: outages[0].metric: 'cpus' is not one of cpu",
+    ),
+    "an event after the end": (
+        CPU + "events: [{at: 1h, rollout: web}]\n",
+        "5: events[0].at: the event is after the end of the scenario",
+    ),
+    "an edit that needs another load": (
+        CPU + "events:\n- at: 1m\n  edit:\n    apiVersion: autoscaling/v2\n    kind: HorizontalPodAutoscaler\n"
+        "    metadata: {name: web}\n"
+        "    spec:\n      scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n      "
+        "maxReplicas: 3\n      metrics:\n"
+        "      - {type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: 1Gi}}}\n",
+        "5: events: the edited autoscaler web: default/web has no memory load; state `load.memory` or "
+        "`load.requests` under "
+        "`workloads.web` (0 for none)",
+    ),
     "an expectation of nothing": (
         CPU + "expect: [{workload: web}]\n",
         "5: expect[0]: nothing is expected; state one of replicas, ready, wanted, latency, lost",
@@ -211,6 +229,11 @@ ROWS = {
         "0,NaN\n60,1\n",
         "value: v",
         "line 2: the value is missing; state `gaps: hold` (the last value) or `gaps: zero`, or add the rows",
+    ),
+    "nothing to hold": (
+        "0,\n60,1\n",
+        "value: v, gaps: hold",
+        "line 3: the values before this one are missing, and there is none to hold",
     ),
     "mixed units": (
         "0,100m\n60,0.2\n",

@@ -53,6 +53,34 @@ async def test_a_list_that_does_not_come_is_a_failure_of_the_metric() -> None:
         await finding
 
 
+STATUS = {"kind": "Status", "message": "no", "reason": "", "code": 503}
+
+
+async def test_a_list_that_fails_is_a_failure_of_the_metric() -> None:
+    """The external metrics API is not asked in place of sources that may be there."""
+    clock, transport = VirtualClock(), ScriptedTransport()
+    transport.on("GET", PATH, json_answer(STATUS, 503))
+    informer = MetricSourceInformer(Client(transport, clock), clock, random.Random(1))
+    running = asyncio.ensure_future(informer.run())
+    await clock.advance(0.0, turns=50)
+    with pytest.raises(
+        StatusError, match=r"^MetricSources are not listed yet: the server is currently unable to handle the request"
+    ):
+        await informer.find(("shop", "jobs"))
+    running.cancel()
+
+
+async def test_sources_that_may_not_be_listed_are_none() -> None:
+    """A controller without that permission reads external metrics as upstream's does."""
+    clock, transport = VirtualClock(), ScriptedTransport()
+    transport.on("GET", PATH, json_answer(STATUS | {"reason": "Forbidden", "code": 403}, 403))
+    informer = MetricSourceInformer(Client(transport, clock), clock, random.Random(1))
+    running = asyncio.ensure_future(informer.run())
+    await clock.advance(0.0, turns=50)
+    assert await informer.find(("shop", "jobs")) is None
+    running.cancel()
+
+
 async def test_a_cluster_without_the_definition_has_none(caplog: pytest.LogCaptureFixture) -> None:
     """Nothing is logged, however long it lasts."""
     caplog.set_level(logging.INFO)

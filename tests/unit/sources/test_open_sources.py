@@ -192,3 +192,82 @@ async def test_reads_at_once_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> No
     world.system.responds.set()
     results = await asyncio.gather(*reading)
     assert (begun, [each.value_milli for each in results]) == (2, [7000, 7000, 7000])
+
+
+async def _timed_out(world: World, **spec: Any) -> str:
+    """The failure of a read that no system responds to."""
+    reading = asyncio.ensure_future(world.read(timeoutSeconds=1, **spec))
+    begun = asyncio.ensure_future(world.system.wait_for_read())
+    await asyncio.wait((reading, begun), return_when=asyncio.FIRST_COMPLETED)
+    begun.cancel()
+    if not reading.done():
+        await world.clock.advance(1.0)
+    return str((await reading).error)
+
+
+async def test_the_sources_of_a_namespace_leave_places_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waiting for them does not count against the time limit of a read."""
+    monkeypatch.setattr("podscaler.sources.open_sources.NAMESPACE_READS", 2)
+    world = World()
+    world.system.responds.clear()
+    slow = [asyncio.ensure_future(world.read(name=f"slow-{number}", timeoutSeconds=3)) for number in range(3)]
+    other = asyncio.ensure_future(world.sources.read(metric_source("other", "other", timeoutSeconds=3)))
+    for _ in range(3):
+        await world.system.wait_for_read()
+    begun = world.system.reads
+    await world.clock.advance(3.0)
+    await world.system.wait_for_read()
+    world.system.responds.set()
+    results = [each.value_milli for each in await asyncio.gather(*slow, other)]
+    assert (begun, results) == (3, [None, None, 7000, None])
+
+
+async def test_a_source_without_responses_is_read_less_often() -> None:
+    """From the second time in a row on, after 5 s, 10 s and so on, to a minute; the reads in between fail."""
+    world = World()
+    world.system.responds.clear()
+    read_at_s = []
+    for second in range(0, 360, 2):
+        reads = world.system.reads
+        await _timed_out(world)
+        if world.system.reads > reads:
+            read_at_s.append(second)
+        await world.clock.advance(second + 2 - world.clock.monotonic_s())
+    assert read_at_s == [0, 2, 8, 20, 42, 84, 146, 208, 270, 332]
+
+
+async def test_the_failure_of_a_source_that_is_not_read() -> None:
+    """It says how often it is read, with the query of the last read."""
+    world = World()
+    world.system.responds.clear()
+    texts = [await _timed_out(world) for _ in range(4)]
+    once = "no response within 1 s"
+    again = f"{once}, 2 times: it is read again after 5 s"
+    assert texts == [once, once, again, again]
+    assert (await world.read(timeoutSeconds=1)).query == "fake number of the fake system"
+
+
+@pytest.mark.parametrize(
+    "spec", [{"custom": {"type": "fake", "settings": {"a": "b"}}}, {"name": "other"}], ids=["changed", "another"]
+)
+async def test_a_changed_source_is_read_at_once(spec: dict[str, Any]) -> None:
+    """As is any other one."""
+    world = World()
+    world.system.responds.clear()
+    for _ in range(3):
+        await _timed_out(world)
+    world.system.responds.set()
+    assert (await world.read(timeoutSeconds=1, **spec)).value_milli == 7000
+
+
+async def test_a_response_ends_the_back_off() -> None:
+    """A source that responds once begins again with two reads."""
+    world = World()
+    world.system.responds.clear()
+    for _ in range(2):
+        await _timed_out(world)
+    await world.clock.advance(5.0)
+    world.system.responds.set()
+    await world.read(timeoutSeconds=1)
+    world.system.responds.clear()
+    assert [await _timed_out(world) for _ in range(2)] == ["no response within 1 s"] * 2

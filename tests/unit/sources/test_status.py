@@ -102,6 +102,17 @@ async def test_values_are_written_once_a_minute(reads: list[tuple[float, int, No
     assert [each["value"] for each in world.written] == values
 
 
+async def test_a_write_that_fails_is_repeated() -> None:
+    """By a read after 5 s, then after 10 s and so on; the time of the transition is that of the first one."""
+    world = World()
+    unavailable = json_answer({"kind": "Status", "message": "no", "code": 503}, 503)
+    world.transport.on("PATCH", PATH, unavailable, unavailable, unavailable, json_answer({}))
+    await world.note(*[(1, 1000, None)] * 120)
+    times = [each["lastReadTime"][14:19] for each in world.written]
+    transitions = {each["conditions"][0]["lastTransitionTime"] for each in world.written}
+    assert (times, transitions) == (["00:01", "00:06", "00:16", "00:36", "01:36"], {"2026-01-01T00:00:01Z"})
+
+
 async def test_transitions_are_written_at_once() -> None:
     """Each change of status or reason; a failure with another message is none."""
     world = World()

@@ -4,6 +4,7 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -228,10 +229,28 @@ async def test_a_name_of_a_refused_address() -> None:
     assert [each["host"] for each in await GuardedResolver(Names("10.0.0.7")).resolve("queue", 80)] == ["10.0.0.7"]
 
 
-async def test_a_number_in_place_of_an_address() -> None:
-    """A resolver would read 2852039166 as 169.254.169.254; the client rejects it before."""
+@pytest.mark.parametrize(
+    "host",
+    [
+        pytest.param("2130706433", id="decimal"),
+        pytest.param("0177.0.0.1", id="octal"),
+        pytest.param("127.1", id="short"),
+        pytest.param("127.0.1", id="three parts"),
+        pytest.param("127.0.0.1.", id="a dot at the end"),
+    ],
+)
+async def test_other_forms_of_addresses(server: TestServer, host: str) -> None:
+    """A resolver would read each as 127.0.0.1, and likewise 169.254.169.254; the client rejects them before."""
     with pytest.raises(ValueError, match=r"not a canonical IPv4 address"):
-        await read("http://2852039166/")
+        await read(f"http://{host}:{server.port}/plain")
+
+
+@pytest.mark.parametrize("host", ["0xA9FEA9FE", "0xa9.0xfe.0xa9.0xfe"])
+async def test_hexadecimal_forms_of_addresses(host: str) -> None:
+    """They are names for the client; what a resolver reads in them is refused as the address of any name."""
+    with pytest.raises(aiohttp.ClientConnectorDNSError) as caught:
+        await read(f"http://{host}/")
+    assert isinstance(caught.value.os_error, RefusedAddress)
 
 
 def test_the_query() -> None:

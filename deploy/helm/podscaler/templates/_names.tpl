@@ -35,3 +35,16 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
+
+{{- define "podscaler.daskSelector" -}}
+app.kubernetes.io/name: podscaler-dask
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "podscaler.daskLabels" -}}
+{{ include "podscaler.daskSelector" . }}
+app.kubernetes.io/component: dask
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end }}

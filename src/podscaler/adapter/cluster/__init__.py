@@ -1,4 +1,4 @@
-"""What the adapter reads from the Kubernetes API: resources by name, and the names of objects.
+"""Reads from the Kubernetes API what the adapter needs: resources by name, and the names of objects.
 
 Entry points: `rest_mapper.RESTMapper`, `object_names.ObjectNames`.
 May import: `adapter.config`.

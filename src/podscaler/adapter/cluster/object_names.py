@@ -1,8 +1,9 @@
-"""The names of the objects that a label selector matches, for requests about several objects.
+"""Finds the names of the objects that a label selector matches, for requests about several objects.
 
-`adapter.providers` calls it. The first request about a resource starts a watch of the metadata of its objects; until
-the watch has its first list, and where it is not allowed, each request lists the objects. Equal lists that overlap in
-time are one request.
+`adapter.providers` calls it, for resources that have metrics. The first request about a resource starts a watch of the
+metadata of its objects; until the watch has its first list each request lists the objects. A watch ends where it is not
+allowed or not served, and is tried again after RETRY_S; and where nobody asked for its objects for IDLE_S. Equal lists
+that overlap in time are one request.
 
 Differs: prometheus-adapter lists the objects for each request.
 """
@@ -11,6 +12,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import msgspec
 
@@ -26,6 +28,7 @@ from podscaler.kube.transport.single_flight import SingleFlight
 log = logging.getLogger(__name__)
 
 PAGE_OBJECTS = "500"
+IDLE_S, RETRY_S = 1800.0, 600.0
 
 
 class ObjectMetadata(msgspec.Struct, rename="camel", gc=False):
@@ -67,6 +70,21 @@ _OBJECT: msgspec.json.Decoder[LabeledObject] = msgspec.json.Decoder(LabeledObjec
 _LIST: msgspec.json.Decoder[_ObjectList] = msgspec.json.Decoder(_ObjectList)
 
 
+@dataclass(slots=True)
+class _Informer:
+    """A watch of one resource that runs; `used_at_s` is the instant of the latest request about its objects."""
+
+    cache: Cache[LabeledObject]
+    reflector: Reflector[LabeledObject]
+    task: asyncio.Task[None]
+    used_at_s: float
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the server does not let its objects be watched."""
+        return self.reflector.is_forbidden or not self.reflector.is_served
+
+
 class ObjectNames:
     """Returns the names of objects by label selector: from watches of whole kinds, or from one list for each request.
 
@@ -80,7 +98,8 @@ class ObjectNames:
         self._client = client
         self._clock = clock
         self._watches = watches
-        self._informers: dict[str, tuple[Cache[LabeledObject], asyncio.Task[None]]] = {}
+        self._informers: dict[str, _Informer] = {}
+        self._refused_until_s: dict[str, float] = {}
         self._lists: SingleFlight[tuple[str, str], list[LabeledObject]] = SingleFlight()
 
     async def select(self, resource: MappedResource, namespace: str, selector: Selector) -> list[str]:
@@ -89,7 +108,7 @@ class ObjectNames:
 
     async def objects(self, resource: MappedResource, namespace: str, selector: Selector) -> Sequence[LabeledObject]:
         """The objects that a selector matches, in order; of all namespaces where none is given. Raises StatusError."""
-        cache = self._cache(resource) if self._watches else None
+        cache = self._find_cache(resource) if self._watches else None
         if cache is not None and cache.synced:
             if namespace or not resource.is_namespaced:
                 return cache.select(namespace, selector)
@@ -100,24 +119,43 @@ class ObjectNames:
 
     async def stop(self) -> None:
         """End all watches."""
-        tasks = [task for _, task in self._informers.values()]
+        tasks = [informer.task for informer in self._informers.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._informers.clear()
 
-    def _cache(self, resource: MappedResource) -> Cache[LabeledObject]:
-        path = resource.path()
-        if path not in self._informers:
-            cache: Cache[LabeledObject] = Cache()
-            source = WatchSource(path, str(resource.resource), _decoded)
-            reflector = Reflector(self._client, source, cache=cache, clock=self._clock, rng=random.Random())
-            self._informers[path] = cache, asyncio.get_running_loop().create_task(reflector.run())
-        return self._informers[path][0]
+    def _find_cache(self, resource: MappedResource) -> Cache[LabeledObject] | None:
+        """The cache of the watch of a resource, which is started where there is none; None where it is refused."""
+        path, now_s = resource.path(), self._clock.monotonic_s()
+        self._end_watches(now_s)
+        if now_s < self._refused_until_s.get(path, 0.0):
+            return None
+        informer = self._informers.get(path)
+        if informer is None:
+            informer = self._informers[path] = self._started(path, str(resource.resource), now_s)
+        informer.used_at_s = now_s
+        return informer.cache
+
+    def _started(self, path: str, subject: str, now_s: float) -> _Informer:
+        cache: Cache[LabeledObject] = Cache()
+        source = WatchSource(path, subject, _decoded)
+        reflector = Reflector(self._client, source, cache=cache, clock=self._clock, rng=random.Random())
+        return _Informer(cache, reflector, asyncio.get_running_loop().create_task(reflector.run()), now_s)
+
+    def _end_watches(self, now_s: float) -> None:
+        """End those that are refused or idle."""
+        self._refused_until_s = {path: until_s for path, until_s in self._refused_until_s.items() if now_s < until_s}
+        for path, informer in list(self._informers.items()):
+            if informer.is_refused:
+                self._refused_until_s[path] = now_s + RETRY_S
+            if informer.is_refused or now_s - informer.used_at_s >= IDLE_S:
+                informer.task.cancel()
+                del self._informers[path]
 
     async def _list(self, path: str, selector: str) -> list[LabeledObject]:
         """All pages of a list. Raises StatusError."""
-        found: list[LabeledObject] = []
+        objects: list[LabeledObject] = []
         token = ""
         while True:
             query = [("labelSelector", selector), ("limit", PAGE_OBJECTS), ("continue", token)]
@@ -126,10 +164,10 @@ class ObjectNames:
                 page = _LIST.decode(body)
             except msgspec.DecodeError as error:
                 raise StatusError(f"the list at {path} cannot be decoded: {error}", code=0) from error
-            found += page.items or []
+            objects += page.items or []
             token = page.metadata.continue_
             if not token:
-                return found
+                return objects
 
 
 def _decoded(raw: msgspec.Raw) -> LabeledObject:

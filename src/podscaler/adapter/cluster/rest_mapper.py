@@ -1,7 +1,7 @@
-"""Maps names of resources, singular or plural, to the resources that the API server serves.
+"""Maps names of resources, singular or plural (`pod`), to the resources that the API server serves (`pods`, v1).
 
-`adapter.naming` normalizes the resources of rules and labels with it, `adapter.providers` those of requests. It reads
-all discovery documents; where the server of a group does not respond, what it served last stays known.
+`adapter.naming` normalizes the resources of rules and labels with it, `adapter.providers` the resources of requests. It
+reads all discovery documents; where the server of a group does not respond, its last response is used.
 
 Source: client-go's discovery REST mapper: where a resource is in several groups, that of the first group in the order
 of discovery applies (the core group first); a group that is not served matches groups that begin with it.
@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 
 TIMEOUT_S = 32.0
 AT_ONCE = 8
+"""How many discovery documents are requested at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +31,10 @@ class MappedResource:
     """A resource in its preferred version.
 
     Attributes:
-        resource: group and plural name.
-        singular: its name in the singular.
-        is_namespaced: whether its objects are in namespaces.
+        resource: the group and the plural name.
+        version: the preferred version of the group.
+        singular: the singular name.
+        is_namespaced: whether the objects are in namespaces.
     """
 
     resource: GroupResource
@@ -43,7 +45,7 @@ class MappedResource:
 
     @property
     def api_version(self) -> str:
-        """Group and version with a slash, also for the core group, as metrics APIs write it."""
+        """Group and version with a slash, `/v1` for the core group, as metrics APIs write it."""
         return f"{self.resource.group}/{self.version}"
 
     def path(self, namespace: str = "") -> str:
@@ -98,13 +100,13 @@ class _ResourceList(msgspec.Struct):
 
 
 class RESTMapper:
-    """The resources that one API server serves, read by discovery and kept for the adapter's requests.
+    """Reads the resources that one API server serves, and stores the result for the adapter's requests.
 
     Args:
         client: sends the requests.
 
     Attributes:
-        mapping: of the last discovery; empty before the first.
+        mapping: the result of the last discovery; empty before the first.
     """
 
     def __init__(self, client: Client) -> None:
@@ -121,11 +123,12 @@ class RESTMapper:
         except msgspec.DecodeError as error:
             raise StatusError(f"the list of API groups cannot be decoded: {error}", code=0) from error
         core = _Group(versions=[_GroupVersion("v1", "v1")], preferred_version=_GroupVersion("v1", "v1"))
-        wanted = [(group.name, version) for group in (core, *groups) for version in _in_order(group)]
-        found = await asyncio.gather(*(self._resources(group, version) for group, version in wanted))
-        self.mapping = _merged([(*each, listed) for each, listed in zip(wanted, found, strict=True)])
+        versions = [(group.name, version) for group in (core, *groups) for version in _in_order(group)]
+        lists = await asyncio.gather(*(self._resources(group, version) for group, version in versions))
+        self.mapping = _merged([(*each, listed) for each, listed in zip(versions, lists, strict=True)])
 
     async def _resources(self, group: str, version: str) -> Sequence[_Resource]:
+        """The resources of a group and version; where they cannot be read, those of the last discovery."""
         try:
             async with self._gate:
                 path = urls.group_version(group, version)
@@ -142,10 +145,10 @@ def _in_order(group: _Group) -> list[str]:
     return sorted(versions, key=lambda version: version != group.preferred_version.version)
 
 
-def _merged(found: Sequence[tuple[str, str, Sequence[_Resource]]]) -> ServedResources:
-    """The mapping of the resources of groups and versions in order."""
+def _merged(lists: Sequence[tuple[str, str, Sequence[_Resource]]]) -> ServedResources:
+    """The resources of groups and versions in order of preference, each in the first version that has it."""
     merged: dict[GroupResource, MappedResource] = {}
-    for group, version, resources in found:
+    for group, version, resources in lists:
         for each in resources:
             key = GroupResource(group, each.name)
             if "/" not in each.name and key not in merged:
@@ -160,8 +163,8 @@ def mapping_of(resources: Mapping[str, tuple[str, str, bool]]) -> ServedResource
     Args:
         resources: plural name with the group behind a dot -> version, kind, and whether it is namespaced.
     """
-    found = []
+    mapped = []
     for name, (version, kind, is_namespaced) in resources.items():
         plural, _, group = name.partition(".")
-        found.append(MappedResource(GroupResource(group, plural), version, kind, kind.lower(), is_namespaced))
-    return ServedResources(tuple(found))
+        mapped.append(MappedResource(GroupResource(group, plural), version, kind, kind.lower(), is_namespaced))
+    return ServedResources(tuple(mapped))

@@ -1,7 +1,8 @@
-"""Loads the configuration file of prometheus-adapter.
+"""Loads the adapter's configuration file, whose format is prometheus-adapter's.
 
-Called by `podscaler adapter` at its start. A file that cannot be parsed is an error with file, line and field; the
-contents of a rule are checked later, where a bad rule does not harm the others.
+Called by `podscaler adapter` at its start. A file that cannot be parsed is an error with file, line and field; regular
+expressions and templates are checked later (`naming.rule_naming`), so that an invalid rule does not affect the others.
+A new field: an attribute in `rules`, and its name in a function here.
 
 Source: prometheus-adapter v0.12.0, the format of its configuration.
 """

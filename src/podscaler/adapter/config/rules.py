@@ -1,7 +1,7 @@
-"""The rules of a configuration as data, with the places in the file that they come from.
+"""The data classes of the adapter's configuration: rules, with their positions in the file for error messages.
 
 `config.loading` makes them; `adapter.naming` and `adapter.providers` use them. Texts are as in the file: regular
-expressions and templates are not compiled yet, so that one bad rule does not harm the others.
+expressions and templates are not compiled yet, so that one invalid rule does not affect the others.
 
 Source: prometheus-adapter v0.12.0, the format of its configuration.
 """
@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A position in the configuration.
+    """A position in the configuration file; its text is `rules.yaml:12: rules[2].name`.
 
     Attributes:
-        file: as it was given.
-        line: from 1.
-        path: the fields and indexes that lead to it (`rules[2].name`).
+        file: the name of the file, as it was given.
+        line: the line, counted from 1.
+        path: the fields and indexes that lead to the position (`rules[2].name`).
     """
 
     file: str
@@ -41,7 +41,7 @@ class GroupResource:
 
 @dataclass(frozen=True, slots=True)
 class SeriesFilter:
-    """A filter of series by name: exactly one of the two regular expressions is given in a valid rule."""
+    """A filter of series by name: a regular expression that names must match, or must not; the other one is empty."""
 
     matching: str
     not_matching: str
@@ -49,11 +49,11 @@ class SeriesFilter:
 
 @dataclass(frozen=True, slots=True)
 class ResourceMapping:
-    """Says which labels of a Prometheus series hold the names of Kubernetes objects.
+    """Which labels of a Prometheus series contain the names of Kubernetes objects.
 
     Attributes:
-        template: the Go template of the label of a resource, such as `kube_<<.Resource>>`; empty:
-            only `overrides` count.
+        template: the Go template of the label of a resource, such as `kube_<<.Resource>>`; empty: only `overrides`
+            apply.
         overrides: label -> the resource whose objects its values name.
         is_namespaced: whether the namespace of a request restricts the series of an external metric.
     """
@@ -68,14 +68,15 @@ class DiscoveryRule:
     """A rule of `rules` or `externalRules`.
 
     Attributes:
-        place: of the rule.
-        series_query: selects the series in Prometheus.
-        filters: of the names of these series.
-        resources: which objects the series belong to.
-        name_matches: a regular expression for the names of series; empty: all.
-        name_as: the name of the metric, in which `$1` stands for a group; empty: by the number of groups.
-        metrics_query: the template of the PromQL expression.
-        query_place: of `metrics_query`.
+        place: the position of the rule in the file.
+        series_query: the selector of the series in Prometheus, such as `{__name__=~"^http_.*"}`.
+        filters: filters of the names of these series.
+        resources: which objects the series describe.
+        name_matches: a regular expression for the names of series; empty: all names match.
+        name_as: the name of the metric, in which `$1` stands for a group; empty: `$1` if `name_matches` has a group,
+            else `$0`, the whole match.
+        metrics_query: the template of the PromQL expression for values.
+        query_place: the position of `metrics_query` in the file.
     """
 
     place: Place
@@ -93,8 +94,8 @@ class ResourceRule:
     """How cpu or memory is queried.
 
     Attributes:
-        place: of the rule.
-        container_query, node_query: templates of PromQL expressions.
+        place: the position of the rule in the file.
+        container_query, node_query: templates of PromQL expressions for the usage of containers and nodes.
         resources: the labels of pods, namespaces and nodes.
         container_label: the label with the name of the container.
     """

@@ -1,7 +1,7 @@
-"""Reads fields of YAML mappings strictly, with the line of each.
+"""Reads the fields of YAML mappings strictly, and knows the line of each for error messages.
 
-Called by `config.loading`. A field that is unknown, stands twice or has another type is an error. Null is an absent
-field.
+Called by `config.loading`. A field that is unknown, that occurs twice or that has another type is an error. A field
+whose value is null counts as absent.
 
 Source: the strict mode of Go's yaml.v2, with which prometheus-adapter reads its configuration.
 """
@@ -25,7 +25,7 @@ class YamlNode:
 
     Args:
         node: PyYAML's node; None where the field is absent.
-        place: of the node, or of the mapping that lacks it.
+        place: the position of the node, or of the mapping that lacks it.
     """
 
     def __init__(self, node: yaml.Node | None, place: Place) -> None:
@@ -38,13 +38,13 @@ class YamlNode:
         return self._node is None
 
     def fields(self, *known: str) -> "YamlFields":
-        """The fields of a mapping. Raises UsageError for another type, an unknown field or one that stands twice."""
-        found = self._mapping()
-        for name, node in found.items():
+        """The fields of a mapping. Raises UsageError for another type, an unknown field or one that occurs twice."""
+        nodes = self._mapping()
+        for name, node in nodes.items():
             if name not in known:
                 place = Place(self.place.file, node.start_mark.line + 1, self.place.path)
                 raise UsageError(f"{place}: unknown field {quoted(name)}; known: {', '.join(known)}")
-        return YamlFields(found, self.place)
+        return YamlFields(nodes, self.place)
 
     def entries(self) -> dict[str, "YamlNode"]:
         """The values of a mapping with any keys. Raises UsageError."""
@@ -78,23 +78,24 @@ class YamlNode:
         return YamlNode(node, Place(self.place.file, node.start_mark.line + 1, self.place.path + step))
 
     def _mapping(self) -> dict[str, yaml.Node]:
+        """The values of a mapping by key; those of a merge key (`<<`) apply where the mapping has no such key."""
         if self._node is None:
             return {}
         if not isinstance(self._node, yaml.MappingNode):
             raise UsageError(f"{self.place}: a mapping is expected")
-        found: dict[str, yaml.Node] = {}
+        own: dict[str, yaml.Node] = {}
         merged: dict[str, yaml.Node] = {}
         for key, value in self._node.value:
             if key.tag == _MERGE:
                 merged |= YamlNode(value, self.place)._mapping()
             elif not isinstance(key, yaml.ScalarNode):
                 raise UsageError(f"{self.place}: a key is not a text")
-            elif key.value in found:
+            elif key.value in own:
                 place = Place(self.place.file, key.start_mark.line + 1, self.place.path)
                 raise UsageError(f"{place}: the field {quoted(key.value)} stands twice")
             else:
-                found[key.value] = value
-        return merged | found
+                own[key.value] = value
+        return merged | own
 
 
 class YamlFields:

@@ -19,7 +19,7 @@ _VERB = re.compile(r"%(.?)", re.DOTALL)
 
 
 def is_true(value: Any) -> bool:
-    """Whether a value is not empty in Go's sense."""
+    """Whether a value is not empty: not 0, false, nil, or a text or list without elements."""
     return bool(value)
 
 
@@ -39,7 +39,7 @@ def shown(value: Any) -> str:
 
 
 def index(value: Any, *keys: Any) -> Any:
-    """The element of a list or mapping; for several keys that of the element, and so on. Raises TemplateError."""
+    """The element of a list or mapping; several keys lead into nested ones. Raises TemplateError."""
     for key in keys:
         if isinstance(value, Mapping):
             value = value.get(key, "")
@@ -92,7 +92,7 @@ def printf(form: Any, *arguments: Any) -> str:
 
 
 def print_values(*values: Any) -> str:
-    """The texts of the values, with spaces between those that are both no texts."""
+    """The texts of the values, with a space between two values of which neither is a text, as Go's `print`."""
     text = ""
     for number, value in enumerate(values):
         separated = number and not isinstance(value, str) and not isinstance(values[number - 1], str)
@@ -136,3 +136,4 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "slice": slice_of,
     "urlquery": lambda *values: quote_plus(print_values(*values)),
 }
+"""The functions by name; a new one: add it here."""

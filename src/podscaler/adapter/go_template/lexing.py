@@ -1,6 +1,7 @@
 """Divides a template into text and actions, and an action into tokens.
 
-Called by `go_template.parsing`.
+Called by `go_template.parsing`. `sum(<<.Series>>)` becomes the text `sum(`, an action with the token `.Series`, and the
+text `)`.
 
 Source: documentation of Go's package text/template (text and spaces, comments, arguments).
 """
@@ -44,7 +45,7 @@ class TemplateToken:
 
 
 Piece = str | tuple[TemplateToken, ...]
-"""Text, or the tokens of an action."""
+"""A text, or the tokens of an action."""
 
 
 def split(text: str) -> list[Piece]:

@@ -1,7 +1,8 @@
 """Parses a template into a tree of nodes.
 
-Called by `go_template.template`, which executes the tree. Definitions, blocks and calls of other
-templates are not supported: a rule has one template.
+Called by `go_template.template`, which executes the tree. `sum(<<.Series>>)` becomes `("sum(", Pipeline((FieldAccess(
+None, ("Series",)),)), ")")`. Definitions, blocks and calls of other templates are not supported: a rule has one
+template.
 
 Source: documentation of Go's package text/template (actions, pipelines, variables).
 """
@@ -20,7 +21,7 @@ _UNSUPPORTED = frozenset({"define", "template", "block", "break", "continue"})
 
 @dataclass(frozen=True, slots=True)
 class TemplateConstant:
-    """A literal."""
+    """A literal: a text, an integer, true, false or nil."""
 
     value: str | int | bool | None
 
@@ -30,8 +31,8 @@ class FieldAccess:
     """Fields of a value, from left to right.
 
     Attributes:
-        start: the value; None: the cursor (`.`).
-        names: the fields; empty: the value itself.
+        start: the value whose fields are read; None: the cursor (`.`).
+        names: the names of the fields; empty: the value itself.
     """
 
     start: TemplateVariable | Pipeline | None
@@ -58,9 +59,9 @@ class Pipeline:
     """Commands whose results are passed on as the last argument of the next.
 
     Attributes:
-        commands: at least one.
-        variables: that the result is assigned to; of `range` up to two.
-        declares: whether the variables are new.
+        commands: the commands, at least one.
+        variables: the variables that the result is assigned to; with `range` up to two.
+        declares: whether the variables are new (`:=`).
     """
 
     commands: tuple[Operand | FunctionCall, ...]
@@ -73,7 +74,7 @@ Operand = TemplateConstant | FieldAccess | TemplateVariable | Pipeline | Functio
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """An `if`, `range` or `with`, with its body and what stands behind `else`."""
+    """An `if`, `range` or `with`; `otherwise` are the nodes behind `else`."""
 
     keyword: str
     pipeline: Pipeline
@@ -94,7 +95,7 @@ def parse(text: str) -> tuple[Node, ...]:
 
 
 class _Parser:
-    """Parses pieces in their order."""
+    """Parses the pieces of a template in their order."""
 
     def __init__(self, pieces: Sequence[Piece]) -> None:
         self._pieces = list(reversed(pieces))
@@ -173,7 +174,8 @@ class _TokenReader:
         return Pipeline(tuple(commands), variables, declares)
 
     def _variables(self) -> tuple[tuple[str, ...], bool]:
-        kept = list(self._tokens)
+        """The variables before `:=` or `=`, and whether it is `:=`; no token is taken where there is neither."""
+        before = list(self._tokens)
         names: list[str] = []
         while self.next is not None and self.next.kind == "variable":
             names.append(self._tokens.pop().text)
@@ -183,7 +185,7 @@ class _TokenReader:
                 return tuple(names), False
             if not self._take_mark(","):
                 break
-        self._tokens = kept
+        self._tokens = before
         return (), False
 
     def _command(self) -> Operand:

@@ -1,6 +1,7 @@
-"""A parsed template, which is executed with data.
+"""Parses and executes a template in Go's text/template language, with the delimiters << and >>.
 
-Called by `adapter.naming`: for queries and for the labels of resources.
+Called by `adapter.naming`, for queries and for the labels of resources:
+`Template("sum(<<.Series>>)").execute({"Series": "http_requests"})` is `sum(http_requests)`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,14 +25,14 @@ OUTPUT_MAX_CHARACTERS = 1 << 20
 
 
 class Template:
-    """A template with the delimiters << and >>.
+    """A parsed template.
 
     Args:
         text: the template.
 
     Attributes:
         text: the template.
-        fields: the fields of the data that it mentions anywhere.
+        fields: the fields of the data that the template mentions anywhere.
 
     Raises:
         TemplateError: the template cannot be parsed, or calls a function that does not exist.
@@ -65,7 +66,7 @@ def _mentioned(tree: Any) -> list[str]:
 
 
 class _Execution:
-    """One execution.
+    """One execution of a template. The cursor is the value of `.`, which `with` and `range` change.
 
     Args:
         data: the value of `$`, and of the cursor at first.
@@ -153,10 +154,10 @@ class _Execution:
             case Pipeline():
                 return self._value(operand, cursor)
             case FieldAccess(start, names):
-                found = cursor if start is None else self._operand(start, cursor)
+                value = cursor if start is None else self._operand(start, cursor)
                 for name in names:
-                    found = _field(found, name)
-                return found
+                    value = _field(value, name)
+                return value
 
     def _call(self, call: FunctionCall, cursor: Any, *last: Any) -> Any:
         arguments = [*(self._operand(each, cursor) for each in call.arguments), *last]

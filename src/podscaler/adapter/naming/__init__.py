@@ -1,4 +1,4 @@
-"""What a rule says about series: the metric's name, the objects that it describes, and the queries for values.
+"""Applies rules to series: the metric's name, the objects that it describes, and the queries for values.
 
 Entry point: `rule_naming.RuleNaming`.
 May import: `adapter.config`, `adapter.cluster`, `adapter.go_template`, `adapter.promql`.

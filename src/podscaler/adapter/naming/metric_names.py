@@ -1,6 +1,7 @@
-"""Names metrics after series, and filters series by name, as a rule says.
+"""Derives the names of metrics from the names of series, and filters series by name, as a rule says.
 
-Called by `naming.rule_naming`.
+Called by `naming.rule_naming`. With `matches: "^(.*)_total$"` and `as: "${1}_per_second"` the series
+`http_requests_total` is the metric `http_requests_per_second`.
 
 Source: prometheus-adapter v0.12.0 (naming, series filters); Go's Regexp.Expand.
 """
@@ -12,17 +13,17 @@ from podscaler.api.text.quoting import quoted
 
 
 class RuleError(ValueError):
-    """A rule cannot be used; str() says why, with the field."""
+    """A rule cannot be used; str() says why, and names the field."""
 
 
 class MetricNames:
-    """The names that a rule gives.
+    """The names of metrics by one rule.
 
     Args:
-        rule: whose `name` and `seriesFilters` apply.
+        rule: its `name` and `seriesFilters` apply.
 
     Raises:
-        RuleError: an expression is invalid, a filter has not exactly one, or `as` is missing.
+        RuleError: a regular expression is invalid, a filter has none or two, or `as` is missing.
     """
 
     def __init__(self, rule: DiscoveryRule) -> None:
@@ -39,7 +40,7 @@ class MetricNames:
             self._template = f"${self._pattern.group_count}"
 
     def find_name(self, series: str) -> str | None:
-        """The name of the metric; None where a filter or `name.matches` leaves the series out."""
+        """The name of the metric; None where a filter or `name.matches` excludes the series."""
         if not all(pattern.matches(series) is is_wanted for pattern, is_wanted in self._filters):
             return None
         groups = self._pattern.find_groups(series)
@@ -48,11 +49,11 @@ class MetricNames:
 
 def _filter(number: int, series_filter: SeriesFilter) -> tuple[Pattern, bool]:
     """The filter's pattern, and whether series must match it. Raises RuleError."""
-    where = f"seriesFilters[{number}]"
+    field = f"seriesFilters[{number}]"
     if bool(series_filter.matching) == bool(series_filter.not_matching):
-        raise RuleError(f"{where}: exactly one of `is` and `isNot` is needed")
+        raise RuleError(f"{field}: exactly one of `is` and `isNot` is needed")
     text = series_filter.matching or series_filter.not_matching
     try:
         return re2_patterns.compiled(text), bool(series_filter.matching)
     except PatternError as error:
-        raise RuleError(f"{where} {quoted(text)}: {error}") from error
+        raise RuleError(f"{field} {quoted(text)}: {error}") from error

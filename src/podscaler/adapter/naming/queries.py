@@ -8,7 +8,8 @@ where the template does not use `LabelValuesByName`, whose values are the names 
 Source: prometheus-adapter v0.12.0 (querying).
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,6 +21,8 @@ from podscaler.api.machinery.requirements import Operator, Requirement
 from podscaler.api.machinery.selectors import Selector
 from podscaler.api.text.quoting import quoted
 
+_OBJECT_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.:_-]{0,251}[A-Za-z0-9])?", re.ASCII).fullmatch
+"""A DNS subdomain, or a name of RBAC, whose kinds alone have upper case and colons."""
 _NEGATIVE = frozenset({Operator.NOT_EQUALS, Operator.NOT_IN})
 _EQUAL = frozenset({Operator.EQUALS, Operator.DOUBLE_EQUALS})
 _UNSUPPORTED = frozenset({Operator.GREATER_THAN, Operator.LESS_THAN})
@@ -30,13 +33,13 @@ class SelectorNotSupported(ValueError):
 
 
 class QueryTarget(NamedTuple):
-    """What a query is about.
+    """The series and labels of a query.
 
     Attributes:
         series: the name of the series.
         resource_label: the label with the names of the objects.
-        namespace_label: the label with their namespace; empty: the objects have none.
-        selector: of the labels of the series.
+        namespace_label: the label with the objects' namespace; empty: the objects have no namespace.
+        selector: selects series by their labels.
         extra_group_by: further labels to group by.
     """
 
@@ -64,10 +67,10 @@ class BatchQuery:
 
 
 class QueryTemplate:
-    """The template of a rule.
+    """The template of a rule's query, from which expressions are made.
 
     Args:
-        text: the template.
+        text: the template, such as `sum(rate(<<.Series>>{<<.LabelMatchers>>}[2m])) by (<<.GroupBy>>)`.
 
     Raises:
         RuleError: the template cannot be parsed.
@@ -78,12 +81,14 @@ class QueryTemplate:
             self._template = Template(text)
         except TemplateError as error:
             raise RuleError(f"the template {quoted(text)}: {error}") from error
+        self._uses_values = "LabelValuesByName" in self._template.fields
         self._partitioned: dict[tuple[str, ...], bool] = {}
 
     def direct(self, target: QueryTarget, namespace: str, names: Sequence[str]) -> str:
         """The expression for objects of a namespace (empty where they have none).
 
-        Raises RuleError where the template cannot be executed, SelectorNotSupported.
+        Raises RuleError where the template cannot be executed, or has LabelValuesByName and a name is not one of an
+        object, SelectorNotSupported.
         """
         restriction = [_matcher(each) for each in _sorted(target.selector)]
         values = {each.key: "|".join(sorted(each.values)) for each in _sorted(target.selector)}
@@ -93,18 +98,22 @@ class QueryTemplate:
         joined = "|".join(names)
         restriction.append(f"{target.resource_label}{'=~' if len(names) > 1 else '='}{quoted(joined)}")
         values[target.resource_label] = joined
+        if self._uses_values:
+            _check_names([namespace, *names] if target.namespace_label else names)
         return self._render(target.series, restriction, values, [target.resource_label, *target.extra_group_by])
 
     def external(self, series: str, namespace_label: str, namespace: str, selector: Selector) -> str:
         """The expression for an external metric; without a namespace where its label is empty.
 
-        Raises RuleError where the template cannot be executed, SelectorNotSupported.
+        Raises RuleError as `direct`, SelectorNotSupported.
         """
         restriction = [_matcher(each) for each in _sorted(selector)]
         values = {each.key: "|".join(sorted(each.values)) for each in _sorted(selector)}
         if namespace_label:
             restriction.append(f"{namespace_label}={quoted(namespace)}")
             values[namespace_label] = namespace
+            if self._uses_values:
+                _check_names([namespace])
         return self._render(series, restriction, values, [])
 
     def find_batch(self, target: QueryTarget, namespace: str) -> BatchQuery | None:
@@ -112,7 +121,7 @@ class QueryTemplate:
 
         Raises RuleError where the template cannot be executed, SelectorNotSupported.
         """
-        if "LabelValuesByName" in self._template.fields:
+        if self._uses_values:
             return None
         label, restriction = target.resource_label, [_matcher(each) for each in _sorted(target.selector)]
         group_by = [label, *target.extra_group_by]
@@ -148,6 +157,13 @@ class QueryTemplate:
         if not promql:
             raise RuleError(f"the template {quoted(self._template.text)} gives an empty query")
         return promql
+
+
+def _check_names(names: Iterable[str]) -> None:
+    """Raises RuleError for a name that no object has: a template may put it anywhere in an expression."""
+    for name in names:
+        if not _OBJECT_NAME(name):
+            raise RuleError(f"{quoted(name)} is no name of an object, and the template has LabelValuesByName")
 
 
 def _sorted(selector: Selector) -> list[Requirement]:

@@ -1,6 +1,7 @@
-"""The association of labels with resources: which label names the objects of a resource, and the other way round.
+"""Associates labels of series with resources: which label contains the names of a resource's objects, and the reverse.
 
-Called by `naming.rule_naming` and `providers.resource`.
+Called by `naming.rule_naming` and `providers.resource`. With the template `kube_<<.Resource>>` the label `kube_pod`
+belongs to the resource `pods`.
 
 Source: prometheus-adapter v0.12.0 (association): overrides have precedence over the template; a label of the template's
 form belongs to the resource of that name, if the API server serves it.
@@ -30,8 +31,8 @@ class ResourceLabels:
     """The labels of resources by one ResourceMapping.
 
     Args:
-        mapping: of the rule.
-        served: the resources of the API server.
+        mapping: the rule's overrides and template.
+        served: the resources that the API server serves.
 
     Raises:
         RuleError: the template is invalid, or the API server does not serve the resource of an override.
@@ -46,14 +47,14 @@ class ResourceLabels:
         if mapping.template:
             self._template, self._pattern = _parsed(mapping.template)
         for label, wanted in mapping.overrides.items():
-            found = served.find(wanted)
-            if found is None:
+            mapped = served.find(wanted)
+            if mapped is None:
                 raise RuleError(f"resources.overrides.{label}: the API server does not serve {quoted(str(wanted))}")
-            self._resources[label] = found.resource
-            self._labels[found.resource] = label
+            self._resources[label] = mapped.resource
+            self._labels[mapped.resource] = label
 
     def find_resource(self, label: str) -> GroupResource | None:
-        """The resource whose objects the values of a label name; None where there is none."""
+        """The resource whose objects are named by the values of a label; None where there is none."""
         if label not in self._resources:
             self._resources[label] = self._resource_of_form(label)
         return self._resources[label]
@@ -90,7 +91,7 @@ class ResourceLabels:
 
 
 def _parsed(text: str) -> tuple[Template, CapturingPattern]:
-    """The template of labels, and the pattern of those that have its form. Raises RuleError."""
+    """The template of labels, and the pattern of labels of its form: `^kube_(?P<resource>.+?)$`. Raises RuleError."""
     try:
         template = Template(text)
         form = template.execute({"Group": "(?P<group>.+?)", "Resource": "(?P<resource>.+?)"})

@@ -1,7 +1,7 @@
-"""One discovery rule, ready for use: metrics of its series, and queries for their values.
+"""Compiles a rule of the configuration, so that it gives the metrics of its series and the queries for their values.
 
 `providers.relisting` compiles the rules of a configuration with `compile_rules`, again whenever the resources of the
-API server have changed. A rule that cannot be used is logged with its place and left out; the others are used.
+API server have changed. A rule that cannot be used is logged with its position and skipped; the others are used.
 
 Source: prometheus-adapter v0.12.0. Differs: there, one rule that cannot be used ends the program.
 """
@@ -23,13 +23,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RuleNaming:
-    """A rule that can be used.
+    """A compiled rule.
 
     Attributes:
-        rule: as configured.
-        names: of metrics.
-        labels: of resources.
-        template: of queries.
+        rule: the rule as configured.
+        names: derives the names of metrics.
+        labels: associates labels with resources.
+        template: makes queries.
     """
 
     rule: DiscoveryRule
@@ -55,7 +55,7 @@ class RuleNaming:
 
 
 def compile_rule(rule: DiscoveryRule, served: ServedResources) -> RuleNaming:
-    """The rule, ready for use. Raises RuleError with the place of the rule or of its query."""
+    """The compiled rule. Raises RuleError with the position of the rule or of its query."""
     try:
         labels = ResourceLabels(rule.resources, served)
         names = MetricNames(rule)
@@ -68,7 +68,7 @@ def compile_rule(rule: DiscoveryRule, served: ServedResources) -> RuleNaming:
 
 
 def compile_rules(rules: Iterable[DiscoveryRule], served: ServedResources) -> tuple[list[RuleNaming], list[str]]:
-    """The rules that can be used, and the errors of the others."""
+    """The compiled rules that can be used, and the errors of the others."""
     usable: list[RuleNaming] = []
     errors: list[str] = []
     for rule in rules:

@@ -1,6 +1,7 @@
-"""The series of Prometheus, without values: names with the names of their labels.
+"""Kinds of Prometheus' series: the name of series together with the names of their labels, without values.
 
-`adapter.prometheus` makes them from responses of /api/v1/series; a RuleNaming derives metrics from them.
+`providers.relisting` makes them from responses of /api/v1/series; a RuleNaming derives metrics from them. The series
+`up{pod="a"}` and `up{pod="b"}` are of one kind: `up` with the label `pod`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,10 +17,10 @@ class SeriesKind(NamedTuple):
     labels: frozenset[str]
 
 
-def distinct(found: Iterable[Mapping[str, str]]) -> list[SeriesKind]:
-    """The kinds of series among labels, in the order of the last series of each."""
+def distinct(series: Iterable[Mapping[str, str]]) -> list[SeriesKind]:
+    """The kinds of series (each by its labels), in the order of the last series of each kind."""
     kinds: dict[SeriesKind, None] = {}
-    for labels in found:
+    for labels in series:
         kind = SeriesKind(labels.get(NAME_LABEL, ""), frozenset(labels) - {NAME_LABEL})
         kinds.pop(kind, None)
         kinds[kind] = None

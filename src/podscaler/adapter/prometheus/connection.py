@@ -1,7 +1,8 @@
-"""The connection settings of Prometheus: address, authorities, credentials and headers.
+"""The settings of the connection to Prometheus: address, authorities, credentials and headers.
 
-The command line makes PrometheusSettings of its flags and `to_config` of them, with which the transport of
-`kube.transport` sends the requests. No secret is in a message or a `repr`: a password in the URL becomes a header.
+The command line makes PrometheusSettings from its flags; `to_config` makes the configuration of a transport of
+`kube.transport` from them, which sends the requests. No secret is in a message or a `repr`: a password in the URL
+becomes a header.
 
 Source: prometheus-adapter v0.12.0 (its flags `--prometheus-...`). Differs: a token file is read again every minute, and
 redirects are not followed, so that headers reach no other server.
@@ -28,12 +29,12 @@ class PrometheusSettings:
     """The values of the flags.
 
     Attributes:
-        url: of Prometheus; may have a path, a user and a password.
-        ca_file: the authorities of its certificate; None: those of the machine.
-        certificate_file, key_file: the client certificate; both or neither.
-        token_file: the bearer token; None: none.
-        headers: sent with each request.
-        cluster: settings whose credentials and authorities are used; None: none.
+        url: Prometheus' URL; may have a path, a user and a password.
+        ca_file: the authorities of Prometheus' certificate; None: the machine's authorities.
+        certificate_file, key_file: the client certificate and its key; both or neither.
+        token_file: the file with the bearer token; None: no token is sent.
+        headers: names and values of headers that are sent with each request.
+        cluster: the connection of an API server whose credentials and authorities are used; None: they are not.
     """
 
     url: str = field(repr=False)

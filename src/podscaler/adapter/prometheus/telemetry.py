@@ -25,7 +25,7 @@ class AdapterTelemetry:
         clock: for durations.
 
     Attributes:
-        registry: of the metrics.
+        registry: contains the metrics.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -88,8 +88,8 @@ class CountedDatabase:
     """A MetricsDatabase whose requests are counted.
 
     Args:
-        database: executes them.
-        telemetry: counts them.
+        database: executes the requests.
+        telemetry: counts the requests.
     """
 
     def __init__(self, database: MetricsDatabase, telemetry: AdapterTelemetry) -> None:

@@ -1,6 +1,7 @@
 """Divides a PromQL expression into tokens.
 
-Called by `promql.parsing`.
+Called by `promql.parsing`. `sum(up{a="b"})` becomes the word `sum`, the mark `(`, the word `up`, the mark `{`, and so
+on; the string token has the value `b`.
 
 Source: Prometheus' documentation (querying basics, operators).
 """
@@ -27,11 +28,11 @@ class PromQLError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class PromToken:
-    """A token.
+    """A token of an expression.
 
     Attributes:
         kind: "string", "duration", "number", "word", "mark" or "end".
-        text: as it is written; of strings the value.
+        text: the token as it is written; of strings the value.
     """
 
     kind: str
@@ -43,7 +44,7 @@ END = PromToken("end", "")
 
 def tokens(text: str) -> list[PromToken]:
     """The tokens of an expression, END last. Raises PromQLError."""
-    found: list[PromToken] = []
+    result: list[PromToken] = []
     position, in_brackets = 0, False
     while position < len(text):
         match = _TOKEN.match(text, position)
@@ -55,11 +56,11 @@ def tokens(text: str) -> list[PromToken]:
             kind = "mark"
         position += len(value)
         if kind == "string":
-            found.append(PromToken(kind, _unquoted(match[0])))
+            result.append(PromToken(kind, _unquoted(match[0])))
         elif kind != "space":
-            found.append(PromToken(kind, value))
+            result.append(PromToken(kind, value))
         in_brackets = (in_brackets or value == "[") and value != "]"
-    return [*found, END]
+    return [*result, END]
 
 
 def _unquoted(literal: str) -> str:

@@ -1,7 +1,8 @@
 """Parses a PromQL expression into a tree.
 
-Called by `promql.partition`. An expression that this parser does not understand is rejected, also where Prometheus
-accepts it: the caller then sends it unchanged.
+Called by `promql.partition`. `sum(up)` becomes `PromAggregation("sum", "", frozenset(), (VectorSelector("up", ()),))`.
+An expression that this parser does not understand is rejected, also where Prometheus accepts it: the caller then sends
+it unchanged.
 
 Source: Prometheus' documentation (querying basics, operators).
 """
@@ -40,8 +41,9 @@ _LEVELS = (
     ("+", "-"),
     ("*", "/", "%", "atan2"),
 )
-"""Binary operators from the weakest; `^` binds more than all of them."""
+"""Levels of binary operators, from the weakest; `^` binds stronger than all of them."""
 DEPTH_MAX = 100
+"""How deeply expressions may be nested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +66,9 @@ class TimeShift:
     """An expression with a range, a subquery, an offset or an `@`.
 
     Attributes:
-        range_s: of a range or subquery; 0 for the others.
-        is_plain: whether it is a range, without a step.
+        inner: the expression that is shifted.
+        range_s: the span of a range or subquery; 0: an offset or `@`.
+        is_plain: whether it is a range (`[5m]`), not a subquery (`[5m:1m]`).
     """
 
     inner: Expression
@@ -83,12 +86,12 @@ class PromCall:
 
 @dataclass(frozen=True, slots=True)
 class PromAggregation:
-    """An aggregation.
+    """An aggregation such as `sum by (pod) (up)`.
 
     Attributes:
         operator: `sum`, `topk`, ...
         modifier: "by" or "without"; empty: all series become one.
-        labels: of the modifier.
+        labels: the labels behind the modifier.
         arguments: the parameter, if the operator has one, and the vector.
     """
 
@@ -100,11 +103,11 @@ class PromAggregation:
 
 @dataclass(frozen=True, slots=True)
 class BinaryOperation:
-    """Two operands.
+    """An operation on two operands, such as `a / on (pod) b`.
 
     Attributes:
         matching: "on" or "ignoring"; empty: series match by all labels.
-        labels: of the matching.
+        labels: the labels behind `on` or `ignoring`.
         copied: the labels that `group_left` or `group_right` takes from the other side.
         group: "group_left" or "group_right"; empty: one series matches one.
         is_bool: whether a comparison gives 0 or 1.
@@ -126,15 +129,17 @@ Expression = PromLiteral | VectorSelector | TimeShift | PromCall | PromAggregati
 def parse(text: str) -> Expression:
     """The tree of an expression. Raises PromQLError."""
     parser = _Parser(tokens(text))
-    found = parser.expression(0)
+    tree = parser.expression(0)
     if parser.next is not END:
         raise PromQLError(f"unexpected {parser.next.text!r}")
-    return found
+    return tree
 
 
 class _Parser:
-    def __init__(self, found: list[PromToken]) -> None:
-        self._tokens = found
+    """A recursive-descent parser over the tokens of one expression."""
+
+    def __init__(self, expression_tokens: list[PromToken]) -> None:
+        self._tokens = expression_tokens
         self._position = 0
         self._depth = 0
 
@@ -159,7 +164,7 @@ class _Parser:
             raise PromQLError(f"expected {text!r}, found {self.next.text!r}")
 
     def expression(self, level: int) -> Expression:
-        """An expression of operators at least as strong as those of a level. Raises PromQLError."""
+        """An expression whose operators bind at least as strong as those of a level. Raises PromQLError."""
         self._depth += 1
         if self._depth > DEPTH_MAX * (len(_LEVELS) + 1):
             raise PromQLError("the expression is nested too deep")
@@ -188,10 +193,10 @@ class _Parser:
         return base
 
     def _postfix(self) -> Expression:
-        found = self._primary()
+        result = self._primary()
         while True:
             if self._takes("["):
-                found = self._range(found)
+                result = self._range(result)
                 continue
             if self._takes("offset"):
                 self._takes("-", "+")
@@ -199,8 +204,8 @@ class _Parser:
             elif self._takes("@"):
                 self._instant()
             else:
-                return found
-            found = TimeShift(found)
+                return result
+            result = TimeShift(result)
 
     def _range(self, inner: Expression) -> TimeShift:
         range_s = _seconds(self._take_kind("duration", "number").text)
@@ -228,9 +233,9 @@ class _Parser:
         if token.kind in ("number", "string"):
             return PromLiteral(token.text)
         if token == PromToken("mark", "("):
-            found = self.expression(0)
+            inner = self.expression(0)
             self._expect(")")
-            return found
+            return inner
         if token == PromToken("mark", "{"):
             return VectorSelector("", self._matchers())
         if token.kind != "word":
@@ -253,36 +258,36 @@ class _Parser:
 
     def _arguments(self) -> tuple[Expression, ...]:
         self._expect("(")
-        found: list[Expression] = []
+        arguments: list[Expression] = []
         while not self._takes(")"):
-            found.append(self.expression(0))
+            arguments.append(self.expression(0))
             if self.next.text != ")":
                 self._expect(",")
-        return tuple(found)
+        return tuple(arguments)
 
     def _labels(self) -> frozenset[str]:
         self._expect("(")
-        found: set[str] = set()
+        labels: set[str] = set()
         while not self._takes(")"):
-            found.add(self._take_kind("word", "string").text)
+            labels.add(self._take_kind("word", "string").text)
             if self.next.text != ")":
                 self._expect(",")
-        return frozenset(found)
+        return frozenset(labels)
 
     def _matchers(self) -> tuple[tuple[str, str, str], ...]:
-        found: list[tuple[str, str, str]] = []
+        matchers: list[tuple[str, str, str]] = []
         while not self._takes("}"):
             label = self._take_kind("word", "string").text
             operator = self._takes("=", "!=", "=~", "!~")
             if not operator:
                 raise PromQLError(f"expected an operator behind {label!r}")
-            found.append((label, operator, self._take_kind("string").text))
+            matchers.append((label, operator, self._take_kind("string").text))
             if self.next.text != "}":
                 self._expect(",")
-        return tuple(found)
+        return tuple(matchers)
 
 
 def _seconds(duration: str) -> float:
-    """The seconds of a duration, or of a number of seconds."""
+    """The seconds of a duration (`1m30s`), or of a number of seconds."""
     terms = _TERM.findall(duration)
     return sum(int(number) * _UNITS_S[unit] for number, unit in terms) if terms else float(duration)

@@ -1,4 +1,4 @@
-"""Finds out whether a query for all objects, divided by labels, has the values of queries for single objects.
+"""Decides whether one query for all objects, divided by labels, gives the same values as queries for single objects.
 
 Called by `adapter.naming.queries` for each rule. A query for one object restricts every selector to the series whose
 key labels (namespace and object) have certain values. An expression is *partitioned* by the key labels if each series
@@ -68,7 +68,7 @@ def is_partitioned(promql: str, keys: frozenset[str]) -> bool:
 
 
 class _Analysis:
-    """The rules for certain key labels."""
+    """Applies the module's rules for certain key labels."""
 
     def __init__(self, keys: frozenset[str]) -> None:
         self._keys = keys

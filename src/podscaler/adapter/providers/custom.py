@@ -2,7 +2,8 @@
 
 `adapter.server.custom_api` calls it for each request.
 
-Source: prometheus-adapter v0.12.0, whose errors these are. Differs: an infinite value is left out.
+Source: prometheus-adapter v0.12.0, whose errors these are. Differs: an infinite value is left out; objects are listed
+only for a metric that exists, so that a request for any other one sends none to the API server.
 """
 
 import logging
@@ -32,13 +33,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CustomMetricQuery:
-    """A request.
+    """A request for values of a custom metric.
 
     Attributes:
-        namespace: of the objects; empty for objects without one.
-        resource: as in the path; may be singular.
-        metric: its name.
-        selector: of the labels of the metric's series.
+        namespace: the objects' namespace; empty for objects without one.
+        resource: the resource as in the path; may be singular.
+        metric: the metric's name.
+        selector: selects the metric's series by their labels.
     """
 
     namespace: str
@@ -51,10 +52,10 @@ class CustomMetrics:
     """Computes values of custom metrics by the rules of the configuration.
 
     Args:
-        relisting: keeps the registry of metrics.
-        mapper: of resources.
-        objects: the names of objects.
-        values: of objects.
+        relisting: has the registry of metrics.
+        mapper: maps names of resources.
+        objects: finds the names of objects.
+        values: queries the values of objects.
     """
 
     def __init__(
@@ -82,25 +83,23 @@ class CustomMetrics:
 
         Raises StatusError: 404 where there is no such metric or no object, 500 where something cannot be read.
         """
-        names = await self._names(query, selector)
-        served, found = self._find(query)
+        served, found = self._find(query, is_list=True)
+        names = await self._names(query, served, selector)
         if not names:
             raise protocols.not_found(query.metric, str(query.resource))
         return await self._read(query, served, found, names)
 
-    async def _names(self, query: CustomMetricQuery, selector: Selector) -> list[str]:
-        served = self._mapper.mapping.find(query.resource)
+    async def _names(self, query: CustomMetricQuery, served: MappedResource, selector: Selector) -> list[str]:
         try:
-            if served is None:
-                raise StatusError(f"the API server does not serve {query.resource}", code=404)
             return await self._objects.select(served, query.namespace, selector)
         except StatusError as error:
-            log.error("the objects of %s cannot be listed: %s", query.resource, error)
-            raise protocols.internal_error("unable to list matching resources") from error
+            raise _cannot_list(query, str(error)) from error
 
-    def _find(self, query: CustomMetricQuery) -> tuple[MappedResource, MetricSeries]:
-        """The resource and the series of the metric. Raises StatusError 404."""
+    def _find(self, query: CustomMetricQuery, *, is_list: bool = False) -> tuple[MappedResource, MetricSeries]:
+        """The resource and the series of the metric. Raises StatusError: 404, or 500 for a list of an unknown kind."""
         served = self._mapper.mapping.find(query.resource)
+        if served is None and is_list:
+            raise _cannot_list(query, f"the API server does not serve {query.resource}")
         if served is not None and (served.resource in CLUSTER_SCOPED) is not bool(query.namespace):
             found = self._relisting.registry.custom.get(CustomMetric(served.resource, query.metric))
             if found is not None:
@@ -121,6 +120,11 @@ class CustomMetrics:
             raise protocols.fetch_error() from error
         values = (_value(query, served, name, samples[name][-1]) for name in names if name in samples)
         return [value for value in values if value is not None]
+
+
+def _cannot_list(query: CustomMetricQuery, cause: str) -> StatusError:
+    log.error("the objects of %s cannot be listed: %s", query.resource, cause)
+    return protocols.internal_error("unable to list matching resources")
 
 
 def _value(query: CustomMetricQuery, served: MappedResource, name: str, sample: PromSample) -> ObjectValue | None:

@@ -26,7 +26,7 @@ class ExternalMetrics:
     """Computes values of external metrics by the rules `externalRules`; an ExternalMetricsProvider.
 
     Args:
-        relisting: keeps the registry of metrics.
+        relisting: has the registry of metrics.
         cache: executes the queries.
     """
 
@@ -40,16 +40,16 @@ class ExternalMetrics:
 
     async def find_values(self, namespace: str, name: str, selector: Selector) -> Sequence[ExternalValue] | None:
         """As in ExternalMetricsProvider; in Prometheus' order. Raises StatusError 500 where they cannot be read."""
-        found = self._relisting.registry.external.get(name)
-        if found is None:
+        metric = self._relisting.registry.external.get(name)
+        if metric is None:
             return None
         try:
-            result = await self._cache.query(found.naming.external_query(found.series, namespace, selector))
+            result = await self._cache.query(metric.naming.external_query(metric.series, namespace, selector))
         except (RuleError, SelectorNotSupported, PrometheusError) as error:
-            log.error("%s: the external metric %s cannot be read: %s", found.naming.rule.place, name, error)
+            log.error("%s: the external metric %s cannot be read: %s", metric.naming.rule.place, name, error)
             raise protocols.fetch_error() from error
         if result.kind not in ("vector", "scalar"):
-            log.error("%s: the external metric %s gives a %s", found.naming.rule.place, name, result.kind)
+            log.error("%s: the external metric %s gives a %s", metric.naming.rule.place, name, result.kind)
             raise StatusError("encountered an unexpected query result type", code=500)
         values: list[ExternalValue] = []
         for sample in result.samples:

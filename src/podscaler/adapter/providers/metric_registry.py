@@ -1,4 +1,4 @@
-"""The metrics that Prometheus has, by name, with the rule and the series of each.
+"""The registry of the metrics that the adapter serves, by name, with the rule and the series of each.
 
 `providers.relisting` builds a MetricRegistry from each list of series; `custom` and `external` look metrics up in it.
 
@@ -16,14 +16,14 @@ from podscaler.adapter.naming.series import SeriesKind
 
 
 class MetricSeries(NamedTuple):
-    """The rule and the name of the series of a metric."""
+    """How a metric is queried: its compiled rule, and the name of its series in Prometheus."""
 
     naming: RuleNaming
     series: str
 
 
 class CustomMetric(NamedTuple):
-    """A custom metric: of the objects of a resource."""
+    """A custom metric: the resource whose objects it describes, and the metric's name."""
 
     resource: GroupResource
     name: str
@@ -35,11 +35,11 @@ RuleSeries = Iterable[tuple[RuleNaming, Sequence[SeriesKind]]]
 
 @dataclass(frozen=True, slots=True)
 class MetricRegistry:
-    """The metrics of one list.
+    """The metrics of one list of series.
 
     Attributes:
-        custom: metric -> its series.
-        external: name of the metric -> its series.
+        custom: rule and series by custom metric.
+        external: rule and series by the name of the external metric.
     """
 
     custom: Mapping[CustomMetric, MetricSeries] = field(default_factory=dict)
@@ -53,8 +53,8 @@ def build(rules: RuleSeries, external_rules: RuleSeries) -> MetricRegistry:
         for each in series:
             name = naming.names.find_name(each.name)
             if name is not None:
-                found = MetricSeries(naming, each.name)
-                custom |= {CustomMetric(resource, name): found for resource in naming.resources(each)}
+                metric_series = MetricSeries(naming, each.name)
+                custom |= {CustomMetric(resource, name): metric_series for resource in naming.resources(each)}
     external: dict[str, MetricSeries] = {}
     for naming, series in external_rules:
         named = ((naming.names.find_name(each.name), each.name) for each in series)

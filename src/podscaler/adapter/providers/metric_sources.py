@@ -1,4 +1,4 @@
-"""Values of external metrics from MetricSources, which the adapter reads directly from other systems.
+"""Provides external metrics from MetricSources, which the adapter reads directly from other systems.
 
     MetricSource shop/jobs (labels queue: jobs)   GET .../namespaces/shop/jobs   metricName jobs, value 42
 
@@ -20,7 +20,7 @@ from podscaler.sources.direct import DirectSources
 
 
 class MetricSourceMetrics:
-    """The external metrics of a cluster's MetricSources.
+    """The external metrics of a cluster's MetricSources; an ExternalMetricsProvider.
 
     Args:
         direct: reads MetricSources.
@@ -41,10 +41,10 @@ class MetricSourceMetrics:
         Raises StatusError 500 where it cannot be read, or its labels do not match; the text has no credentials.
         """
         try:
-            found = await self._direct.find_values(namespace, name, selector)
+            values = await self._direct.find_values(namespace, name, selector)
         except StatusError as error:
             raise protocols.internal_error(error.message) from error
-        return None if found is None else [_value(each) for each in found.items or ()]
+        return None if values is None else [_value(each) for each in values.items or ()]
 
 
 def _value(item: ExternalMetricValue) -> ExternalValue:

@@ -5,25 +5,33 @@
 1. A batch (`naming.queries.BatchQuery`) serves all requests of a tick once it is there.
 2. It is sent as soon as the direct queries of a tick cost more than it does, by the ticks before from the first one on:
    a query costs as much as QUERY_OBJECTS objects in a result.
-3. Where Prometheus rejects a batch, or its result has two values for an object, direct queries are sent, and no batch
-   for PAUSE_S.
+3. Where a batch fails, direct queries are sent, and no batch for FIRST_PAUSE_S, twice as long after each further
+   failure, at most PAUSE_MAX_S: a batch may take too long, or have too many series, where direct queries do not. Where
+   Prometheus rejects a batch, or its result has two values for an object, PAUSE_MAX_S passes at once.
+4. Where a direct query has no response either, Prometheus is down: for FAILURE_S no direct query is sent in place of
+   this batch, and the batch is sent again after it.
 
 Invariant: the values are those of the direct query, which prometheus-adapter sends; `promql.partition` has the reasons.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from podscaler.adapter.naming.queries import BatchQuery, QueryTarget, QueryTemplate
-from podscaler.adapter.prometheus.responses import REJECTED, PrometheusError, PromSample, QueryResult
-from podscaler.adapter.providers.query_cache import QueryCache
+from podscaler.adapter.prometheus.responses import DOWN, REJECTED, PrometheusError, PromSample, QueryResult
+from podscaler.adapter.providers.expiring_values import ExpiringValues
+from podscaler.adapter.providers.query_cache import FAILURE_S, SAMPLES_MAX, QueryCache
 from podscaler.base.clock import Clock
 from podscaler.base.lru import LRU
 
+log = logging.getLogger(__name__)
+
 QUERY_OBJECTS = 50
 """The number of objects in a result that cost as much as a query without any."""
-PAUSE_S = 600.0
+FIRST_PAUSE_S, PAUSE_MAX_S = 30.0, 600.0
 MEMORY = 0.5
 """The weight of the latest tick in the expected cost."""
 BATCHES = 4096
@@ -42,6 +50,13 @@ Grouped = Mapping[tuple[str, str], Sequence[PromSample]]
 """Namespace (empty in a batch of one) and name of an object -> its samples."""
 
 
+class _Division(NamedTuple):
+    """A result, and its samples by object."""
+
+    result: QueryResult
+    grouped: Grouped
+
+
 @dataclass(slots=True)
 class _BatchState:
     """What is known of a batch.
@@ -51,22 +66,36 @@ class _BatchState:
         cost: of the direct queries that the requests of this tick need, in objects.
         expected_cost: by the ticks before.
         objects: in its last result.
+        pause_s: the next pause.
         paused_until_s: it is not sent before.
-        result, grouped: the last result, divided.
+        down: the failure of a direct query that had no response, which counts until `down_until_s`; None: no failure.
     """
 
     began_s: float
     cost: int = 0
     expected_cost: float = 0.0
     objects: int = 0
+    pause_s: float = FIRST_PAUSE_S
     paused_until_s: float = 0.0
-    result: QueryResult | None = None
-    grouped: Grouped = field(default_factory=dict)
+    down: PrometheusError | None = None
+    down_until_s: float = 0.0
 
     def begin_tick(self, now_s: float) -> None:
         """Update the expected cost by the tick that is over."""
         self.expected_cost += MEMORY * (self.cost - self.expected_cost)
         self.began_s, self.cost = now_s, 0
+
+    def pause(self, now_s: float, error: PrometheusError | None = None) -> None:
+        """Begin a pause after a failure of the batch; `error` is None where its result cannot be used."""
+        is_final = error is None or error.kind in REJECTED
+        pause_s = PAUSE_MAX_S if is_final else self.pause_s
+        self.paused_until_s, self.pause_s = now_s + pause_s, min(2 * pause_s, PAUSE_MAX_S)
+
+    def note_down(self, now_s: float, error: PrometheusError) -> None:
+        """End the pause after FAILURE_S, and let the failure count for so long."""
+        self.down = PrometheusError(error.kind, error.message)
+        self.down_until_s = self.paused_until_s = now_s + FAILURE_S
+        self.pause_s = FIRST_PAUSE_S
 
 
 class ObjectValues:
@@ -87,6 +116,7 @@ class ObjectValues:
         self._batching = batching
         self._several = several
         self._states: LRU[str, _BatchState] = LRU(BATCHES)
+        self._divisions: ExpiringValues[str, _Division] = ExpiringValues(SAMPLES_MAX)
 
     async def samples(
         self, template: QueryTemplate, target: QueryTarget, namespace: str, names: Sequence[str]
@@ -101,14 +131,14 @@ class ObjectValues:
             if grouped is not None:
                 within = namespace if batch.namespace_label else ""
                 return {name: grouped[within, name] for name in names if (within, name) in grouped}
-        result = await self._vector(template.direct(target, namespace, names))
+        result = await self._query_directly(template.direct(target, namespace, names), batch)
         found: dict[str, list[PromSample]] = {}
         for each in result.samples:
             found.setdefault(each.labels.get(target.resource_label, ""), []).append(each)
         return found
 
     async def _find_batch(self, batch: BatchQuery, names: int) -> Grouped | None:
-        """The divided result of a batch; None where direct queries are to be sent. Raises PrometheusError."""
+        """The divided result of a batch; None where direct queries are to be sent."""
         state = self._state(batch.promql)
         state.cost += QUERY_OBJECTS + names
         if state.began_s < state.paused_until_s:
@@ -119,16 +149,41 @@ class ObjectValues:
         try:
             result = await self._vector(batch.promql)
         except PrometheusError as error:
-            if error.kind not in REJECTED:
-                raise
-            state.paused_until_s = self._clock.monotonic_s() + PAUSE_S
+            now_s = self._clock.monotonic_s()
+            if now_s >= state.paused_until_s:
+                log.warning("direct queries replace a query for many objects, %s: %s", batch.promql, error)
+                state.pause(now_s, error)
             return None
-        if result is not state.result:
-            state.result, state.grouped, state.objects = result, _grouped(batch, result), len(result.samples)
-        if not self._several and len(state.grouped) < len(result.samples):
-            state.paused_until_s = self._clock.monotonic_s() + PAUSE_S
+        grouped, state.objects = self._divided(batch, result), len(result.samples)
+        if not self._several and len(grouped) < len(result.samples):
+            state.pause(self._clock.monotonic_s())
             return None
-        return state.grouped
+        state.pause_s = FIRST_PAUSE_S
+        return grouped
+
+    def _divided(self, batch: BatchQuery, result: QueryResult) -> Grouped:
+        """The samples of a result by object, from one division for all requests of a tick."""
+        now_s = self._clock.monotonic_s()
+        known = self._divisions.find(batch.promql, now_s)
+        if known is not None and known.result is result:
+            return known.grouped
+        grouped, size = _grouped(batch, result), len(result.samples) + 1
+        division, until_s = _Division(result, grouped), now_s + self._cache.tick_s
+        self._divisions.put(batch.promql, division, size=size, now_s=now_s, until_s=until_s)
+        return grouped
+
+    async def _query_directly(self, direct: str, batch: BatchQuery | None) -> QueryResult:
+        """The result of a direct query, by rule 4 where it replaces a batch. Raises PrometheusError."""
+        state = self._state(batch.promql) if batch is not None else None
+        if state is not None and state.down is not None and self._clock.monotonic_s() < state.down_until_s:
+            raise state.down
+        try:
+            return await self._vector(direct)
+        except PrometheusError as error:
+            now_s = self._clock.monotonic_s()
+            if error.kind == DOWN and state is not None and now_s < state.paused_until_s:
+                state.note_down(now_s, error)
+            raise
 
     def _state(self, promql: str) -> _BatchState:
         now_s = self._clock.monotonic_s()

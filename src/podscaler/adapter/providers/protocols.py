@@ -1,7 +1,7 @@
-"""The protocol of external metrics, and the values of all metrics.
+"""The protocol of providers of external metrics, the data classes of values, and the errors that providers raise.
 
-`adapter.server` serves them. `providers.external` implements the protocol with Prometheus; other sources of external
-metrics implement it, too, and are asked in the order in which `adapter.assembly` gets them.
+`adapter.server` serves the values. `providers.external` implements the protocol with Prometheus; other sources of
+external metrics implement it, too, and are asked in the order in which `adapter.assembly` gets them.
 """
 
 import math
@@ -22,9 +22,9 @@ class ExternalValue:
     """A value of an external metric.
 
     Attributes:
-        labels: of the series.
         quantity: the value.
         at_ns: when it was measured, in nanoseconds since the epoch.
+        labels: the labels of its series.
         window_s: the seconds over which it is a rate; None: not stated.
     """
 
@@ -36,7 +36,7 @@ class ExternalValue:
 
 @dataclass(frozen=True, slots=True)
 class ObjectValue:
-    """A value that describes an object; `namespace` is empty for objects without one."""
+    """A value of a custom metric, the object that it describes (`namespace` may be empty), and when it was measured."""
 
     resource: MappedResource
     namespace: str
@@ -46,7 +46,7 @@ class ObjectValue:
 
 
 class ExternalMetricsProvider(Protocol):
-    """A source of external metrics."""
+    """A source of external metrics, which the server of external.metrics.k8s.io asks."""
 
     def names(self) -> Collection[str]:
         """The names of all metrics, for discovery."""

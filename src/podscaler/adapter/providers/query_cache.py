@@ -2,27 +2,21 @@
 
 `providers.object_values` and `providers.external` send their queries through it. A query that is under way is shared by
 all that ask for it; its result is used for a tick after it was sent. A failure is used for FAILURE_S at most, so that
-many autoscalers do not all wait for a Prometheus that is down.
+many autoscalers do not all wait for a Prometheus that is down. Results are dropped when they are not used any more, and
+the oldest ones before that where all together have more than SAMPLES_MAX samples.
 
 Differs: prometheus-adapter sends every query.
 """
 
-from typing import NamedTuple
-
 from podscaler.adapter.prometheus.client import MetricsDatabase
 from podscaler.adapter.prometheus.responses import PrometheusError, QueryResult
+from podscaler.adapter.providers.expiring_values import ExpiringValues
 from podscaler.base.clock import Clock
-from podscaler.base.lru import LRU
 from podscaler.kube.transport.single_flight import SingleFlight
 
 FAILURE_S = 1.0
-QUERIES = 4096
-"""The number of results that are kept."""
-
-
-class _Kept(NamedTuple):
-    until_s: float
-    result: QueryResult | PrometheusError
+SAMPLES_MAX = 200_000
+"""Of all results that are kept: some 150 MiB with four labels each. A result itself counts as one."""
 
 
 class QueryCache:
@@ -38,34 +32,30 @@ class QueryCache:
         self._database = database
         self._clock = clock
         self.tick_s = tick_s
-        self._kept: LRU[str, _Kept] = LRU(QUERIES)
+        self._kept: ExpiringValues[str, QueryResult | PrometheusError] = ExpiringValues(SAMPLES_MAX)
         self._flights: SingleFlight[str, QueryResult] = SingleFlight()
 
     async def query(self, promql: str) -> QueryResult:
         """The result of an expression, at most a tick old. Raises PrometheusError."""
-        kept = self._fresh(promql)
+        kept = self._kept.find(promql, self._clock.monotonic_s())
         if kept is None:
             return await self._flights.run(promql, lambda: self._send(promql))
-        if isinstance(kept.result, PrometheusError):
-            raise kept.result
-        return kept.result
+        if isinstance(kept, PrometheusError):
+            raise kept
+        return kept
 
     def has(self, promql: str) -> bool:
         """Whether the result of an expression is kept, and is no failure."""
-        kept = self._fresh(promql)
-        return kept is not None and isinstance(kept.result, QueryResult)
-
-    def _fresh(self, promql: str) -> _Kept | None:
-        kept = self._kept.find(promql)
-        return kept if kept is not None and self._clock.monotonic_s() < kept.until_s else None
+        return isinstance(self._kept.find(promql, self._clock.monotonic_s()), QueryResult)
 
     async def _send(self, promql: str) -> QueryResult:
         sent_s = self._clock.monotonic_s()
         try:
             result = await self._database.query(promql)
         except PrometheusError as error:
-            until_s = self._clock.monotonic_s() + min(FAILURE_S, self.tick_s)
-            self._kept.put(promql, _Kept(until_s, PrometheusError(error.kind, error.message)))
+            now_s, failure = self._clock.monotonic_s(), PrometheusError(error.kind, error.message)
+            self._kept.put(promql, failure, size=1, now_s=now_s, until_s=now_s + min(FAILURE_S, self.tick_s))
             raise
-        self._kept.put(promql, _Kept(sent_s + self.tick_s, result))
+        now_s, size = self._clock.monotonic_s(), len(result.samples) + 1
+        self._kept.put(promql, result, size=size, now_s=now_s, until_s=sent_s + self.tick_s)
         return result

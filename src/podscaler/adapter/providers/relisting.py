@@ -39,9 +39,9 @@ class MetricRelisting:
     """The periodic list of series and the registry of metrics that it fills, by the module's rules.
 
     Args:
-        config: whose rules apply.
-        database: Prometheus.
-        mapper: of resources.
+        config: has the rules.
+        database: the client of Prometheus.
+        mapper: maps names of resources.
         clock: for the period.
         interval_s: the period.
         max_age_s: how old the last sample of a series may be.
@@ -49,6 +49,7 @@ class MetricRelisting:
     Attributes:
         registry: of the last list.
         errors: of rules and of the last list, as sentences.
+        has_tried: whether a list has ended, also with errors.
         has_listed: whether every query that Prometheus does not reject has been listed.
     """
 
@@ -76,7 +77,7 @@ class MetricRelisting:
         self._discovered_s = float("-inf")
         self.registry = MetricRegistry()
         self.errors: list[str] = []
-        self.has_listed = False
+        self.has_tried = self.has_listed = False
 
     async def run(self) -> None:
         """List until cancelled."""
@@ -95,7 +96,7 @@ class MetricRelisting:
         self._listed = {query: kinds for query, kinds in self._listed.items() if query in queries}
         self.registry = metric_registry.build(self._of(self._rules), self._of(self._external_rules))
         is_complete = not discovery_errors and all(error.kind in REJECTED for error in failed.values())
-        self.has_listed = self.has_listed or is_complete
+        self.has_tried, self.has_listed = True, self.has_listed or is_complete
         texts = [f"the series of {query} cannot be listed: {error}" for query, error in failed.items()]
         self._report([*discovery_errors, *self._rule_errors, *texts])
 

@@ -1,9 +1,10 @@
-"""Usage of pods and nodes from Prometheus, as metrics-server has it (metrics.k8s.io).
+"""Provides the usage of pods and nodes from Prometheus, for metrics.k8s.io, as metrics-server does from kubelets.
 
 `adapter.server.resource_api` calls it for each request.
 
 Source: prometheus-adapter v0.12.0: a pod without cpu or without memory is left out, a container without one of the two
-has 0 of it; NaN and negative values are 0. Differs: containers are in the order of their names.
+has 0 of it; NaN and negative values are 0. Differs: containers are in the order of their names; a pod or node with a
+value that is no quantity (infinite, or from 2^63 on) is left out, as 0 of it would scale down.
 """
 
 import asyncio
@@ -39,9 +40,9 @@ class Usage:
 
     Attributes:
         described: the pod or node.
-        at_ns: the earliest of its samples.
-        window_ns: over which it is measured.
-        by_container: name -> resource -> usage; of a node with the empty name alone.
+        at_ns: when the earliest of its samples was measured, in nanoseconds since the epoch.
+        window_ns: the span over which CPU usage is measured.
+        by_container: usage by container and resource (`cpu`, `memory`); a node has one entry, with an empty name.
     """
 
     described: LabeledObject
@@ -84,10 +85,10 @@ class ResourceMetrics:
     """Computes the usage of pods and nodes by the rules `resourceRules`; a UsageProvider.
 
     Args:
-        rules: of the configuration.
-        mapper: of resources.
-        objects: pods and nodes.
-        values: of objects, which may have several samples.
+        rules: the rules of the configuration.
+        mapper: maps names of resources.
+        objects: finds pods and nodes.
+        values: queries the values of objects, which may have several samples.
     """
 
     def __init__(self, rules: ResourceRules, mapper: RESTMapper, objects: ObjectNames, values: ObjectValues) -> None:
@@ -140,7 +141,8 @@ class ResourceMetrics:
             log.error("the usage of %s in namespace %r is not known: %s", resource, namespace, error)
             return []
         known = [each for each in found if each.metadata.name in cpu and each.metadata.name in memory]
-        return [self._usage(compiled, resource, each, {CPU: cpu, MEMORY: memory}) for each in known]
+        usages = (self._usage(compiled, resource, each, {CPU: cpu, MEMORY: memory}) for each in known)
+        return [usage for usage in usages if usage is not None]
 
     def _rules_for(self, served: ServedResources) -> Mapping[str, _Compiled]:
         """The rules, compiled for these resources. Raises RuleError."""
@@ -170,14 +172,21 @@ class ResourceMetrics:
         resource: GroupResource,
         described: LabeledObject,
         found: Mapping[str, Samples],
-    ) -> Usage:
+    ) -> Usage | None:
+        """The usage of a pod or node; None where a value is no quantity."""
         by_container: dict[str, dict[str, Quantity]] = {}
         samples = {name: found[name][described.metadata.name] for name in (CPU, MEMORY)}
         for name, each in samples.items():
             for sample in each if resource == PODS else each[:1]:
                 label = compiled[name].container_label
                 container = sample.labels.get(label, "") if resource == PODS else ""
-                by_container.setdefault(container, {})[name] = _quantity(sample, _FORMATS[name])
+                quantity = _find_quantity(sample, _FORMATS[name])
+                if quantity is None:
+                    log.warning(
+                        "%s %s is left out: its %s is %s", resource, described.metadata.name, name, sample.value
+                    )
+                    return None
+                by_container.setdefault(container, {})[name] = quantity
         for usage in by_container.values():
             for name in (CPU, MEMORY):
                 usage.setdefault(name, Quantity(0, 0, Format.BINARY_SI))
@@ -186,9 +195,9 @@ class ResourceMetrics:
         return Usage(described, round(at_s * NANOSECONDS), self._rules.window_ns, ordered)
 
 
-def _quantity(sample: PromSample, form: Format) -> Quantity:
+def _find_quantity(sample: PromSample, form: Format) -> Quantity | None:
     value = sample.value if sample.value > 0 else 0.0
-    return protocols.find_quantity(value, form) or Quantity(0, 0, form)
+    return protocols.find_quantity(value, form)
 
 
 def _compile(rule: ResourceRule, served: ServedResources) -> _Compiled:

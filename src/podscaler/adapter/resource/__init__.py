@@ -1,4 +1,4 @@
-"""Usage of pods and nodes from the kubelets' /metrics/resource, in the place of metrics-server.
+"""Provides the usage of pods and nodes from the kubelets' /metrics/resource, in place of metrics-server.
 
 Entry points: `kubelet_metrics.KubeletMetrics` reads the kubelets, `kubelet_usage.KubeletUsage` serves the result.
 Reading order: `points`, `storage`, `node_targets`, `kubelet_client`, `scraping`, `kubelet_metrics`, `kubelet_usage`.

@@ -1,8 +1,8 @@
 """Reads the metrics of kubelets over HTTPS, with the credentials of the adapter.
 
 `scraping` calls `KubeletClient.read` for each node and round. A response is parsed as it arrives, is limited to
-BODY_MAX_BYTES, and must be complete within the time-out. Connections are kept for the next round; those of nodes that
-are gone are closed.
+BODY_MAX_BYTES, and must be complete within the time-out. Connections stay open for the next round; those of deleted
+nodes are closed.
 
 Source: metrics-server's client of kubelets.
 """
@@ -50,7 +50,7 @@ class KubeletClient:
         self._transports: dict[str, Transport] = {}
 
     async def read(self, target: KubeletTarget) -> NodePoints:
-        """What the kubelet reports now. Raises KubeletError."""
+        """Scrape the kubelet; the points that it reports. Raises KubeletError."""
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await self._read(target)
@@ -62,7 +62,7 @@ class KubeletClient:
             raise KubeletError(f"GET {target.server}{target.path}: {error}") from error
 
     async def keep(self, servers: Iterable[str]) -> None:
-        """Close the connections to all other servers."""
+        """Close the connections to all servers but these."""
         known = set(servers)
         for server in [each for each in self._transports if each not in known]:
             await self._transports.pop(server).close()
@@ -97,7 +97,7 @@ class KubeletTransports:
     """Opens transports to kubelets with the credentials of a configuration; all share one TLS context.
 
     Args:
-        config: the credentials and authorities; its server, proxy and impersonation do not count.
+        config: has the credentials and authorities; its server, proxy and headers are not used.
     """
 
     def __init__(self, config: Config, *, user_agent: str) -> None:

@@ -1,4 +1,4 @@
-"""Runs the scraping of kubelets: the watch of nodes, the scraper, and the storage that they fill.
+"""Wires and runs the scraping of kubelets: the watch of nodes, the scraper, and the storage that they fill.
 
 `podscaler adapter --resource` makes one KubeletMetrics; `adapter.assembly` serves its storage.
 """
@@ -26,9 +26,9 @@ class ScrapeSettings:
 
     Attributes:
         config: the credentials for kubelets, and the authorities of their certificates.
-        addressing: how they are reached.
+        addressing: how kubelets are reached.
         resolution_s: seconds between two scrapes of a node.
-        timeout_s: of one scrape.
+        timeout_s: the time limit of one scrape.
     """
 
     config: Config
@@ -44,10 +44,10 @@ class KubeletMetrics:
         settings: how kubelets are scraped.
         lister: a client of the API server, for the watch of nodes.
         clock: for all parts.
-        user_agent: of requests to kubelets.
+        user_agent: the User-Agent of requests to kubelets.
 
     Attributes:
-        storage: what the kubelets reported.
+        storage: the points that the kubelets reported.
     """
 
     def __init__(self, settings: ScrapeSettings, lister: Client, clock: Clock, *, user_agent: str) -> None:

@@ -1,6 +1,6 @@
-"""Usage of pods and nodes from the kubelets, for the server of metrics.k8s.io.
+"""Provides the usage of pods and nodes from the kubelets, for the server of metrics.k8s.io.
 
-`adapter.server.resource_api` calls it in the place of the usage from Prometheus, with `--resource`.
+`adapter.server.resource_api` calls it in place of `providers.resource` (usage from Prometheus), with `--resource`.
 
 Source: metrics-server v0.9: only nodes and running pods that the API server knows, with their labels; a pod is left
 out until all its containers have usage.
@@ -21,15 +21,16 @@ from podscaler.api.machinery.selectors import Selector
 from podscaler.base.errors import StatusError
 
 NANO = -9
+"""The decimal exponent of nanocores."""
 
 
 class KubeletUsage:
     """Computes the usage of pods and nodes from stored points; a `podscaler.adapter.providers.resource.UsageProvider`.
 
     Args:
-        storage: what the kubelets reported.
-        mapper: of resources.
-        objects: pods and nodes.
+        storage: the points that the kubelets reported.
+        mapper: maps names of resources.
+        objects: finds pods and nodes.
     """
 
     def __init__(self, storage: UsageStorage, mapper: RESTMapper, objects: ObjectNames) -> None:
@@ -48,14 +49,14 @@ class KubeletUsage:
     async def find_object(self, resource: GroupResource, namespace: str, name: str) -> LabeledObject | None:
         """The pod or node of that name; None where there is no such pod.
 
-        Raises StatusError, for a node that does not exist with the text of metrics-server.
+        Raises StatusError; for a node that does not exist it has the text of metrics-server.
         """
         listed = await self._list(resource, namespace, selectors.EVERYTHING)
-        found = next((each for each in listed if each.metadata.name == name), None)
-        if found is None and resource == NODES:
+        described = next((each for each in listed if each.metadata.name == name), None)
+        if described is None and resource == NODES:
             details = {"name": name, "kind": "node"}
             raise StatusError(f'node "{name}" not found', code=404, reason="NotFound", details=details)
-        return found
+        return described
 
     async def of_object(self, resource: GroupResource, described: LabeledObject) -> Usage | None:
         """The usage of a pod or node; None where it is not known."""
@@ -65,19 +66,20 @@ class KubeletUsage:
         served = self._mapper.mapping.find(resource)
         if served is None:
             raise protocols.internal_error(f"failed listing {resource}")
-        found = await self._objects.objects(served, namespace, selector)
-        return [each for each in found if each.is_running] if resource == PODS else found
+        objects = await self._objects.objects(served, namespace, selector)
+        return [each for each in objects if each.is_running] if resource == PODS else objects
 
     def _of_pod(self, pod: LabeledObject) -> Usage | None:
-        found = self._storage.find_pod(pod.metadata.namespace, pod.metadata.name)
-        if not found:
+        containers = self._storage.find_pod(pod.metadata.namespace, pod.metadata.name)
+        if not containers:
             return None
-        earliest = min(found.values(), key=lambda usage: usage.at_ns)
-        return Usage(pod, earliest.at_ns, earliest.window_ns, {name: _amounts(each) for name, each in found.items()})
+        earliest = min(containers.values(), key=lambda usage: usage.at_ns)
+        by_container = {name: _amounts(each) for name, each in containers.items()}
+        return Usage(pod, earliest.at_ns, earliest.window_ns, by_container)
 
     def _of_node(self, node: LabeledObject) -> Usage | None:
-        found = self._storage.find_node(node.metadata.name)
-        return None if found is None else Usage(node, found.at_ns, found.window_ns, {"": _amounts(found)})
+        usage = self._storage.find_node(node.metadata.name)
+        return None if usage is None else Usage(node, usage.at_ns, usage.window_ns, {"": _amounts(usage)})
 
 
 def _amounts(usage: MeasuredUsage) -> dict[str, Quantity]:

@@ -70,8 +70,8 @@ class KubeletAddressing:
 
     Attributes:
         address_types: the preferred types of addresses, in order.
-        port: of kubelets.
-        uses_status_port: whether the port of the Node's status counts, where it has one.
+        port: the port of kubelets.
+        uses_status_port: whether the port in the Node's status is used, where it has one.
         scheme: `https`, or `http` for tests.
     """
 
@@ -87,7 +87,7 @@ class NodeTargetError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class KubeletTarget:
-    """Where a kubelet is scraped: `https://HOST:PORT`, and the path."""
+    """The URL at which a kubelet is scraped: `https://HOST:PORT`, and the path."""
 
     server: str
     path: str
@@ -95,13 +95,13 @@ class KubeletTarget:
 
 def parse_address_types(text: str) -> tuple[str, ...]:
     """The types in a text like `InternalIP,Hostname`. Raises ValueError."""
-    found = tuple(part.strip() for part in text.split(",") if part.strip())
-    for each in found:
+    types = tuple(part.strip() for part in text.split(",") if part.strip())
+    for each in types:
         if each not in ADDRESS_TYPES:
             raise ValueError(f'"{each}" is none of {", ".join(ADDRESS_TYPES)}')
-    if not found:
+    if not types:
         raise ValueError("must have at least one type of addresses")
-    return found
+    return types
 
 
 def find_target(node: ScrapedNode, addressing: KubeletAddressing) -> KubeletTarget:
@@ -127,10 +127,11 @@ def _host(node: ScrapedNode, types: tuple[str, ...]) -> str:
 
 
 def _checked_host(address: str) -> str:
+    """The host of a URL: a DNS name, or an IP address. Raises NodeTargetError."""
     try:
-        found = ipaddress.ip_address(address)
+        parsed = ipaddress.ip_address(address)
     except ValueError:
         if names.dns_subdomain_errors(address):
             raise NodeTargetError(f"{address[:100]!r} is no address") from None
         return address
-    return f"[{found}]" if found.version == 6 else str(found)
+    return f"[{parsed}]" if parsed.version == 6 else str(parsed)

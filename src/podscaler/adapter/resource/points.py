@@ -5,14 +5,15 @@
 1. Of each line only the five metrics below count; comments and other metrics are skipped.
 2. A sample without a time has that of the scrape. Where CPU and memory of a container have different times, the later
    line's time counts.
-3. A pod is left out where one of its containers lacks CPU time or memory, or has none of it yet (0): its sum would be
+3. A sample counts as absent where its value is above VALUE_MAX, which no node has, or its time is more than SKEW_MAX_S
+   from that of the scrape.
+4. A pod is left out where one of its containers lacks CPU time or memory, or has none of it yet (0): its sum would be
    too small. The same holds for the node.
 
-Source: metrics-server v0.9 (its decoder). Differs: values that are negative, NaN or infinite count as absent; labels
-may hold escapes; a container without a start time has one of 0; the number of containers is limited.
+Source: metrics-server v0.9 (its decoder). Differs: rule 3; values that are negative, NaN or infinite count as absent;
+labels may hold escapes; a container without a start time has one of 0; the number of containers is limited.
 """
 
-import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,10 @@ from podscaler.base.clock import NANOSECONDS
 CONTAINERS_MAX: Final = 20_000
 """The number of containers that one node may report: forty times what a kubelet runs by default."""
 LINE_MAX_BYTES: Final = 8192
+VALUE_MAX: Final = 2.0**53
+"""Of seconds and of bytes: 8 PiB of memory, and CPU time of 285 million core years; larger floats lose whole units."""
+SKEW_MAX_S: Final = 3600
+"""Between the clocks of the node and of the adapter; kubelets report samples of the last minute."""
 _NODE_CPU, _NODE_MEMORY = b"node_cpu_usage_seconds_total", b"node_memory_working_set_bytes"
 _CPU, _MEMORY = b"container_cpu_usage_seconds_total", b"container_memory_working_set_bytes"
 _STARTED = b"container_start_time_seconds"
@@ -45,7 +50,7 @@ class UsagePoint:
 
     Attributes:
         started_ns: when counting began, nanoseconds since the epoch; 0 where it is not known.
-        at_ns: of the measurement.
+        at_ns: when it was measured, nanoseconds since the epoch.
         cpu_ns: CPU time since `started_ns`, in nanoseconds of one core.
         memory_bytes: the working set.
     """
@@ -63,11 +68,11 @@ class UsagePoint:
 
 @dataclass(frozen=True, slots=True)
 class NodePoints:
-    """What one kubelet reported.
+    """The points that one kubelet reported.
 
     Attributes:
-        node: of the whole node; None where it is not complete.
-        pods: the points of containers by their names, of complete pods.
+        node: the point of the whole node; None where it is not complete.
+        pods: the points of containers by name, for each complete pod.
     """
 
     node: UsagePoint | None = None
@@ -118,9 +123,11 @@ class NodePointsParser:
             value = float(number)
         except ValueError:
             raise ValueError(f"{_shown(line)} has no number") from None
-        if not math.isfinite(value) or value < 0:
+        if not 0 <= value <= VALUE_MAX:
             return
         at_ns = self._scraped_ns if milliseconds is None else int(milliseconds) * 1_000_000
+        if abs(at_ns - self._scraped_ns) > SKEW_MAX_S * NANOSECONDS:
+            return
         if name in _CONTAINER_METRICS:
             self._read_container(name, labels or b"", value, at_ns)
         else:

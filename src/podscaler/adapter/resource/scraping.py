@@ -2,7 +2,8 @@
 
 `KubeletScraper.run` works until it is cancelled. At most SCRAPES_AT_ONCE kubelets are read at once, each with a
 time-out of its own, so that nodes that do not answer delay no others for longer than that. A failure is logged when its
-text changes, and once when the node works again.
+text changes, and once when the node works again. An error that nobody expected is one of its node, too, logged with its
+traceback and counted.
 
 Source: metrics-server's scraper. Differs: requests are limited in number, not spread in time.
 """
@@ -72,6 +73,8 @@ class KubeletScraper:
         self._gate = asyncio.Semaphore(SCRAPES_AT_ONCE)
         self.rounds = 0
         """The number of complete rounds; without one, nothing is known."""
+        self.unexpected_errors = 0
+        """The number of scrapes that ended with an error that is a defect of this program."""
 
     async def run(self) -> None:
         """Scrape until cancelled."""
@@ -105,14 +108,18 @@ class KubeletScraper:
         try:
             async with self._gate:
                 points = await self._client.read(target)
+            self._storage.store(name, points, self._clock.now_ns())
         except KubeletError as error:
             self._report(name, str(error))
             return
-        self._storage.store(name, points, self._clock.now_ns())
+        except Exception as error:  # whatever one node causes, the others are scraped
+            self.unexpected_errors += 1
+            self._report(name, f"unexpected error: {error!r}", cause=error)
+            return
         if self._failures.pop(name, None) is not None:
             log.info("node %s is scraped again", name)
 
-    def _report(self, name: str, text: str) -> None:
+    def _report(self, name: str, text: str, *, cause: Exception | None = None) -> None:
         if self._failures.get(name) != text:
             self._failures[name] = text
-            log.warning("node %s cannot be scraped: %s", name, text)
+            log.warning("node %s cannot be scraped: %s", name, text, exc_info=cause)

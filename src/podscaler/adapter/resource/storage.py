@@ -1,9 +1,10 @@
-"""Keeps the two latest points of each node and container, and computes their usage.
+"""Stores the two latest points of each node and container in memory, and computes their usage.
 
-`scraping` stores the points of each scrape; the provider of metrics.k8s.io reads usages. Pure. Rules:
+A point is the CPU time and memory at one instant. `scraping` stores the points of each scrape; `kubelet_usage` reads
+usages. Example: CPU times of 10 s and 13 s, measured 15 s apart, are a usage of 0.2 cores. Rules:
 
 1. CPU usage is the increase of the CPU time between the two points, by the time between them; memory is that of the
-   later one. A point that is not newer than the last one replaces nothing.
+   later point. A point that is not newer than the last one replaces nothing.
 2. A container that was started again between two points has no usage until the next point.
 3. A container that runs for at least FRESH_MIN_NS, and for less than the resolution, has the usage since its start, so
    that new pods have metrics after one scrape.
@@ -28,7 +29,7 @@ FRESH_MIN_NS: Final = 10 * NANOSECONDS
 STALE_RESOLUTIONS: Final = 3
 
 Points = Mapping[str, UsagePoint]
-"""By container."""
+"""The points of a pod's containers, by container name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class UsageStorage:
         self._node_of: dict[PodKey, str] = {}
 
     def store(self, node: str, points: NodePoints, now_ns: int) -> None:
-        """Add what a node's kubelet reported at this time."""
+        """Add the points that a node's kubelet reported at this time."""
         before = self._nodes.get(node, _Pair(0, NodePoints(), NodePoints()))
         previous = NodePoints(
             _previous_of(points.node, before.last.node, before.previous.node),
@@ -91,14 +92,14 @@ class UsageStorage:
         node = self._node_of.get(key)
         if node is None:
             return None
-        pair, found = self._nodes[node], {}
+        pair, usages = self._nodes[node], {}
         previous = pair.previous.pods.get(key, {})
         for container, point in sorted(pair.last.pods[key].items()):
             usage = _usage(point, previous.get(container))
             if usage is None:
                 return None
-            found[container] = usage
-        return found
+            usages[container] = usage
+        return usages
 
     def __len__(self) -> int:
         """The number of pods."""
@@ -112,18 +113,19 @@ class UsageStorage:
                 del self._node_of[key]
 
     def _previous_of_pod(self, key: PodKey, points: Points, before: _Pair) -> dict[str, UsagePoint]:
+        """The point of each container from which its usage is computed (rules 1 to 3); absent: it has no usage."""
         last, previous = before.last.pods.get(key, {}), before.previous.pods.get(key, {})
-        found = {}
+        starts = {}
         for name, point in points.items():
             if FRESH_MIN_NS <= point.at_ns - point.started_ns < self._resolution_ns:
-                found[name] = replace(point, at_ns=point.started_ns, cpu_ns=0)
+                starts[name] = replace(point, at_ns=point.started_ns, cpu_ns=0)
                 continue
-            had = last.get(name)
-            is_same_run = had is not None and point.started_ns < had.at_ns
-            chosen = _previous_of(point, had, previous.get(name)) if is_same_run else None
-            if chosen is not None:
-                found[name] = chosen
-        return found
+            last_point = last.get(name)
+            is_same_run = last_point is not None and point.started_ns < last_point.at_ns
+            start = _previous_of(point, last_point, previous.get(name)) if is_same_run else None
+            if start is not None:
+                starts[name] = start
+        return starts
 
 
 def _previous_of(point: UsagePoint | None, last: UsagePoint | None, previous: UsagePoint | None) -> UsagePoint | None:

@@ -1,7 +1,8 @@
 """Authenticates and authorizes requests of the adapter, as extension API servers do.
 
-Called by `server.app`. The front proxy of the API server and client certificates come first, then tokens; a request
-without any is of system:anonymous. Health checks need no permission.
+Called by `server.app` for each request. The API server's front proxy (headers with the user) and client certificates
+are tried first, then tokens; a request without credentials has the user system:anonymous. Health checks need no
+permission.
 
 Source: k8s.io/apiserver's delegated authentication and authorization.
 """
@@ -18,7 +19,7 @@ ALWAYS_ALLOWED = frozenset({"/healthz", "/livez", "/readyz"})
 
 
 class RequestAccess(Protocol):
-    """Decides about requests."""
+    """Authenticates and authorizes requests."""
 
     async def check(self, request: web.BaseRequest, info: RequestInfo) -> AccessError | None:
         """The error of a request; None where it is allowed."""
@@ -26,12 +27,12 @@ class RequestAccess(Protocol):
 
 
 class ExtensionAccess:
-    """Decides about requests as an extension API server does; a RequestAccess.
+    """Authenticates and authorizes requests as an extension API server does; a RequestAccess.
 
     Args:
-        certificates: authenticates by certificates.
-        tokens: authenticates by tokens.
-        permissions: authorizes.
+        certificates: authenticates by client certificates and the front proxy's headers.
+        tokens: authenticates by bearer tokens, which the API server reviews.
+        permissions: authorizes users, by access reviews of the API server.
     """
 
     def __init__(
@@ -47,10 +48,10 @@ class ExtensionAccess:
             return None
         user = self._certificates.find_user(_peer_certificate(request), request.headers)
         if user is None:
-            found = await self._tokens.authenticate(request.headers.get("Authorization", ""), info.path)
-            if found is None or isinstance(found, AccessError):
-                return found or UNAUTHORIZED
-            user = found
+            reviewed = await self._tokens.authenticate(request.headers.get("Authorization", ""), info.path)
+            if reviewed is None or isinstance(reviewed, AccessError):
+                return reviewed or UNAUTHORIZED
+            user = reviewed
         return await self._permissions.authorize(user, info.attributes)
 
 

@@ -29,9 +29,12 @@ class AdapterServer:
 
     Args:
         apis: the served groups.
-        access: decides about requests.
+        access: authenticates and authorizes requests.
         unready: returns the reasons why the adapter is not ready; empty when it is.
         telemetry: counts requests, and renders /metrics.
+
+    Attributes:
+        unready: the same.
     """
 
     def __init__(
@@ -44,7 +47,7 @@ class AdapterServer:
         self._apis = {api.group: api for api in apis}
         self._documents = discovery.documents(self._apis)
         self._access = access
-        self._unready = unready
+        self.unready = unready
         self._telemetry = telemetry
         self._runner: web.ServerRunner | None = None
 
@@ -102,7 +105,7 @@ class AdapterServer:
         if info.path in ("/healthz", "/livez"):
             return web.Response(text="ok")
         if info.path == "/readyz":
-            reasons = self._unready()
+            reasons = self.unready()
             return web.Response(text="".join(f"{line}\n" for line in reasons) or "ok", status=503 if reasons else 200)
         if info.path == "/metrics":
             return web.Response(body=self._telemetry.render(), headers={"Content-Type": METRICS_TYPE})

@@ -1,6 +1,7 @@
-"""Serves custom.metrics.k8s.io, in the versions v1beta2 and v1beta1.
+"""Serves the API group custom.metrics.k8s.io, in the versions v1beta2 and v1beta1.
 
-`server.app` passes it the requests of the group.
+`server.app` passes it the requests of the group, such as `GET
+/apis/custom.metrics.k8s.io/v1beta2/namespaces/shop/pods/*/requests`.
 
 Source: the custom metrics API server library, whose errors these are; prometheus-adapter v0.12.0.
 """
@@ -40,7 +41,7 @@ class CustomMetricsApi:
     """Responds to requests of the group custom.metrics.k8s.io.
 
     Args:
-        metrics: the values.
+        metrics: computes the values.
     """
 
     group = GROUP
@@ -64,9 +65,10 @@ class CustomMetricsApi:
 
     async def respond(self, request: RequestInfo) -> Object:
         """The MetricValueList of a request. Raises StatusError."""
-        asked = request.attributes
-        namespace, resource, name, metric = asked.namespace, asked.resource, asked.name, asked.subresource
-        if namespace and resource == "metrics" and name and not metric:
+        attributes = request.attributes
+        namespace, resource, name = attributes.namespace, attributes.resource, attributes.name
+        metric = attributes.subresource
+        if namespace and resource == "metrics" and name and not metric:  # a metric of the namespace itself
             namespace, resource, name, metric = "", str(NAMESPACES), namespace, name
         elif len(request.parts) != 3:
             raise responses.no_such_path()
@@ -78,17 +80,17 @@ class CustomMetricsApi:
             values = await self._metrics.of_objects(query, objects)
         else:
             values = [await self._metrics.of_object(query, name)]
-        return self._list(asked.version, metric, selector, values)
+        return self._list(attributes.version, metric, selector, values)
 
     def _list(self, version: str, metric: str, selector: Selector, values: Sequence[ObjectValue]) -> Object:
-        shown = label_selector(selector)
+        selector_object = label_selector(selector)
         item = _item_v1beta1 if version == "v1beta1" else _item_v1beta2
-        items = [item(value, metric, shown) for value in values]
+        items = [item(value, metric, selector_object) for value in values]
         return {"kind": LIST_KIND, "apiVersion": f"{GROUP}/{version}", "metadata": {}, "items": items}
 
 
 def parse_selector(text: str, error: Any) -> Selector:
-    """The selector of a parameter. Raises StatusError, made by `error` of the cause."""
+    """The selector in a parameter. Raises the StatusError that `error` makes from the cause."""
     try:
         return selectors.parse(text)
     except SelectorError as cause:

@@ -1,6 +1,6 @@
-"""The discovery documents of the adapter, and its OpenAPI documents, which have no paths.
+"""Makes the discovery documents of the adapter, and its OpenAPI documents, which have no paths.
 
-Called by `server.app`.
+Called by `server.app`. A new API group: a MetricsApi, which `adapter.assembly` adds.
 
 Source: k8s.io/apiserver's discovery. Differs: aggregated discovery and the paths of OpenAPI are not served; API servers
 read the documents of each group and version instead.
@@ -16,11 +16,11 @@ Object = dict[str, Any]
 
 
 class MetricsApi(Protocol):
-    """One API group.
+    """An API group that the adapter serves.
 
     Attributes:
-        group: its name.
-        versions: the preferred one first.
+        group: the name of the group.
+        versions: the versions, the preferred one first.
     """
 
     @property
@@ -41,19 +41,19 @@ class MetricsApi(Protocol):
 def documents(apis: Mapping[str, MetricsApi]) -> dict[str, Object]:
     """The documents that never change, by path."""
     groups = [group_document(api) for api in apis.values()]
-    found: dict[str, Object] = {
+    by_path: dict[str, Object] = {
         "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups},
         "/version": {"gitVersion": f"v{__version__}", "major": "", "minor": ""},
         "/openapi/v2": {"swagger": "2.0", "info": _info(), "paths": {}, "definitions": {}},
         "/openapi/v3": {"paths": {}},
     }
     for group in groups:
-        found[f"/apis/{group['name']}"] = {"kind": "APIGroup", "apiVersion": "v1", **group}
-    return found
+        by_path[f"/apis/{group['name']}"] = {"kind": "APIGroup", "apiVersion": "v1", **group}
+    return by_path
 
 
 def group_document(api: MetricsApi) -> Object:
-    """The entry of a group."""
+    """The entry of a group in the list of groups."""
     versions = [{"groupVersion": f"{api.group}/{version}", "version": version} for version in api.versions]
     return {"name": api.group, "versions": versions, "preferredVersion": versions[0]}
 

@@ -1,7 +1,8 @@
-"""Serves external.metrics.k8s.io/v1beta1.
+"""Serves the API group external.metrics.k8s.io, in the version v1beta1.
 
-`server.app` passes it the requests of the group. Several providers are asked in their order; the first that has the
-metric responds.
+`server.app` passes it the requests of the group, such as `GET
+/apis/external.metrics.k8s.io/v1beta1/namespaces/shop/jobs`. Providers are asked in order; the first that has the metric
+responds.
 
 Source: the custom metrics API server library, whose errors these are.
 """
@@ -25,7 +26,7 @@ class ExternalMetricsApi:
     """Responds to requests of the group external.metrics.k8s.io.
 
     Args:
-        providers: of the values, at least one.
+        providers: the providers of values, at least one.
     """
 
     group = GROUP
@@ -42,16 +43,16 @@ class ExternalMetricsApi:
 
     async def respond(self, request: RequestInfo) -> Object:
         """The ExternalMetricValueList of a request. Raises StatusError."""
-        asked = request.attributes
-        if not asked.namespace or len(request.parts) != 1:
+        attributes = request.attributes
+        if not attributes.namespace or len(request.parts) != 1:
             raise responses.no_such_path()
         selector = custom_api.parse_selector(request.parameters.get("labelSelector", ""), custom_api.bad_selector)
         for provider in self._providers:
-            values = await provider.find_values(asked.namespace, asked.resource, selector)
+            values = await provider.find_values(attributes.namespace, attributes.resource, selector)
             if values is not None:
-                items = [_item(asked.resource, value) for value in values]
+                items = [_item(attributes.resource, value) for value in values]
                 return {"kind": LIST_KIND, "apiVersion": f"{GROUP}/{VERSION}", "metadata": {}, "items": items}
-        raise protocols.not_found(asked.resource, "namespaces" if asked.namespace == "default" else "")
+        raise protocols.not_found(attributes.resource, "namespaces" if attributes.namespace == "default" else "")
 
 
 def _item(metric: str, value: ExternalValue) -> Object:

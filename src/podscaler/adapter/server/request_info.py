@@ -1,4 +1,4 @@
-"""Parses the path of a request into the resource that it is about, as API servers do.
+"""Parses the path of a request into group, version, namespace, resource, name and subresource, as API servers do.
 
 `server.app` calls it for each request; authorization and the APIs use the result.
 
@@ -18,13 +18,13 @@ _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH
 
 @dataclass(frozen=True, slots=True)
 class RequestInfo:
-    """A request.
+    """A parsed request.
 
     Attributes:
-        path: unescaped.
-        attributes: for authorization.
-        parts: the parts of the path behind group and version, without the namespace.
-        parameters: of the query; the first value of each.
+        path: the path, unescaped.
+        attributes: verb, group, version, namespace, resource, name and subresource, for authorization.
+        parts: the segments of the path behind group and version, without the namespace.
+        parameters: the parameters of the query; the first value of each.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""Serves metrics.k8s.io/v1beta1: usage of pods and nodes.
+"""Serves the API group metrics.k8s.io, in the version v1beta1: the usage of pods and nodes.
 
 `server.app` passes it the requests of the group.
 
@@ -31,7 +31,7 @@ class ResourceMetricsApi:
     """Responds to requests of the group metrics.k8s.io.
 
     Args:
-        metrics: the usage.
+        metrics: provides the usage.
         clock: for the `creationTimestamp` of the objects, which are made for each response.
     """
 
@@ -51,15 +51,15 @@ class ResourceMetricsApi:
 
     async def respond(self, request: RequestInfo) -> Object:
         """The object or list of a request. Raises StatusError."""
-        asked = request.attributes
-        resource = {"pods": PODS, "nodes": NODES}.get(asked.resource)
-        needs_namespace = resource == PODS and bool(asked.name)
-        is_scoped = bool(asked.namespace) if needs_namespace else resource == PODS or not asked.namespace
+        attributes = request.attributes
+        resource = {"pods": PODS, "nodes": NODES}.get(attributes.resource)
+        needs_namespace = resource == PODS and bool(attributes.name)
+        is_scoped = bool(attributes.namespace) if needs_namespace else resource == PODS or not attributes.namespace
         if resource is None or not is_scoped or len(request.parts) > 2:
             raise responses.no_such_path()
-        if asked.name:
-            return await self._one(resource, asked.namespace, asked.name)
-        return await self._several(resource, asked.namespace, request.parameters)
+        if attributes.name:
+            return await self._one(resource, attributes.namespace, attributes.name)
+        return await self._several(resource, attributes.namespace, request.parameters)
 
     async def _one(self, resource: GroupResource, namespace: str, name: str) -> Object:
         described = await self._metrics.find_object(resource, namespace, name)
@@ -87,15 +87,15 @@ class ResourceMetricsApi:
         metadata = {"name": meta.name, **({"namespace": meta.namespace} if meta.namespace else {})}
         metadata["creationTimestamp"] = rfc3339(self._clock.now_ns())
         labels = {"labels": meta.labels} if meta.labels else {}
-        shown = {
+        item = {
             "metadata": {**metadata, **labels},
             "timestamp": rfc3339(usage.at_ns),
             "window": duration.text(usage.window_ns),
         }
         used = {name: {key: str(each[key]) for key in sorted(each)} for name, each in usage.by_container.items()}
         if resource == NODES:
-            return {**shown, "usage": next(iter(used.values()))}
-        return {**shown, "containers": [{"name": name, "usage": each} for name, each in used.items()]}
+            return {**item, "usage": next(iter(used.values()))}
+        return {**item, "containers": [{"name": name, "usage": each} for name, each in used.items()]}
 
 
 def _fields(text: str) -> Sequence[tuple[str, bool, str]]:

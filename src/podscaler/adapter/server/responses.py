@@ -1,6 +1,6 @@
-"""Renders responses as JSON, and errors as Status objects.
+"""Makes the HTTP responses of the adapter: objects as JSON, and errors as Status objects.
 
-Called by `server.app`.
+Called by `server.app` and the APIs.
 
 Source: k8s.io/apiserver (Status, content negotiation). Differs: there is no protobuf, YAML or Table.
 """

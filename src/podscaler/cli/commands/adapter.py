@@ -1,6 +1,7 @@
 """`podscaler adapter`: custom, external and resource metrics from Prometheus, in place of prometheus-adapter.
 
-Runs until SIGINT or SIGTERM. It serves at once; until Prometheus and the API server have been read, /readyz fails.
+`adapter_options` has the flags; `run` opens the connections and serves until SIGINT or SIGTERM. /readyz fails until
+Prometheus and the API server have been read. A new background task: add it to `background` in `run`.
 """
 
 import asyncio
@@ -68,8 +69,8 @@ async def run(config: AdapterConfig, options: AdapterOptions) -> None:
         lister = await _open(options.lister, stack, clock)
         tokens = await _open(options.authentication, stack, clock)
         permissions = await _open(options.authorization, stack, clock)
-        settings = await asyncio.to_thread(connection.to_config, options.prometheus, clock)
-        transport = await http_transport.connect(settings, user_agent=USER_AGENT)
+        prometheus_config = await asyncio.to_thread(connection.to_config, options.prometheus, clock)
+        transport = await http_transport.connect(prometheus_config, user_agent=USER_AGENT)
         stack.push_async_callback(transport.close)
         certificate = await asyncio.to_thread(ServingCertificate, *options.files) if options.files else None
         context = certificate.context if certificate else await asyncio.to_thread(self_signed_context, ["localhost"])
@@ -88,14 +89,14 @@ async def run(config: AdapterConfig, options: AdapterOptions) -> None:
         bound = await adapter.server.start(options.host, options.port, context)
         stack.push_async_callback(adapter.server.stop)
         log.info("serving the metrics APIs on %s", bound)
-        others = [("the authorities of the API server", front_proxy.run)]
+        background = [("the authorities of the API server", front_proxy.run)]
         if certificate is not None:
-            others.append(("the serving certificate", lambda: certificate.follow(clock)))
+            background.append(("the serving certificate", lambda: certificate.follow(clock)))
         if kubelets is not None:
-            others.append(("the scraping of kubelets", kubelets.run))
+            background.append(("the scraping of kubelets", kubelets.run))
         if sources is not None:
-            others.append(("the metric sources", sources.run))
-        await _until_signal(asyncio.ensure_future(adapter.run(*others)))
+            background.append(("the metric sources", sources.run))
+        await _until_signal(asyncio.ensure_future(adapter.run(*background)))
 
 
 def _metric_sources(options: AdapterOptions, client: Client, clock: SystemClock) -> ClusterSources | None:
@@ -113,12 +114,14 @@ def _unready(front_proxy: FrontProxyAuthentication, kubelets: KubeletMetrics | N
 
 
 async def _open(config: Config, stack: AsyncExitStack, clock: SystemClock) -> Client:
+    """A client of an API server, closed with the stack. Raises UsageError."""
     client = await connect.open_client(config, clock, user_agent=USER_AGENT)
     stack.push_async_callback(client.close)
     return client
 
 
 async def _until_signal(running: "asyncio.Future[None]") -> None:
+    """Return on SIGINT or SIGTERM, with `running` cancelled; raise its error if it ends before."""
     loop, stopped = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)

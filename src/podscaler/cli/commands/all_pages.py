@@ -29,12 +29,12 @@ async def read(client: Client, source: WatchSource[T]) -> list[T]:
 
 async def raw(client: Client, path: str, *, subject: str, query: Query = ()) -> AsyncIterator[msgspec.Raw]:
     """The objects at `path` as raw JSON; `subject` and `query` as in `Client.get`. Raises StatusError."""
-    token = ""
+    continue_token = ""
     while True:
-        parameters = [*query, ("limit", str(PAGE_OBJECTS)), ("continue", token)]
+        parameters = [*query, ("limit", str(PAGE_OBJECTS)), ("continue", continue_token)]
         page = watch_events.page(await client.get(path, subject=subject, query=parameters))
         for each in page.items or ():
             yield each
-        token = page.metadata.continue_
-        if not token:
+        continue_token = page.metadata.continue_
+        if not continue_token:
             return

@@ -1,4 +1,7 @@
-"""`podscaler backup` and `podscaler restore`: a cluster of `up` as one file, and back."""
+"""`podscaler backup` writes a cluster of `podscaler up` into one file; `podscaler restore` makes a cluster from it.
+
+Flags and messages are here; `podscaler.controlplane.storage.backup` and `restore` do the work.
+"""
 
 from pathlib import Path
 
@@ -21,13 +24,13 @@ def command(*, file: Path, data_dir: Path | None, force: bool, salvage: bool) ->
     from podscaler.controlplane.storage import backup as backups
 
     directory, path = data_dirs.absolute(data_dir), file.expanduser().absolute()
-    made = backups.write(directory, path, is_forced=force, is_salvage=salvage)
+    backup = backups.write(directory, path, is_forced=force, is_salvage=salvage)
     click.echo(
-        f"{path} holds {made.objects} objects of {directory} as of revision {made.revision}, and its credentials"
+        f"{path} holds {backup.objects} objects of {directory} as of revision {backup.revision}, and its credentials"
     )
-    for line in made.lost:
+    for line in backup.lost:
         click.echo(f"podscaler: {line}", err=True)
-    if made.lost:
+    if backup.lost:
         raise click.exceptions.Exit(1)
 
 
@@ -44,7 +47,7 @@ def restore(*, file: Path, data_dir: Path | None, force: bool) -> None:
     from podscaler.controlplane.storage import restore as restores
 
     directory, path = data_dirs.absolute(data_dir), file.expanduser().absolute()
-    found, aside = restores.restore(path, directory, is_forced=force)
-    click.echo(f"{directory} holds {found.objects} objects of {path} as of revision {found.revision}")
-    if aside is not None:
-        click.echo(f"the former cluster is in {aside}")
+    backup, former_folder = restores.restore(path, directory, is_forced=force)
+    click.echo(f"{directory} holds {backup.objects} objects of {path} as of revision {backup.revision}")
+    if former_folder is not None:
+        click.echo(f"the former cluster is in {former_folder}")

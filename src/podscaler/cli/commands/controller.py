@@ -40,7 +40,7 @@ from podscaler.kube.transport.config import Config
 log = logging.getLogger(__name__)
 
 YOUNG_OBJECTS = 20_000
-"""How many objects are allocated before the youngest generation is collected: those of one busy tick."""
+"""After how many allocations `gc` collects the youngest generation: as many as the syncs of one busy tick make."""
 
 coexistence_options = flag_group(
     click.option("--dry-run", is_flag=True, help="decide and report, and write nothing at all"),
@@ -123,6 +123,11 @@ async def run(
 ) -> None:
     """Run until a signal; under leases if `elected` is given and this is not a dry run.
 
+    Args:
+        serving: where /metrics, /healthz and /readyz are served; None: nowhere.
+        file: the file to which syncs are recorded; None: they are not.
+        otlp_endpoint: the URL of the collector of traces; empty: no traces.
+
     Raises UsageError where the connection can never work, and where the address to listen on or the file to record to
     cannot be used.
     """
@@ -132,9 +137,9 @@ async def run(
     client = await open_client(clock, user_agent=user_agent)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(client.close)
-        kept = await stack.enter_async_context(recording.open_recording(file, clock))
+        recorder = await stack.enter_async_context(recording.open_recording(file, clock))
         metrics = await stack.enter_async_context(heapster.open_metrics(client, settings, clock))
-        controller = assembly.new_controller(client, settings, clock, metrics=metrics, recording=kept)
+        controller = assembly.new_controller(client, settings, clock, metrics=metrics, recording=recorder)
         request_metrics.count(client, controller.telemetry.registry, clock)
         if (traces := await stack.enter_async_context(tracing.open_traces(otlp_endpoint))) is not None:
             traces.attach(client, controller)
@@ -145,13 +150,13 @@ async def run(
             work = Elected(controller, client, leases=leases, elected=elected, clock=clock)
         is_delegated = serving is not None and serving.is_delegated
         access = DelegatedAccess(work.client, clock) if is_delegated else None
-        shown = Endpoints(controller.telemetry, controller.unready, work.fault, access)
-        await stack.enter_async_context(endpoints.serve(serving, shown, clock))
+        own_endpoints = Endpoints(controller.telemetry, controller.unready, work.fault, access)
+        await stack.enter_async_context(endpoints.serve(serving, own_endpoints, clock))
         needed = (*permissions.needed(settings), *(permissions.of_metrics_access() if is_delegated else ()))
         working = asyncio.ensure_future(_work(work, connection.config, needed))
         loop = asyncio.get_running_loop()
-        settling = loop.create_task(_freeze_when_listed(controller))
-        stack.callback(settling.cancel)
+        freezing = loop.create_task(_freeze_when_listed(controller))
+        stack.callback(freezing.cancel)
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, work.stop)
         await working

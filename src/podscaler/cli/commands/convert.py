@@ -1,6 +1,8 @@
 """`podscaler convert`: converts the autoscalers of manifests to another version of their API.
 
-`podscaler.api.kinds.autoscaling.conversion` converts; this command reads and writes files, and reports losses.
+`podscaler.api.kinds.autoscaling.conversion` converts one autoscaler; this command finds autoscalers in documents and
+lists, reports losses, and writes the file: documents without an autoscaler byte for byte, the others re-encoded with
+their fields in the former order.
 """
 
 import json
@@ -20,6 +22,7 @@ from podscaler.api.text.manifests import Format, ManifestDocument
 from podscaler.base.errors import UsageError
 
 STANDARD = "-"
+"""The FILE that means standard input."""
 JSON_INDENT = 4
 GROUPS = frozenset(version.partition("/")[0] for version in VERSIONS)
 
@@ -56,10 +59,11 @@ def command(file: str, to: str, output: Format | None) -> None:
 
 
 def _version(text: str) -> str:
-    found = [version for version in VERSIONS if text in (version, version.partition("/")[2])]
-    if not found:
+    """The version that `autoscaling/v2` or `v2` names. Raises UsageError."""
+    matching = [version for version in VERSIONS if text in (version, version.partition("/")[2])]
+    if not matching:
         raise UsageError(f"unknown version {text!r}; known versions: {', '.join(VERSIONS)}")
-    return found[0]
+    return matching[0]
 
 
 def _read(file: str) -> tuple[str, bytes]:
@@ -76,7 +80,7 @@ def _reporter(name: str, document: ManifestDocument) -> Report:
 
 
 def _written(document: ManifestDocument, version: str, report: Report) -> tuple[ManifestDocument, Any]:
-    """A document with its new value; the value is None where the document stays as it is."""
+    """A document with its converted value; the value is None where nothing in the document was converted."""
     try:
         if document.repeated and _is_autoscaler(document.value):
             raise UsageError(document.repeated)
@@ -86,10 +90,10 @@ def _written(document: ManifestDocument, version: str, report: Report) -> tuple[
 
 
 def _is_autoscaler(value: Any) -> bool:
-    """Whether a value is one, in a version that is known.
+    """Whether a value is an autoscaler in a known version.
 
     Raises:
-        UsageError: it is one in a version that is not.
+        UsageError: it is an autoscaler in an unknown version.
     """
     if not isinstance(value, dict) or value.get("kind") != KIND:
         return False
@@ -119,15 +123,15 @@ def _converted_autoscaler(value: Value, version: str, report: Report) -> Value:
     if decoded.problems:
         raise UsageError(", ".join(decoded.problems))
     converted = conversion.convert(decoded.obj, version)
-    shown = f'{KIND} "{(decoded.obj.get("metadata") or {}).get("name", "")}"'
+    subject = f'{KIND} "{(decoded.obj.get("metadata") or {}).get("name", "")}"'
     for loss in converted.losses:
-        report(f"{shown}: {loss}")
+        report(f"{subject}: {loss}")
     ordered: Value = _ordered_like(converted.obj, value)
     return ordered
 
 
 def _converted_list(value: Value, version: str, report: Report) -> Value | None:
-    items = [_of_item(index, item, version, report) for index, item in enumerate(value["items"])]
+    items = [_converted_item(index, item, version, report) for index, item in enumerate(value["items"])]
     if all(item is None for item in items):
         return None
     return {**value, "items": [old if new is None else new for old, new in zip(value["items"], items, strict=True)]}
@@ -142,12 +146,12 @@ def _converted_autoscalers(value: Value, version: str, report: Report) -> Value 
         if not isinstance(item, dict):
             raise UsageError(f"items[{index}] is no object")
         typed = {"apiVersion": value["apiVersion"], "kind": KIND, **item}
-        new = _of_item(index, typed, version, report) or typed
+        new = _converted_item(index, typed, version, report) or typed
         items.append({key: part for key, part in new.items() if key in item or key not in ("apiVersion", "kind")})
     return {**value, "apiVersion": version, "items": items}
 
 
-def _of_item(index: int, item: Any, version: str, report: Report) -> Any:
+def _converted_item(index: int, item: Any, version: str, report: Report) -> Any:
     try:
         return _converted(item, version, lambda text: report(f"items[{index}]: {text}"))
     except (UsageError, DecodeError) as error:
@@ -155,7 +159,7 @@ def _of_item(index: int, item: Any, version: str, report: Report) -> Any:
 
 
 def _joined(written: list[tuple[ManifestDocument, Any]], given: Format, wanted: Format) -> bytes:
-    """The file as it is written: untouched documents are the bytes that they were, unless the format changes."""
+    """The output; documents that were not converted keep their bytes, unless the format (YAML or JSON) changes."""
     if given == wanted:
         return b"".join(document.text if new is None else _text(document, new, wanted) for document, new in written)
     values = [document.value if new is None else new for document, new in written if document.number]
@@ -190,6 +194,7 @@ def _ordered_like(value: Any, model: Any) -> Any:
 
 
 def _order(keys: list[str], model: dict[str, Any]) -> list[str]:
+    """The keys in the model's order: of [a, new, b] and a model with b before a, [b, a, new]."""
     following: dict[str | None, list[str]] = {}
     known: str | None = None
     for key in keys:

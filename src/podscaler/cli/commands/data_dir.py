@@ -1,4 +1,7 @@
-"""The data directory that the flag `--data-dir` names."""
+"""The absolute path of the data directory: the value of `--data-dir`, or its default.
+
+Called by `podscaler up`, `backup` and `restore`.
+"""
 
 import os
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""`podscaler migrate`: replaces a HorizontalPodAutoscaler by a PodAutoscaler, or the other way round."""
+"""`podscaler migrate`: replaces a HorizontalPodAutoscaler by a PodAutoscaler, or the reverse.
+
+Flags and messages are here; `podscaler.controller.coexistence.migration` does the steps of one migration.
+"""
 
 import asyncio
 import sys
@@ -56,14 +59,15 @@ def command(*, kind: str, name: str | None, namespace: str | None, all_namespace
         history_namespace=options["history_namespace"],
     )
     connection = parse_connection(kubeconfig=options["kubeconfig"], context=options["context"])
-    place = "" if all_namespaces else namespace or connection.config.namespace
+    chosen_namespace = "" if all_namespaces else namespace or connection.config.namespace
     try:
-        asyncio.run(_run(connection, terms, place, name))
+        asyncio.run(_run(connection, terms, chosen_namespace, name))
     except StatusError as error:
         raise UsageError(str(error)) from None
 
 
 async def _run(connection: ConnectionOptions, terms: MigrationTerms, namespace: str, name: str | None) -> None:
+    """Migrate the named autoscaler; all of the namespace if `name` is None, of every namespace if that is empty."""
     clock = SystemClock()
     open_client = connection.open_reader if terms.is_dry_run else connection.open_client
     client = await open_client(clock, user_agent=USER_AGENT)
@@ -82,14 +86,14 @@ async def _run(connection: ConnectionOptions, terms: MigrationTerms, namespace: 
 
 async def _all(migrator: Migrator, namespace: str) -> None:
     """Migrate all autoscalers. Raises UsageError at the end if some could not be migrated."""
-    names = await migrator.names(namespace)
-    failed = 0
-    for each in names:
+    keys = await migrator.names(namespace)
+    failures = 0
+    for key in keys:
         try:
-            await migrator.migrate(*each)
+            await migrator.migrate(*key)
         except (UsageError, StatusError) as error:
-            failed += 1
+            failures += 1
             click.echo(f"podscaler: {error}", err=True)
-    if failed:
+    if failures:
         await migrator.remove_annotations()
-        raise UsageError(f"{failed} of {len(names)} were not migrated")
+        raise UsageError(f"{failures} of {len(keys)} were not migrated")

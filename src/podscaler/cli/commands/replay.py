@@ -1,6 +1,7 @@
 """`podscaler replay`: decides recorded syncs again and writes the decisions to files or standard output.
 
-`podscaler.core.replay` decides; this command opens, unpacks and writes files.
+`podscaler.core.replay` decides; this command opens, unpacks and writes files. `podscaler explain` reads recordings
+with `reading` and `read_lines`, too.
 """
 
 import sys
@@ -21,8 +22,10 @@ from podscaler.cli.options import settings
 from podscaler.core import replay
 
 STANDARD = "-"
+"""The name that means standard input or output."""
 GZIP_MAGIC = b"\x1f\x8b"
 GZIP_WINDOW_BITS = 31
+"""zlib's window size for data with a gzip header (15 bits, plus 16)."""
 CHUNK_BYTES = 1 << 20
 
 EXAMPLE = """\b
@@ -34,7 +37,7 @@ Examples:
 
 
 class ReplayOptions(NamedTuple):
-    """The arguments of a replay: see `podscaler.core.replay.decisions`."""
+    """The arguments of `podscaler.core.replay.decisions`; an empty `version` and absent flags are the recording's."""
 
     with_trace: bool
     version: str
@@ -89,6 +92,7 @@ def _replay_to_folder(recordings: tuple[str, ...], folder: Path, options: Replay
 
 
 def _stem(recording: str) -> str:
+    """`web` of `recordings/web.recording.jsonl.gz`."""
     name = "stdin" if recording == STANDARD else Path(recording).name
     for suffix in (".gz", ".jsonl", ".recording"):
         name = name.removesuffix(suffix)
@@ -137,6 +141,7 @@ def read_lines(source: BufferedReader) -> Iterable[bytes]:
 
 
 def _split(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines, without their ends, of text in chunks that may end within a line."""
     rest = b""
     for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")

@@ -1,7 +1,7 @@
 """`podscaler demo`: shows a workload under real load being scaled up and down, with the reasons.
 
-It starts `podscaler up` as a separate process on a temporary data directory, and uses only its API. What is scaled, and
-by what, is a scenario (`podscaler.cli.demo.demo_scenario`).
+It starts `podscaler up` as a separate process on a temporary data directory, and uses only its API. A scenario
+(`podscaler.cli.demo.demo_scenario`) has the workload and its load. A new scenario: add its class to SCENARIOS.
 """
 
 import asyncio
@@ -36,6 +36,7 @@ T = TypeVar("T")
 
 START_LIMIT_S = 120.0
 LINE_EVERY_S = 2.0
+"""Seconds between two printed lines."""
 SCENARIOS: Mapping[str, Callable[[float], DemoScenario]] = {
     "web": WebScenario,
     "queue": QueueScenario,
@@ -93,6 +94,7 @@ async def _stoppable(play: Coroutine[Any, Any, T]) -> T:
 
 
 async def _play(scenario: DemoScenario, seconds: float, *, quiet: bool) -> Story:
+    """Run the scenario on a new control plane, and remove both; returns what happened."""
     with tempfile.TemporaryDirectory(prefix="podscaler-demo-") as folder:
         data_dir = Path(folder, "data")
         async with _control_plane(data_dir, quiet=quiet) as client:
@@ -109,7 +111,7 @@ async def _play(scenario: DemoScenario, seconds: float, *, quiet: bool) -> Story
 
 
 def _plane(data_dir: Path) -> DemoPlane:
-    """The control plane, by the kubeconfig that it wrote; blocks."""
+    """The address and the credentials of the control plane, from the kubeconfig that it wrote; blocks."""
     config = yaml.safe_load((data_dir / "kubeconfig").read_text(encoding="utf-8"))
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     authorities = base64.b64decode(cluster["certificate-authority-data"])
@@ -118,6 +120,7 @@ def _plane(data_dir: Path) -> DemoPlane:
 
 @asynccontextmanager
 async def _control_plane(data_dir: Path, *, quiet: bool) -> AsyncIterator[Client]:
+    """A client of a control plane that runs within the context. Raises UsageError where it does not start."""
     command_line = ["-m", "podscaler", "up", "--data-dir", str(data_dir), *demo_scenario.UP_FLAGS]
     log = data_dir.with_name("up.log")
     with log.open("wb") as stderr:
@@ -152,6 +155,7 @@ async def _wait_until_ready(stage: DemoStage) -> None:
 
 
 async def _watch(stage: DemoStage, scenario: DemoScenario, seconds: float, *, quiet: bool) -> Story:
+    """Set the load and read the state every half second, print changes, until the scenario is over."""
     story = Story()
     started_s = time.monotonic()
     next_line_s = 0.0

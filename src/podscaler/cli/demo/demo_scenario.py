@@ -1,7 +1,8 @@
-"""What a scenario of the demo consists of: its objects, its load, and how its course is shown.
+"""The base class of the demo's scenarios, and functions that make their Kubernetes objects.
 
-`demo` plays one of them: `web_scenario`, `queue_scenario`, `requests_scenario`. The calls, in order: `start`, the
-objects are created, `begin`, then `advance` and the texts every half second until `is_over`, `end`.
+`web_scenario`, `queue_scenario` and `requests_scenario` are the scenarios; `podscaler.cli.demo.demo` runs one. It
+calls, in order: `start`, `objects` (and creates them), `begin`, then every half second `advance` and the functions that
+return text, until `is_over`; `end`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +32,7 @@ class DemoPlane:
     Attributes:
         folder: a temporary folder that is removed at the end; the data directory is another one.
         server: the URL of the API server.
-        token: of its administrator.
+        token: the bearer token of the cluster's administrator.
         authorities_pem: the certificate that the API server is verified with.
     """
 
@@ -47,7 +48,7 @@ class LoadShape:
 
     Attributes:
         seconds: how long the demo may last.
-        rate: a second, while there is load.
+        rate: requests a second, while there is load.
     """
 
     seconds: float
@@ -60,44 +61,44 @@ class LoadShape:
 
     @property
     def ends_s(self) -> float:
-        """When it ends."""
+        """When the load ends, seconds after the start."""
         return self.seconds * 0.5
 
     def rate_at(self, elapsed_s: float) -> float:
-        """The rate at that time."""
+        """Requests a second at that time."""
         return self.rate if self.begins_s <= elapsed_s < self.ends_s else 0.0
 
 
 class DemoScenario:
-    """The base of scenarios; see the module.
+    """A workload with its autoscaler and its load; subclasses are the scenarios.
 
     Attributes:
-        name: of its Deployment and its HorizontalPodAutoscaler.
-        goal: the sentence of the summary where everything was seen.
+        name: the name of the Deployment and of the HorizontalPodAutoscaler.
+        goal: the first sentence of the summary of a demo that succeeded.
     """
 
     name = ""
     goal = ""
 
     def check(self) -> None:
-        """Raise UsageError where a program is missing that it needs."""
+        """Raise UsageError where a program is missing that the scenario needs."""
 
     async def start(self, plane: DemoPlane) -> None:
-        """Start the servers that it needs. Raises UsageError where one does not start."""
+        """Start the scenario's own servers (Redis, Prometheus). Raises UsageError where one does not start."""
 
     def objects(self) -> Sequence[Object]:
         """The objects to create, Deployment and HorizontalPodAutoscaler among them; call it after `start`."""
         raise NotImplementedError
 
     async def begin(self, url: str) -> None:
-        """The first pod is ready, and the load may begin.
+        """Prepare the load; called when the first pod is ready.
 
         Args:
-            url: of the Service; empty where there is none.
+            url: the Service's URL; empty where there is no Service.
         """
 
     async def advance(self, story: Story, elapsed_s: float) -> None:
-        """Set the load of this time."""
+        """Set the load for the time `elapsed_s` seconds after the start."""
         raise NotImplementedError
 
     @property
@@ -126,7 +127,7 @@ class DemoScenario:
         return {}
 
     def fact_line(self) -> str:
-        """Those entries as a line of text; empty: there are none."""
+        """The entries of `facts` as a line of text; empty: there are none."""
         return ""
 
     async def end(self) -> None:
@@ -134,7 +135,7 @@ class DemoScenario:
 
 
 def deployment(name: str, container: Object, *, annotations: Mapping[str, str] | None = None) -> Object:
-    """One pod with that container, labelled `run: NAME`."""
+    """A Deployment of one pod with that container, labelled `run: NAME`."""
     labels = {"run": name}
     metadata: Object = {"labels": labels}
     if annotations:
@@ -152,7 +153,7 @@ def deployment(name: str, container: Object, *, annotations: Mapping[str, str] |
 
 
 def service(name: str, *, port: int, target_port: int) -> Object:
-    """The address under which the pods are reached."""
+    """A Service for the pods with the label `run: NAME`."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -162,7 +163,7 @@ def service(name: str, *, port: int, target_port: int) -> Object:
 
 
 def autoscaler(name: str, metric: Object, *, least: int = 1, most: int = 10) -> Object:
-    """The autoscaler of the Deployment, with one metric."""
+    """A HorizontalPodAutoscaler of the Deployment of that name, with one metric, from `least` to `most` replicas."""
     return {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",
@@ -195,10 +196,10 @@ def metric_source(name: str, system: str, settings: Object) -> Object:
 def average_value(status: Object) -> str:
     """The averageValue of the External metric in a status as a decimal number; `-` where there is none.
 
-    Without replicas the average is that of a division by zero, which is the smallest int64.
+    Without replicas kube-controller-manager divides by zero and reports the smallest int64, which counts as none here.
     """
     for metric in status.get("currentMetrics") or []:
-        found = metric.get("external", {}).get("current", {}).get("averageValue")
-        if found is not None and not found.startswith("-"):
-            return f"{quantity.parse(found).milli_value() / 1000:.1f}"
+        average = metric.get("external", {}).get("current", {}).get("averageValue")
+        if average is not None and not average.startswith("-"):
+            return f"{quantity.parse(average).milli_value() / 1000:.1f}"
     return "-"

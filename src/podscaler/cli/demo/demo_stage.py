@@ -1,6 +1,6 @@
 """Creates the objects of the demo and reads their state, through the API.
 
-Called by `demo`, with the client that the autoscaler uses, too.
+Called by `podscaler.cli.demo.demo`. A scenario with objects of a further kind: add its path to COLLECTIONS.
 """
 
 from typing import Any
@@ -22,16 +22,18 @@ COLLECTIONS = {
 EVENTS = f"/api/v1/namespaces/{NAMESPACE}/events"
 
 STABILIZED = {"ScaleDownStabilized", "ScaleUpStabilized"}
+"""The reasons of the condition AbleToScale while stabilization prevents a rescale."""
 EARLIER = "(no reason given: the metric is on target now, but an earlier, higher recommendation still counts)"
-"""Stands for upstream's empty reason: upstream words the reason before it applies stabilization."""
+"""Printed for an event without a reason: `reconcileAutoscaler` of kube-controller-manager composes the reason before it
+applies stabilization."""
 
 
 class DemoStage:
     """The demo's objects on one API server.
 
     Args:
-        client: an admin's.
-        scenario: has the objects.
+        client: has the rights of an administrator.
+        scenario: returns the objects.
     """
 
     def __init__(self, client: Client, scenario: DemoScenario) -> None:
@@ -79,15 +81,15 @@ class DemoStage:
 
     async def new_rescales(self, *, at_s: float) -> list[DemoRescale]:
         """Changes that the autoscaler has reported since the last call. Raises StatusError."""
-        found = []
+        rescales = []
         events = (await self._get(EVENTS))["items"]
         for event in sorted(events, key=lambda event: int(event["metadata"]["resourceVersion"])):
             identity = event["metadata"]["uid"] + str(event.get("count"))
             if event.get("reason") == "SuccessfulRescale" and identity not in self._reported:
                 self._reported.add(identity)
                 size, _, reason = event["message"].removeprefix("New size: ").partition("; reason: ")
-                found.append(DemoRescale(at_s, int(size), reason or EARLIER))
-        return found
+                rescales.append(DemoRescale(at_s, int(size), reason or EARLIER))
+        return rescales
 
     async def _find(self, kind: str) -> Any:
         return await self._get(COLLECTIONS[kind] + urls.path(self._scenario.name))

@@ -10,12 +10,12 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class DemoView:
-    """The state at one moment.
+    """The state at one moment, which `line` formats.
 
     Attributes:
         at_s: seconds since the demo began.
-        load: as the line shows it.
-        metric: as the autoscaler saw it last, and as the line shows it.
+        load: a text such as `load 10.0/s`.
+        metric: the value that the autoscaler read last, a text such as `cpu  81%`.
         is_loaded: whether there is load.
         replicas: spec.replicas of the Deployment.
         ready: the number of ready pods.
@@ -33,7 +33,7 @@ class DemoView:
 
 @dataclass(frozen=True, slots=True)
 class DemoRescale:
-    """One change of the number of pods: its event's message, and when the demo saw it."""
+    """One change of the number of pods, as the autoscaler's event reports it, and the second when the demo read it."""
 
     at_s: float
     replicas: int
@@ -42,7 +42,7 @@ class DemoRescale:
 
 @dataclass(slots=True)
 class Story:
-    """Views and changes in the order of time."""
+    """What happened in one demo: views and rescales, each in the order of time."""
 
     views: list[DemoView] = field(default_factory=list)
     rescales: list[DemoRescale] = field(default_factory=list)
@@ -59,16 +59,16 @@ class Story:
 
     @property
     def is_at_zero(self) -> bool:
-        """Whether the last change made it no pods."""
+        """Whether the last change left no pods."""
         return bool(self.rescales) and self.rescales[-1].replicas == 0
 
     @property
     def woke_from_zero(self) -> bool:
-        """Whether a change made pods of none."""
+        """Whether a change went from zero pods to some."""
         return any(before == 0 and after > 0 for before, after in self._steps())
 
     def is_over(self) -> bool:
-        """Whether it scaled up, and down again to the first number of replicas, with the load ended."""
+        """Whether the load has ended, and the autoscaler scaled up and down again to the first number of replicas."""
         if not (self.scaled_up and self.scaled_down) or not self.views:
             return False
         last = self.views[-1]
@@ -82,7 +82,7 @@ class Story:
 
 
 def line(view: DemoView) -> str:
-    """One view as a line of text."""
+    """One view as a line of text, `  12 s   load 10.0/s   cpu  81%   pods  3  ##.` (`#`: ready, `.`: not ready)."""
     bar = "#" * view.ready + "." * max(view.replicas - view.ready, 0)
     return f"{view.at_s:4.0f} s   {view.load}   {view.metric}   pods {view.replicas:2d}  {bar}"
 
@@ -109,9 +109,9 @@ def summary_lines(facts: Mapping[str, Any], *, fact_line: str, goal: str) -> Seq
     """The summary as lines of text.
 
     Args:
-        facts: of `summary`.
+        facts: the result of `summary`.
         fact_line: the facts of the scenario; empty: there are none.
-        goal: the sentence where what the scenario shows was seen; empty: it was not.
+        goal: the first sentence of a demo that succeeded; empty: it did not.
     """
     verdict = (
         goal

@@ -1,8 +1,8 @@
-"""Load on a web service: requests at a given rate, however long the responses take.
+"""Sends HTTP requests to a web service at a given rate, however long the responses take.
 
-Used by the demo. The generator is open-loop: a slow service does not reduce the rate of requests, which accumulate as
-those of users do. The number of concurrent requests is bounded; a request beyond the bound counts as failed without
-being sent.
+Used by the demo's scenarios with a web service. The generator is open-loop: a slow service does not reduce the rate of
+requests, which accumulate as those of users do. The number of concurrent requests is bounded; a request beyond the
+bound counts as failed without being sent.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import aiohttp
 
 MAX_IN_FLIGHT = 256
+"""How many requests may wait for their responses at the same time."""
 TIMEOUT_S = 10.0
 
 
@@ -60,6 +61,7 @@ class LoadGenerator:
                 await self._finish()
 
     async def _pace(self, session: aiohttp.ClientSession) -> None:
+        """Send each request when it is due; requests that are over a second late are skipped."""
         due_s = time.monotonic()
         while True:
             now_s = time.monotonic()

@@ -1,6 +1,6 @@
-"""A server of another project for the time of the demo: its process on a free loopback port, with a temporary folder.
+"""Runs a server program (Redis, Prometheus) for the demo: one process on a free loopback port, with its own folder.
 
-Called by scenarios. The process is ended by its id.
+Called by the scenarios that need such a server.
 """
 
 import asyncio
@@ -21,33 +21,33 @@ HOST = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class ServerProgram:
-    """A program.
+    """A program that must be installed.
 
     Attributes:
-        name: on PATH.
-        package: the Debian package that has it.
+        name: the name of the executable, which is looked up in PATH.
+        package: the Debian package that has it, for the error message.
     """
 
     name: str
     package: str
 
     def path(self) -> str:
-        """Its path. Raises UsageError where it is not installed."""
-        found = shutil.which(self.name)
-        if found is None:
+        """The path of the executable. Raises UsageError where it is not installed."""
+        path = shutil.which(self.name)
+        if path is None:
             raise UsageError(f"{self.name} is not installed: apt-get install {self.package}")
-        return found
+        return path
 
 
 Arguments = Callable[[int, Path], Sequence[str]]
-"""The arguments of the program, by its port and folder."""
+"""A function of the port and the folder that returns the program's arguments."""
 
 
 class LocalServer:
-    """A running server.
+    """The process of a server.
 
     Attributes:
-        port: on HOST.
+        port: the TCP port on HOST.
     """
 
     def __init__(self, process: asyncio.subprocess.Process, port: int) -> None:
@@ -60,7 +60,7 @@ class LocalServer:
         return self._process.returncode is None
 
     async def end(self) -> None:
-        """End the process."""
+        """Terminate the process; kill it if it runs on for END_TIMEOUT_S."""
         if self.is_running:
             self._process.terminate()
         try:
@@ -73,13 +73,13 @@ class LocalServer:
 async def start(
     program: ServerProgram, folder: Path, arguments: Arguments, *, is_ready: Callable[[int], Awaitable[bool]]
 ) -> LocalServer:
-    """A server that is ready.
+    """Start a server, and return it when it is ready.
 
     Args:
-        program: to start.
-        folder: for its files and its log; made here.
-        arguments: of the program.
-        is_ready: whether the server on that port responds.
+        program: the program to start.
+        folder: the folder for its files and its log, which must not exist.
+        arguments: returns the program's arguments.
+        is_ready: whether the server on that port responds; OSError means no.
 
     Raises UsageError where the program is not installed, or does not start.
     """

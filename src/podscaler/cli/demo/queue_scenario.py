@@ -1,7 +1,7 @@
-"""The scenario `queue`: workers that follow the length of a list in a real Redis, up, down to zero and back.
+"""The demo's scenario `queue`: workers scaled by the length of a list in a real Redis: up, down to zero, up again.
 
-Jobs arrive for a while, faster than one worker does them; the workers grow, empty the list, and go down to zero. Then
-jobs arrive again. The autoscaler reads the length through a MetricSource.
+Jobs arrive for a while, faster than one worker does them; workers are added, the list becomes empty, and the last
+worker is removed. Then jobs arrive again. The autoscaler reads the length through a MetricSource.
 """
 
 import asyncio
@@ -26,6 +26,7 @@ ARRIVALS_PER_S = 5.0
 ARRIVALS_S = 15.0
 """For how long jobs arrive, each time."""
 BEGINS_S = 3.0
+"""When the first jobs arrive, seconds after the start."""
 
 WORKER = f"""
 import os, socket, time
@@ -39,7 +40,7 @@ while True:
             replies.readline()
         time.sleep(1)
 """
-"""A worker takes a job, works on it for a second, and takes the next."""
+"""The program of a worker: it takes a job from the list, sleeps a second in place of work, and takes the next."""
 
 
 class QueueScenario(DemoScenario):
@@ -60,7 +61,7 @@ class QueueScenario(DemoScenario):
         self._waiting = 0
 
     def check(self) -> None:
-        """Redis, and the client by which MetricSources read it."""
+        """Raise UsageError where Redis, or the Python client by which MetricSources read it, is not installed."""
         PROGRAM.path()
         if importlib.util.find_spec("redis") is None:
             raise UsageError("MetricSources read Redis with its client: pip install 'podscaler[sources]'")
@@ -71,7 +72,7 @@ class QueueScenario(DemoScenario):
         self._redis = await RedisConnection.open(self._server.port)
 
     def objects(self) -> Sequence[Object]:
-        """One worker, the source of the metric, and 0 to 10 workers with five waiting jobs for each."""
+        """A Deployment of workers, a MetricSource, and an autoscaler: 0 to 10 workers, one for five waiting jobs."""
         assert self._server is not None, "it was started"
         address = f"{HOST}:{self._server.port}"
         container = {
@@ -89,9 +90,9 @@ class QueueScenario(DemoScenario):
     async def advance(self, story: Story, elapsed_s: float) -> None:
         """Push the jobs that have arrived since the last call."""
         assert self._redis is not None, "it was started"
-        begins = elapsed_s >= BEGINS_S and not self._jobs.phases
-        returns = self._jobs.phases == 1 and story.is_at_zero and not self._jobs.is_arriving(elapsed_s)
-        if begins or returns:
+        begins_first = elapsed_s >= BEGINS_S and not self._jobs.phases
+        begins_second = self._jobs.phases == 1 and story.is_at_zero and not self._jobs.is_arriving(elapsed_s)
+        if begins_first or begins_second:
             self._jobs.begin(elapsed_s)
         for _ in range(self._jobs.due(elapsed_s)):
             await self._redis.number("RPUSH", LIST, "job")
@@ -135,10 +136,10 @@ class QueueScenario(DemoScenario):
 
 
 class ArrivingJobs:
-    """How many jobs are due, in phases of ARRIVALS_S.
+    """Computes how many jobs arrive: ARRIVALS_PER_S a second, in phases of ARRIVALS_S.
 
     Attributes:
-        phases: how many have begun.
+        phases: how many phases have begun.
         arrived: how many jobs were due so far.
     """
 
@@ -146,29 +147,29 @@ class ArrivingJobs:
         self.phases = 0
         self.arrived = 0
         self._began_s = 0.0
-        self._before = 0
+        self._arrived_before_phase = 0
 
     def begin(self, elapsed_s: float) -> None:
-        """A phase begins."""
+        """Begin a phase."""
         self.phases += 1
-        self._began_s, self._before = elapsed_s, self.arrived
+        self._began_s, self._arrived_before_phase = elapsed_s, self.arrived
 
     def is_arriving(self, elapsed_s: float) -> bool:
-        """Whether a phase lasts."""
+        """Whether a phase has begun and not ended."""
         return self.phases > 0 and elapsed_s < self._began_s + ARRIVALS_S
 
     def due(self, elapsed_s: float) -> int:
-        """How many jobs to push now."""
+        """How many jobs have arrived since the last call, and must be pushed now."""
         if not self.phases:
             return 0
         passed_s = min(elapsed_s - self._began_s, ARRIVALS_S)
-        due = self._before + round(passed_s * ARRIVALS_PER_S) - self.arrived
+        due = self._arrived_before_phase + round(passed_s * ARRIVALS_PER_S) - self.arrived
         self.arrived += due
         return due
 
 
 class RedisConnection:
-    """Commands with a number as reply; the protocol needs no client.
+    """A connection for commands whose reply is an integer, without a client library.
 
     Source: the Redis serialization protocol (RESP2).
     """

@@ -1,4 +1,4 @@
-"""The scenario `requests`: a web service that follows the requests per second which a real Prometheus counts.
+"""The demo's scenario `requests`: a web service scaled by its requests per second, read from a real Prometheus.
 
 The pods count their requests, Prometheus scrapes them (the control plane lists them for its HTTP service discovery),
 and the autoscaler reads the rate through a MetricSource.
@@ -6,17 +6,15 @@ and the autoscaler reads the rate through a MetricSource.
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 
 from podscaler.cli.demo import demo_scenario, local_server
-from podscaler.cli.demo.demo_scenario import DemoPlane, DemoScenario, LoadShape, Object
-from podscaler.cli.demo.demo_story import Story
+from podscaler.cli.demo.demo_scenario import DemoPlane, Object
 from podscaler.cli.demo.local_server import HOST, LocalServer, ServerProgram
-from podscaler.cli.demo.web_scenario import WebLoad
+from podscaler.cli.demo.web_scenario import HttpScenario
 
 PROGRAM = ServerProgram("prometheus", "prometheus")
 NAME = "web"
@@ -46,26 +44,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 http.server.ThreadingHTTPServer((os.environ["POD_IP"], {PORT}), Handler).serve_forever()
 """
-"""A web server that counts its requests."""
+"""The program of a pod: a web server that counts its requests, and serves the count at /metrics."""
 
 
-class RequestsScenario(DemoScenario):
-    """The objects, the load and the report of `podscaler demo --scenario requests`.
-
-    Args:
-        seconds: how long the demo may last.
-    """
+class RequestsScenario(HttpScenario):
+    """The server, the objects and the metric of `podscaler demo --scenario requests`; HttpScenario has the load."""
 
     name = NAME
     goal = "It followed the requests per second up and down again."
+    rate = RATE
 
     def __init__(self, seconds: float) -> None:
-        self._shape = LoadShape(seconds, RATE)
+        super().__init__(seconds)
         self._server: LocalServer | None = None
-        self._requests: WebLoad | None = None
 
     def check(self) -> None:
-        """Prometheus."""
+        """Raise UsageError where Prometheus is not installed."""
         PROGRAM.path()
 
     async def start(self, plane: DemoPlane) -> None:
@@ -79,7 +73,7 @@ class RequestsScenario(DemoScenario):
         self._server = await local_server.start(PROGRAM, folder, arguments, is_ready=_is_ready)
 
     def objects(self) -> Sequence[Object]:
-        """One web server, the source of the metric, and 1 to 10 servers with ten requests per second for each."""
+        """Web servers with a Service, a MetricSource, and an autoscaler: 1 to 10 pods, ten requests a second each."""
         assert self._server is not None, "it was started"
         container = {
             "name": NAME,
@@ -97,47 +91,15 @@ class RequestsScenario(DemoScenario):
             demo_scenario.autoscaler(NAME, demo_scenario.external(METRIC, REQUESTS_PER_POD)),
         )
 
-    async def begin(self, url: str) -> None:
-        """Begin to send requests."""
-        self._requests = WebLoad(url)
-
-    async def advance(self, story: Story, elapsed_s: float) -> None:
-        """Set the rate."""
-        del story
-        self._load.rate = self._shape.rate_at(elapsed_s)
-
-    @property
-    def is_loaded(self) -> bool:
-        """Whether requests are sent."""
-        return self._load.rate > 0
-
-    def load_text(self) -> str:
-        """`load 40.0/s`."""
-        return f"load {self._load.rate:4.1f}/s"
-
     def metric_text(self, status: Object) -> str:
         """` 9.9/s each`."""
         return f"{demo_scenario.average_value(status):>4}/s each"
 
-    def facts(self) -> Mapping[str, Any]:
-        """Requests, and latencies in seconds."""
-        return self._load.facts() if self._requests is not None else {}
-
-    def fact_line(self) -> str:
-        """How many requests were served, and how fast."""
-        return self._load.fact_line() if self._requests is not None else ""
-
     async def end(self) -> None:
         """End the requests, and Prometheus."""
-        if self._requests is not None:
-            await self._requests.end()
+        await super().end()
         if self._server is not None:
             await self._server.end()
-
-    @property
-    def _load(self) -> WebLoad:
-        assert self._requests is not None, "the load has begun"
-        return self._requests
 
 
 def _write_configuration(folder: Path, plane: DemoPlane) -> None:
@@ -172,8 +134,8 @@ async def _is_ready(port: int) -> bool:
     try:
         async with (
             aiohttp.ClientSession(timeout=timeout) as session,
-            session.get(f"http://{HOST}:{port}/-/ready") as got,
+            session.get(f"http://{HOST}:{port}/-/ready") as response,
         ):
-            return got.status == 200
+            return response.status == 200
     except (TimeoutError, aiohttp.ClientError):
         return False

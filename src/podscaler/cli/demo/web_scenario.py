@@ -1,6 +1,7 @@
-"""The scenario `web`: a web service that uses CPU, its autoscaler, and requests at a given rate.
+"""The demo's scenario `web`: a web service scaled by its CPU usage under requests at a given rate.
 
-Source: the walkthrough of the Kubernetes documentation (php-apache: 200m requested, 50 % asked for, 1 to 10 pods).
+Source: the HorizontalPodAutoscaler walkthrough of the Kubernetes documentation (php-apache: 200m requested, a target of
+50 %, 1 to 10 pods).
 """
 
 import asyncio
@@ -20,84 +21,11 @@ RATE = 10.0
 """Requests per second while there is load; each uses about 50 ms of a core."""
 
 
-class WebScenario(DemoScenario):
-    """The objects, the load and the report of `podscaler demo`.
-
-    Args:
-        seconds: how long the demo may last.
-    """
-
-    name = NAME
-    goal = "It scaled up under load and down again without it."
-
-    def __init__(self, seconds: float) -> None:
-        self._shape = LoadShape(seconds, RATE)
-        self._requests: WebLoad | None = None
-
-    def objects(self) -> Sequence[Object]:
-        """One pod of `hpa-example` that asks for a fifth of a core, and 1 to 10 of them that use half of it."""
-        container = {
-            "name": NAME,
-            "image": "registry.k8s.io/hpa-example",
-            "ports": [{"containerPort": 80}],
-            "resources": {"requests": {"cpu": f"{REQUESTED_MILLICORES}m"}},
-            "readinessProbe": {"tcpSocket": {"port": 80}, "periodSeconds": 1},
-        }
-        target = {"type": "Utilization", "averageUtilization": TARGET_PCT}
-        metric = {"type": "Resource", "resource": {"name": "cpu", "target": target}}
-        return (
-            demo_scenario.deployment(NAME, container),
-            demo_scenario.service(NAME, port=PORT, target_port=80),
-            demo_scenario.autoscaler(NAME, metric),
-        )
-
-    async def begin(self, url: str) -> None:
-        """Begin to send requests."""
-        self._requests = WebLoad(url)
-
-    async def advance(self, story: Story, elapsed_s: float) -> None:
-        """Set the rate."""
-        del story
-        self._load.rate = self._shape.rate_at(elapsed_s)
-
-    @property
-    def is_loaded(self) -> bool:
-        """Whether requests are sent."""
-        return self._load.rate > 0
-
-    def load_text(self) -> str:
-        """`load 10.0/s`."""
-        return f"load {self._load.rate:4.1f}/s"
-
-    def metric_text(self, status: Object) -> str:
-        """`cpu  81%`."""
-        used = _utilization_pct(status)
-        return f"cpu {'  -  ' if used is None else f'{used:4d}%'}"
-
-    def facts(self) -> Mapping[str, Any]:
-        """Requests, and latencies in seconds."""
-        return self._load.facts() if self._requests is not None else {}
-
-    def fact_line(self) -> str:
-        """How many requests were served, and how fast."""
-        return self._load.fact_line() if self._requests is not None else ""
-
-    async def end(self) -> None:
-        """End the requests."""
-        if self._requests is not None:
-            await self._requests.end()
-
-    @property
-    def _load(self) -> "WebLoad":
-        assert self._requests is not None, "the load has begun"
-        return self._requests
-
-
 class WebLoad:
-    """Requests to a Service, from its creation to `end`.
+    """A task that sends requests to a Service, from the construction to `end`.
 
     Args:
-        url: of the Service.
+        url: the Service's URL.
     """
 
     def __init__(self, url: str) -> None:
@@ -135,9 +63,92 @@ class WebLoad:
         await asyncio.gather(self._task, return_exceptions=True)
 
 
+class HttpScenario(DemoScenario):
+    """A scenario whose load is HTTP requests to its Service; subclasses have the objects and the metric.
+
+    Args:
+        seconds: how long the demo may last.
+
+    Attributes:
+        rate: requests per second while there is load.
+    """
+
+    rate = 0.0
+
+    def __init__(self, seconds: float) -> None:
+        self._shape = LoadShape(seconds, self.rate)
+        self._requests: WebLoad | None = None
+
+    async def begin(self, url: str) -> None:
+        """Begin to send requests."""
+        self._requests = WebLoad(url)
+
+    async def advance(self, story: Story, elapsed_s: float) -> None:
+        """Set the rate."""
+        del story
+        self._load.rate = self._shape.rate_at(elapsed_s)
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether requests are sent."""
+        return self._load.rate > 0
+
+    def load_text(self) -> str:
+        """`load 10.0/s`."""
+        return f"load {self._load.rate:4.1f}/s"
+
+    def facts(self) -> Mapping[str, Any]:
+        """Requests, and latencies in seconds."""
+        return self._load.facts() if self._requests is not None else {}
+
+    def fact_line(self) -> str:
+        """How many requests were served, and how fast."""
+        return self._load.fact_line() if self._requests is not None else ""
+
+    async def end(self) -> None:
+        """End the requests."""
+        if self._requests is not None:
+            await self._requests.end()
+
+    @property
+    def _load(self) -> WebLoad:
+        assert self._requests is not None, "the load has begun"
+        return self._requests
+
+
+class WebScenario(HttpScenario):
+    """The objects and the metric of `podscaler demo`; HttpScenario has the load."""
+
+    name = NAME
+    goal = "It scaled up under load and down again without it."
+    rate = RATE
+
+    def objects(self) -> Sequence[Object]:
+        """Pods of `hpa-example` that request 200m, a Service, and an autoscaler: 1 to 10 pods that use half of it."""
+        container = {
+            "name": NAME,
+            "image": "registry.k8s.io/hpa-example",
+            "ports": [{"containerPort": 80}],
+            "resources": {"requests": {"cpu": f"{REQUESTED_MILLICORES}m"}},
+            "readinessProbe": {"tcpSocket": {"port": 80}, "periodSeconds": 1},
+        }
+        target = {"type": "Utilization", "averageUtilization": TARGET_PCT}
+        metric = {"type": "Resource", "resource": {"name": "cpu", "target": target}}
+        return (
+            demo_scenario.deployment(NAME, container),
+            demo_scenario.service(NAME, port=PORT, target_port=80),
+            demo_scenario.autoscaler(NAME, metric),
+        )
+
+    def metric_text(self, status: Object) -> str:
+        """`cpu  81%`."""
+        used = _utilization_pct(status)
+        return f"cpu {'  -  ' if used is None else f'{used:4d}%'}"
+
+
 def _utilization_pct(status: Object) -> int | None:
     for metric in status.get("currentMetrics") or []:
-        found: int | None = metric.get("resource", {}).get("current", {}).get("averageUtilization")
-        if found is not None:
-            return found
+        percent: int | None = metric.get("resource", {}).get("current", {}).get("averageUtilization")
+        if percent is not None:
+            return percent
     return None

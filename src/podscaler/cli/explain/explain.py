@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from podscaler.cli.explain.explain_cluster import Summary
 
 STANDARD = "-"
+"""The NAME or FILE that means standard input."""
 
 EXAMPLE = """\b
 Examples:
@@ -80,11 +81,11 @@ def command(
         _refuse_with_all(name, namespace, at, recording, question)
     if name == STANDARD and recording is None:
         name, recording = None, STANDARD
-    found = explain_request.parse_name(name, namespace)
+    named = explain_request.parse_name(name, namespace)
     request = ExplainRequest(
-        name=found.name,
-        namespace=found.namespace,
-        kind=found.kind,
+        name=named.name,
+        namespace=named.namespace,
+        kind=named.kind,
         at=None if at is None else explain_request.parse_time(at),
         question=() if question is None else what_if.parse(question),
     )
@@ -120,7 +121,7 @@ def _from_recording(recording: str, request: ExplainRequest) -> ExplainResult:
 
 
 class _Cluster:
-    """The cluster that the flags name, and the assumed settings of its controller; made for live autoscalers only."""
+    """The connection that the flags name, and the assumed settings of its controller; not made for recordings."""
 
     def __init__(self, ctx: click.Context, options: dict[str, Any]) -> None:
         from podscaler.cli.explain import explain_cluster  # the client takes a while to import
@@ -129,8 +130,8 @@ class _Cluster:
         settings = flags.parse_settings(options)
         self.config = locate.find_config(options["kubeconfig"], options["context"])
         self.clock = SystemClock()
-        kept_in = settings.history_namespace
-        history = explain_cluster.KeptHistory(kept_in, self.clock) if kept_in else explain_cluster.NoHistory()
+        store = settings.history_namespace
+        history = explain_cluster.StoredHistory(store, self.clock) if store else explain_cluster.NoHistory()
         leases = (options["leader_elect_resource_namespace"], options["leader_elect_resource_name"])
         self.controller = explain_cluster.AssumedController(settings, history, leases, _given_flags(ctx, settings))
 
@@ -171,8 +172,8 @@ def _summaries(summaries: "list[Summary]", output: str) -> str:
 
 def _text(answer: ExplainResult) -> str:
     if answer.comparison is None:
-        care = answer.care.section if answer.care is not None else None
-        text = "\n".join([explained.text(answer.explanation), *explained.section_lines([care] if care else [])])
+        managing = answer.manager.section if answer.manager is not None else None
+        text = "\n".join([explained.text(answer.explanation), *explained.section_lines([managing] if managing else [])])
     else:
         steps = explained.steps_text(answer.comparison.explanation)
         compared = comparison.text(answer.comparison, answer.explanation)
@@ -186,8 +187,8 @@ def _data(answer: ExplainResult, form: str) -> str:
     value = json.loads(msgspec.json.encode(answer.explanation))
     if answer.settings is not None:
         value["settings"] = {"origin": answer.settings.origin, "isAssumed": answer.settings.is_assumed}
-    if answer.care is not None and answer.care.section is not None:
-        value["lookedAfter"] = answer.care.data
+    if answer.manager is not None and answer.manager.section is not None:
+        value["lookedAfter"] = answer.manager.data
     if answer.comparison is not None:
         value["whatIf"] = json.loads(msgspec.json.encode(answer.comparison))
     return _dumped(value, form)

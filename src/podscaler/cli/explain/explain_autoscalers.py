@@ -1,7 +1,7 @@
-"""Lists the autoscalers of a namespace, of both kinds, and finds the one that the user means.
+"""Lists the HorizontalPodAutoscalers and PodAutoscalers of a namespace, and finds the one that the user names.
 
-Called by `podscaler.cli.explain.explain_cluster`, which explains with the same autoscalers as the controller decides
-with: those that share pods, and for a PodAutoscaler also the HorizontalPodAutoscalers of other controllers.
+Called by `podscaler.cli.explain.explain_cluster`. Other autoscalers matter because the controller decides with them,
+too: those that share pods, and for a PodAutoscaler also HorizontalPodAutoscalers with the same target.
 """
 
 import logging
@@ -27,7 +27,8 @@ from podscaler.kube.transport.transport import TransportError
 
 log = logging.getLogger(__name__)
 
-SHOWN = 10
+NAMES_SHOWN = 10
+"""How many names an error message lists."""
 
 
 class _Meta(msgspec.Struct, frozen=True):
@@ -46,67 +47,68 @@ class Autoscalers:
     """The autoscalers of one namespace, or of several.
 
     Attributes:
-        found: the autoscalers by kind; of a kind that the cluster does not serve or show: none.
-        writes: the last write of each one's status, by uid.
+        by_kind: the autoscalers of each kind; empty for a kind that is not served or may not be listed.
+        writes: the last write of each autoscaler's status, by the autoscaler's uid.
     """
 
-    found: Mapping[AutoscalerKind, Sequence[Autoscaler]]
+    by_kind: Mapping[AutoscalerKind, Sequence[Autoscaler]]
     writes: Mapping[str, StatusWrite] = field(default_factory=dict)
 
     def meant_by(self, request: ExplainRequest, namespace: str) -> Autoscaler:
-        """The autoscaler that is meant. Raises UsageError."""
+        """The one autoscaler that the request matches. Raises UsageError where none or several match."""
         kinds = KINDS if request.kind is None else (request.kind,)
-        there = {"/".join(each.key): each for kind in kinds for each in self.found[kind]}
-        meant = [key for key in there if request.matches(key)]
-        if len(meant) == 1:
-            return there[meant[0]]
-        names = [each.removeprefix(f"{namespace}/") for each in explain_request.distinct_names(meant or list(there))]
-        if meant:
-            count = (
-                f"{len(meant)} autoscalers" if request.name is None else f'{len(meant)} autoscalers "{request.name}"'
-            )
-            raise UsageError(f"the namespace {namespace} has {count}, name one: {wording.listed(names, SHOWN)}")
-        listed = f"there are {wording.listed(names, SHOWN)}" if names else "there are none"
+        by_key = {"/".join(each.key): each for kind in kinds for each in self.by_kind[kind]}
+        matching = [key for key in by_key if request.matches(key)]
+        if len(matching) == 1:
+            return by_key[matching[0]]
+        names = [key.removeprefix(f"{namespace}/") for key in explain_request.distinct_names(matching or list(by_key))]
+        if matching:
+            named = "" if request.name is None else f' "{request.name}"'
+            count = f"{len(matching)} autoscalers{named}"
+            raise UsageError(f"the namespace {namespace} has {count}, name one: {wording.listed(names, NAMES_SHOWN)}")
+        listed = f"there are {wording.listed(names, NAMES_SHOWN)}" if names else "there are none"
         kind = "" if request.kind is None else f"{request.kind.flag}/"
         named = "" if request.name is None else f' "{kind}{request.name}"'
         raise UsageError(f"no autoscaler{named} in the namespace {namespace}: {listed}")
 
     def all_of(self, kind: AutoscalerKind | None) -> list[Autoscaler]:
-        """All of a kind; None: of both."""
-        return [each for found in self.found if kind in (None, found) for each in self.found[found]]
+        """All autoscalers of a kind; None: of both kinds."""
+        return [each for listed in self.by_kind if kind in (None, listed) for each in self.by_kind[listed]]
 
     def by_namespace(self) -> "Iterator[Autoscalers]":
         """The autoscalers of each namespace, in the order of the names."""
         for namespace in sorted({each.key[0] for each in self.all_of(None)}):
-            here = {kind: [each for each in found if each.key[0] == namespace] for kind, found in self.found.items()}
+            here = {kind: [each for each in all_ if each.key[0] == namespace] for kind, all_ in self.by_kind.items()}
             yield Autoscalers(here, self.writes)
 
-    def followed_with(self, autoscaler: Autoscaler, kinds: Iterable[AutoscalerKind]) -> list[Autoscaler]:
+    def managed_with(self, autoscaler: Autoscaler, kinds: Iterable[AutoscalerKind]) -> list[Autoscaler]:
         """The autoscalers that the same controller manages, this one included.
 
         Args:
-            autoscaler: the one to explain.
-            kinds: those that its controller manages by its flags; the kind of the autoscaler is added.
+            autoscaler: the autoscaler to explain.
+            kinds: the kinds that its controller manages by its flags; the autoscaler's own kind is added.
         """
         wanted = {autoscaler.kind, *kinds}
-        return [each for kind in KINDS if kind in wanted for each in self.found[kind]]
+        return [each for kind in KINDS if kind in wanted for each in self.by_kind[kind]]
 
     def conflicting(self, autoscaler: Autoscaler, kinds: Iterable[AutoscalerKind]) -> frozenset[Key]:
         """The HorizontalPodAutoscalers of other controllers that scale the target of a PodAutoscaler."""
         if autoscaler.kind is HPA or HPA in kinds:
             return frozenset()
         target = autoscaler_informer.target_of(autoscaler)
-        return frozenset(each.key for each in self.found[HPA] if autoscaler_informer.target_of(each) == target)
+        return frozenset(each.key for each in self.by_kind[HPA] if autoscaler_informer.target_of(each) == target)
 
     def waiting_reason(self, autoscaler: Autoscaler) -> str:
-        """Why the controller does nothing about a PodAutoscaler yet; empty where it works on it."""
-        uids = {each.key: each.metadata.uid for each in self.found[HPA]}
+        """Why the controller waits with a PodAutoscaler that replaces a HorizontalPodAutoscaler; empty: it does not."""
+        uids = {each.key: each.metadata.uid for each in self.by_kind[HPA]}
         if autoscaler.kind is HPA or not handover.waits(autoscaler.metadata, uids.get):
             return ""
         return handover.waiting_message(autoscaler.metadata.annotations or {})
 
 
 class _Wanted(NamedTuple):
+    """A kind to list; `is_needed`: without its autoscalers there is nothing to explain."""
+
     kind: AutoscalerKind
     is_needed: bool
 
@@ -116,29 +118,29 @@ async def read(client: Client, namespace: str, wanted: AutoscalerKind | None, se
 
     Args:
         client: of the cluster.
-        namespace: empty for all.
-        wanted: the kind that is meant; None: either, if HorizontalPodAutoscalers can be listed at all.
+        namespace: its name; empty: all namespaces.
+        wanted: the kind that the user named; None: no kind, HorizontalPodAutoscalers must be readable then.
         settings: how quantities are read, and the algorithm.
     """
     writes: dict[str, StatusWrite] = {}
 
-    def note(raw: msgspec.Raw) -> None:
+    def keep_latest(raw: msgspec.Raw) -> None:
         latest = max(other_controllers.status_writes(raw), key=lambda each: each.at_ns, default=None)
         if latest is not None:
             writes[_OBJECT.decode(raw).metadata.uid] = latest
 
-    found: dict[AutoscalerKind, Sequence[Autoscaler]] = {}
+    by_kind: dict[AutoscalerKind, Sequence[Autoscaler]] = {}
     for kind in (HPA, POD_AUTOSCALER):
-        source = replace(observed_objects.autoscalers(settings, kind, note=note), path=kind.path(namespace))
+        source = replace(observed_objects.autoscalers(settings, kind, on_read=keep_latest), path=kind.path(namespace))
         try:
-            found[kind] = await all_pages.read(client, source)
+            by_kind[kind] = await all_pages.read(client, source)
         except StatusError as error:
-            found[kind] = _absent(error, _Wanted(kind, kind is (wanted or HPA)))
-    return Autoscalers(found, writes)
+            by_kind[kind] = _after_failed_list(error, _Wanted(kind, kind is (wanted or HPA)))
+    return Autoscalers(by_kind, writes)
 
 
-def _absent(error: StatusError, wanted: _Wanted) -> Sequence[Autoscaler]:
-    """No autoscalers, where it does without those of the kind. Raises the error, or UsageError, where it does not."""
+def _after_failed_list(error: StatusError, wanted: _Wanted) -> Sequence[Autoscaler]:
+    """No autoscalers of a kind that is not needed, and not served or forbidden; else raises the error or UsageError."""
     is_unserved = is_not_served(error)
     if is_unserved and wanted == (POD_AUTOSCALER, True):
         raise UsageError(

@@ -1,7 +1,8 @@
-"""Explains an autoscaler as a cluster shows it now, with the controller's own code for observing. Writes nothing.
+"""Explains an autoscaler of a running cluster: reads and decides as its controller would, and writes nothing.
 
-Called by `podscaler.cli.explain.explain`. The history of earlier syncs (recommendations, scale events) comes from a
-HistorySource, if the controller keeps it in the cluster.
+Called by `podscaler.cli.explain.explain`. Reading and deciding are the controller's own code (`Observer`,
+`podscaler.core.decide`). The history of earlier syncs (recommendations, scale events) comes from a HistorySource, if
+the controller stores it in the cluster; the settings come from a SettingsFinder.
 """
 
 import asyncio
@@ -22,9 +23,9 @@ from podscaler.base.version import __version__
 from podscaler.cli.commands import all_pages
 from podscaler.cli.explain import explain_autoscalers, explain_request
 from podscaler.cli.explain.explain_autoscalers import Autoscalers
-from podscaler.cli.explain.explain_care import Care
 from podscaler.cli.explain.explain_request import DecisionFacts, ExplainRequest, ExplainResult, SettingsOrigin
 from podscaler.cli.explain.explain_sources import ReportedSourceReader
+from podscaler.cli.explain.managing_controller import ManagingController
 from podscaler.cli.options import heapster
 from podscaler.controller import assembly
 from podscaler.controller.history import history_maps
@@ -53,7 +54,7 @@ from podscaler.kube.client import urls
 from podscaler.kube.client.client import Client
 from podscaler.kube.client.discovery import Discovery
 from podscaler.kube.informers.cache import Cache, Key
-from podscaler.kube.informers.watch import WatchSource as Followed
+from podscaler.kube.informers.watch import WatchSource
 from podscaler.kube.transport import http_transport
 from podscaler.kube.transport.config import Config
 from podscaler.kube.transport.transport import TransportError
@@ -65,9 +66,11 @@ from podscaler.sources.open_sources import OpenSources
 log = logging.getLogger(__name__)
 
 SCALES_AT_ONCE = 8
+"""How many targets are read at the same time."""
 FLAGS_GIVEN = "the flags of this command"
 FORGOTTEN = History(recommendations=(Recommendation(0, instants.ZERO),))
-"""A history without effect: its only recommendation is older than any window."""
+"""A history without effect: its only recommendation is older than any stabilization window, and takes the place of the
+current replicas, which a decision with an empty history takes as the first recommendation."""
 
 
 class HistorySource(Protocol):
@@ -88,11 +91,11 @@ class NoHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptHistory:
-    """The history of a controller that keeps it in ConfigMaps.
+class StoredHistory:
+    """The history of a controller that stores it in ConfigMaps.
 
     Attributes:
-        namespace: of the ConfigMaps.
+        namespace: the namespace of the ConfigMaps.
         clock: for the age of recommendations.
     """
 
@@ -103,14 +106,14 @@ class KeptHistory:
         """The stored history; None where there is none, or reading is forbidden. Raises StatusError."""
         key, now_ns, uid = autoscaler.key, self.clock.now_ns(), autoscaler.metadata.uid
         try:
-            kept = await history_maps.load_history(client, key, now=now_ns, uid=uid, namespace=self.namespace)
+            stored = await history_maps.load_history(client, key, now=now_ns, uid=uid, namespace=self.namespace)
         except StatusError as error:
             if error.code not in (0, 403) or isinstance(error, TransportError):
                 raise
             return None
-        if kept is None and (left := handover.find_history(autoscaler.metadata, now_ns)) is not None:
-            return left.history
-        return kept
+        if stored is None and (migrated := handover.find_history(autoscaler.metadata, now_ns)) is not None:
+            return migrated.history
+        return stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +121,9 @@ class AssumedController:
     """What is assumed of the controller: its settings, its history store, and its Leases.
 
     Attributes:
-        leases: their namespace, and the name of the election.
-        given: the flags of decisions on the command line (values as in recordings); they replace what the controller
-            published.
+        leases: the namespace of the Leases, and the name of the election.
+        given: the flags of decisions on the command line (values as in recordings); they replace those that the
+            controller published.
     """
 
     settings: ControllerSettings
@@ -145,12 +148,12 @@ async def answer(config: Config, request: ExplainRequest, controller: AssumedCon
     async with _connected(config, clock) as client:
         namespace = request.namespace or config.namespace
         decision = controller.settings.decision
-        there = await explain_autoscalers.read(client, namespace, request.kind, decision)
-        autoscaler = there.meant_by(request, namespace)
-        effective = await SettingsFinder(client, controller).find(there.writes.get(autoscaler.metadata.uid))
+        autoscalers = await explain_autoscalers.read(client, namespace, request.kind, decision)
+        autoscaler = autoscalers.meant_by(request, namespace)
+        effective = await SettingsFinder(client, controller).find(autoscalers.writes.get(autoscaler.metadata.uid))
         async with _open_cluster(client, controller, clock) as cluster:
-            here = Neighbourhood(cluster, there)
-            return await AutoscalerExplainer(cluster, here, effective).answer(request, autoscaler)
+            neighbourhood = Neighbourhood(cluster, autoscalers)
+            return await AutoscalerExplainer(cluster, neighbourhood, effective).answer(request, autoscaler)
 
 
 async def all_sentences(
@@ -166,19 +169,19 @@ async def all_sentences(
         everywhere = await explain_autoscalers.read(client, request.namespace or "", request.kind, decision)
         finder, gate = SettingsFinder(client, controller), asyncio.Semaphore(SCALES_AT_ONCE)
 
-        async def summary(here: Neighbourhood, autoscaler: Autoscaler) -> Summary:
+        async def summary(neighbourhood: Neighbourhood, autoscaler: Autoscaler) -> Summary:
             async with gate:
                 effective = await finder.find(everywhere.writes.get(autoscaler.metadata.uid))
-                explainer = AutoscalerExplainer(cluster, here, effective)
+                explainer = AutoscalerExplainer(cluster, neighbourhood, effective)
                 try:
-                    found = await explainer.answer(request, autoscaler)
+                    result = await explainer.answer(request, autoscaler)
                 except (StatusError, UsageError) as error:
                     return Summary("/".join(autoscaler.key), f"{'/'.join(autoscaler.key)} cannot be explained: {error}")
-                return Summary(found.explanation.autoscaler, found.explanation.summary, effective.assumption)
+                return Summary(result.explanation.autoscaler, result.explanation.summary, effective.assumption)
 
-        all_there = [Neighbourhood(cluster, there, are_all_explained=True) for there in everywhere.by_namespace()]
-        each = [summary(here, one) for here in all_there for one in here.autoscalers.all_of(request.kind)]
-        return sorted(await asyncio.gather(*each))
+        neighbourhoods = [Neighbourhood(cluster, all_, are_all_explained=True) for all_ in everywhere.by_namespace()]
+        summaries = [summary(each, one) for each in neighbourhoods for one in each.autoscalers.all_of(request.kind)]
+        return sorted(await asyncio.gather(*summaries))
 
 
 @asynccontextmanager
@@ -214,48 +217,48 @@ async def _open_cluster(client: Client, controller: AssumedController, clock: Cl
 
 
 class SettingsFinder:
-    """Finds the settings with which decisions about an autoscaler are made; each source is read once.
+    """Finds the settings with which a controller decides about an autoscaler; each source is read once.
 
-    In this order: what our controller published, unless the built-in one wrote the status last; the arguments of the
-    built-in controller's pod; the defaults, as an assumption unless the user gave flags. Each flag that the user gave
-    replaces that one setting.
+    In this order: the settings that podscaler published, unless kube-controller-manager wrote the status last; the
+    arguments of kube-controller-manager's pod; the defaults, as an assumption unless the user gave flags. Each flag
+    that the user gave replaces that one setting.
     """
 
     def __init__(self, client: Client, controller: AssumedController) -> None:
         self._client = client
         self._controller = controller
-        self._asked: dict[str, asyncio.Future[EffectiveSettings | None]] = {}
+        self._reads: dict[str, asyncio.Future[EffectiveSettings | None]] = {}
 
     async def find(self, write: StatusWrite | None) -> SettingsOrigin:
         """The settings, and where they come from. Raises TransportError.
 
         Args:
-            write: the last one of the autoscaler's status, None where that is not known.
+            write: the last write of the autoscaler's status; None where that is not known.
         """
         assumed, given = self._controller.settings.decision, self._controller.given
         writer = write.manager if write else ""
         if not writer or writer.startswith(installation.MANAGER):
             namespace = self._controller.settings.settings_namespace
-            found = await self._once(
+            published = await self._once(
                 installation.MANAGER, lambda: effective_settings.find_published(self._client, namespace)
             )
         elif writer == BUILT_IN:
-            found = await self._once(BUILT_IN, lambda: effective_settings.find_built_in(self._client))
+            published = await self._once(BUILT_IN, lambda: effective_settings.find_built_in(self._client))
         else:
-            found = None
-        if found is not None and writer in ("", found.manager):
-            origin = f"{FLAGS_GIVEN}; the others from {found.origin}" if given else found.origin
-            return SettingsOrigin(found.decision_with(given), origin)
+            published = None
+        if published is not None and writer in ("", published.manager):
+            origin = f"{FLAGS_GIVEN}; the others from {published.origin}" if given else published.origin
+            return SettingsOrigin(published.decision_with(given), origin)
         if given:
             return SettingsOrigin(assumed, FLAGS_GIVEN)
         return SettingsOrigin(assumed, f"{writer or 'its controller'} has default settings", is_assumed=True)
 
     async def _once(
-        self, name: str, ask: Callable[[], Coroutine[Any, Any, EffectiveSettings | None]]
+        self, name: str, read: Callable[[], Coroutine[Any, Any, EffectiveSettings | None]]
     ) -> EffectiveSettings | None:
-        if name not in self._asked:
-            self._asked[name] = asyncio.ensure_future(ask())
-        return await self._asked[name]
+        if name not in self._reads:
+            self._reads[name] = asyncio.ensure_future(read())
+        return await self._reads[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,10 +267,10 @@ class Cluster:
 
     Attributes:
         client: of the cluster.
-        controller: what is assumed of it.
-        clock: now.
-        scales: of targets.
-        metrics: the metrics APIs, requests shared.
+        controller: the assumed settings, history and Leases of the controller.
+        clock: for ages and the instant of decisions.
+        scales: reads the scale subresources of targets.
+        metrics: reads the metrics APIs; equal requests are sent once.
     """
 
     client: Client
@@ -301,37 +304,37 @@ class Cluster:
 
 
 class Neighbourhood:
-    """The autoscalers of a namespace with the selectors of their targets, and the pods: each is read once.
+    """The autoscalers of one namespace, the selectors of their targets, and the pods; each is read once.
 
     Args:
-        cluster: where to ask.
-        autoscalers: those of the namespace.
-        are_all_explained: whether the pods of the namespace are read at once, for several of them.
+        cluster: has the clients.
+        autoscalers: the autoscalers of the namespace.
+        are_all_explained: whether all of them are explained; then the pods of the namespace are listed once for all.
     """
 
     def __init__(self, cluster: Cluster, autoscalers: Autoscalers, *, are_all_explained: bool = False) -> None:
         self.autoscalers = autoscalers
         self._scales = cluster.scales
         self._gate = asyncio.Semaphore(SCALES_AT_ONCE)
-        self._read: dict[tuple[AutoscalerKind, Key], asyncio.Future[Selector | None]] = {}
+        self._selectors: dict[tuple[AutoscalerKind, Key], asyncio.Future[Selector | None]] = {}
         self._client = cluster.client
         self._reads_all_pods = are_all_explained and len(autoscalers.all_of(None)) > 1
         self._pods: dict[str, asyncio.Future[list[CachedPod]]] = {}
 
     async def selector(self, autoscaler: Autoscaler) -> Selector | None:
         """The selector of an autoscaler's target; None where it cannot be read (its own explanation has the reason)."""
-        known = (autoscaler.kind, autoscaler.key)
-        if known not in self._read:
-            self._read[known] = asyncio.ensure_future(self._read_selector(autoscaler))
-        return await self._read[known]
+        identity = (autoscaler.kind, autoscaler.key)
+        if identity not in self._selectors:
+            self._selectors[identity] = asyncio.ensure_future(self._read_selector(autoscaler))
+        return await self._selectors[identity]
 
-    async def pods(self, namespace: str, picked: Selector, rules: Emulation) -> list[CachedPod]:
-        """The pods of the namespace that the selector picks. Raises StatusError."""
+    async def pods(self, namespace: str, selector: Selector, rules: Emulation) -> list[CachedPod]:
+        """The pods of the namespace that match the selector. Raises StatusError."""
         if not self._reads_all_pods:
-            return await self._read_pods(namespace, str(picked), rules)
+            return await self._read_pods(namespace, str(selector), rules)
         if rules.version not in self._pods:
             self._pods[rules.version] = asyncio.ensure_future(self._read_pods(namespace, "", rules))
-        return [pod for pod in await self._pods[rules.version] if picked.matches(pod.facts.labels)]
+        return [pod for pod in await self._pods[rules.version] if selector.matches(pod.facts.labels)]
 
     async def _read_pods(self, namespace: str, selector: str, rules: Emulation) -> list[CachedPod]:
         query = [("labelSelector", selector)] if selector else []
@@ -353,63 +356,65 @@ class AutoscalerExplainer:
     """Explains one autoscaler.
 
     Args:
-        cluster: where to ask.
-        here: the autoscalers of the namespace.
+        cluster: has the clients.
+        neighbourhood: the autoscalers of the namespace.
         effective: the settings of decisions.
     """
 
-    def __init__(self, cluster: Cluster, here: Neighbourhood, effective: SettingsOrigin) -> None:
+    def __init__(self, cluster: Cluster, neighbourhood: Neighbourhood, effective: SettingsOrigin) -> None:
         self._client = cluster.client
         self._controller = cluster.controller
         self._clock = cluster.clock
-        self._here = here
-        self._there = here.autoscalers
+        self._neighbourhood = neighbourhood
+        self._autoscalers = neighbourhood.autoscalers
         self._states = AutoscalerStates()
         self._pods: Cache[CachedPod] = Cache()
         self._effective = effective
         self._flags = effective.decision
         kinds = cluster.controller.settings.kinds
         sources = SyncSources(
-            cluster.scales, self._pods, cluster.metrics, lambda each: here.autoscalers.conflicting(each, kinds)
+            cluster.scales, self._pods, cluster.metrics, lambda each: self._autoscalers.conflicting(each, kinds)
         )
         self._observer = Observer(sources, self._states, cluster.clock, self._flags)
 
     async def answer(self, request: ExplainRequest, autoscaler: Autoscaler) -> ExplainResult:
-        """The explanation, and the comparison. Raises UsageError, StatusError."""
-        await self._fill_caches(autoscaler, self._there.followed_with(autoscaler, self._controller.settings.kinds))
+        """The explanation, and the comparison if the request has a what-if. Raises UsageError, StatusError."""
+        await self._fill_caches(autoscaler, self._autoscalers.managed_with(autoscaler, self._controller.settings.kinds))
         observation = (await self._observer.observe(autoscaler)).observation
         past = await self._controller.history.find(self._client, autoscaler)
         source = TraceSource.CLUSTER if past is not None else TraceSource.CLUSTER_WITHOUT_HISTORY
         now, flags = self._clock.now_ns(), self._flags
         wire = failure_policy.with_annotations(autoscaler.wire.spec, autoscaler.metadata.annotations or {})
         facts = DecisionFacts(wire, *autoscaler.key, observation, past or FORGOTTEN, now, flags)
-        care = await self._care(autoscaler, now)
+        manager = await self._managing_controller(autoscaler, now)
         decision = decide.decide(autoscaler.spec, observation, facts.past, now, flags)
-        explanation = _left_alone(explained.of_decision(decision, source), care.waits)
-        care = replace(care, differs=comparison.contradictions(decision, autoscaler.wire.status, explanation.verdict))
+        explanation = _with_waiting_reason(explained.of_decision(decision, source), manager.waits)
+        manager = replace(
+            manager, differs=comparison.contradictions(decision, autoscaler.wire.status, explanation.verdict)
+        )
         if not request.question:
-            return ExplainResult(explanation, care=care, settings=self._effective)
+            return ExplainResult(explanation, manager=manager, settings=self._effective)
         other = await self._with_metrics(request, autoscaler, facts)
         again = explained.of_decision(explain_request.decide_again(request.question, other), source)
         shown = ",".join(str(each) for each in request.question)
-        return ExplainResult(explanation, comparison.of(explanation, again, shown), care, self._effective)
+        return ExplainResult(explanation, comparison.of(explanation, again, shown), manager, self._effective)
 
-    async def _care(self, autoscaler: Autoscaler, now: int) -> Care:
-        """The controller that manages it; Leases that may not be read are left out. Raises TransportError."""
+    async def _managing_controller(self, autoscaler: Autoscaler, now: int) -> ManagingController:
+        """The controller that manages the autoscaler; without a Lease if none may be read. Raises TransportError."""
         namespace, election = self._controller.leases
-        held = None
+        holding = None
         try:
-            held = observed_holder.find(await self._leases(namespace, election), election, autoscaler.key, now=now)
+            holding = observed_holder.find(await self._leases(namespace, election), election, autoscaler.key, now=now)
         except TransportError:
             raise
         except StatusError as error:
             log.info("the holder of its Lease is not known: %s", error)
-        written = self._there.writes.get(autoscaler.metadata.uid)
-        return Care(now, self._there.waiting_reason(autoscaler), written, held, namespace)
+        written = self._autoscalers.writes.get(autoscaler.metadata.uid)
+        return ManagingController(now, self._autoscalers.waiting_reason(autoscaler), written, holding, namespace)
 
     async def _leases(self, namespace: str, election: str) -> list[Lease]:
         query = [("labelSelector", f"{lease.ELECTION}={election}")]
-        source = Followed(lease.path(namespace), lease.RESOURCE, lease.read, query)
+        source = WatchSource(lease.path(namespace), lease.RESOURCE, lease.read, query)
         return await all_pages.read(self._client, source)
 
     async def _with_metrics(
@@ -424,23 +429,22 @@ class AutoscalerExplainer:
         seen: Observation = (await self._observer.observe(other)).observation
         return replace(facts, observation=msgspec.structs.replace(facts.observation, metrics=seen.metrics))
 
-    async def _fill_caches(self, autoscaler: Autoscaler, all_there: Sequence[Autoscaler]) -> None:
-        """Read what the controller has in its caches: the pods of the target, the selectors of the neighbours."""
-        for each in all_there:
+    async def _fill_caches(self, autoscaler: Autoscaler, managed: Sequence[Autoscaler]) -> None:
+        """Read what the controller has in its caches: the pods of the target, the other autoscalers' selectors."""
+        for each in managed:
             self._states.register(each.key)
-        found = await asyncio.gather(*[self._here.selector(each) for each in all_there])
-        picked = {each.key: selector for each, selector in zip(all_there, found, strict=True)}
-        own = await self._here.selector(autoscaler)
-        for key, selector in picked.items():
-            if selector is not None and key != autoscaler.key:
-                self._states.keep_selector(self._states.of(key), selector)
+        selectors_read = await asyncio.gather(*[self._neighbourhood.selector(each) for each in managed])
+        own = await self._neighbourhood.selector(autoscaler)
+        for each, selector in zip(managed, selectors_read, strict=True):
+            if selector is not None and each.key != autoscaler.key:
+                self._states.keep_selector(self._states.of(each.key), selector)
         if own is not None:
-            pods = await self._here.pods(autoscaler.metadata.namespace, own, self._flags.emulation)
+            pods = await self._neighbourhood.pods(autoscaler.metadata.namespace, own, self._flags.emulation)
             self._pods.replace(pods, "")
 
 
-def _left_alone(explanation: Explanation, waits: str) -> Explanation:
-    """The explanation, whose summary begins with the reason why nothing is done yet, if `waits` has one."""
+def _with_waiting_reason(explanation: Explanation, waits: str) -> Explanation:
+    """The explanation; if `waits` has a reason why the controller does nothing yet, the summary begins with it."""
     if not waits:
         return explanation
     summary = f"{explanation.autoscaler} is left alone for now ({waits}); else: {explanation.summary}"

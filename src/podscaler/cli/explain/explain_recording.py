@@ -1,7 +1,7 @@
-"""Explains recorded syncs: of a recording, of a single sync line, or of decisions with a trace.
+"""Explains a recorded sync: from a recording, a single line of one, or decisions with a trace (JSON Lines).
 
-Called by `podscaler.cli.explain.explain`. History is carried from line to line as in a replay, so that the requested
-sync is decided with the history that it had.
+Called by `podscaler.cli.explain.explain`. All syncs up to the requested one are decided, as in a replay, so that the
+requested sync is decided with the history that it had.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -78,6 +78,7 @@ def _begin(line: bytes, search: "_Search") -> Callable[[bytes], None]:
 
 
 def _reader(value: dict[str, Any], search: "_Search") -> Callable[[bytes], None]:
+    """The function that reads lines like the first one, `value`. Raises RecordingError for any other object."""
     if "trace" in value or "branch" in value:
         return _Decisions(search).read
     if isinstance(value.get("hpa"), str):
@@ -88,7 +89,7 @@ def _reader(value: dict[str, Any], search: "_Search") -> Callable[[bytes], None]
 
 
 class _Search:
-    """The latest result for each autoscaler that the request may mean.
+    """Collects the latest result of each autoscaler that the request matches.
 
     Args:
         request: which autoscaler, and at which time.
@@ -131,11 +132,11 @@ class _Search:
 
 
 class _Syncs:
-    """The lines of a recording.
+    """Reads the lines of a recording: decides each sync, and gives the search the results that it wants.
 
     Args:
-        replay: carries the history.
-        search: takes the results.
+        replay: carries the history from line to line.
+        search: collects the results.
     """
 
     def __init__(self, replay: Replay, search: _Search) -> None:
@@ -190,10 +191,10 @@ class _Decided(msgspec.Struct):
 
 
 class _Decisions:
-    """Lines that hold traces.
+    """Reads lines that contain the trace of a decision, and explains from the trace alone.
 
     Args:
-        search: takes the results.
+        search: collects the results.
     """
 
     def __init__(self, search: _Search) -> None:
@@ -206,10 +207,10 @@ class _Decisions:
         try:
             value = msgspec.json.decode(line)
             decided = msgspec.convert(value if "trace" in value else {"trace": value}, _Decided)
-            found = trace.read(decided.trace)
+            read_trace = trace.read(decided.trace)
         except (ValueError, TypeError, RecursionError) as error:
             raise RecordingError(f"not a decision with a trace: {error}") from None
         conditions = decided.conditions or decided.status.conditions or ()
-        if self._search.wants(found.autoscaler, found.now):
-            explanation = explained.explain(found, conditions=conditions, events=decided.events)
-            self._search.keep(found.autoscaler, lambda: ExplainResult(explanation))
+        if self._search.wants(read_trace.autoscaler, read_trace.now):
+            explanation = explained.explain(read_trace, conditions=conditions, events=decided.events)
+            self._search.keep(read_trace.autoscaler, lambda: ExplainResult(explanation))

@@ -1,4 +1,4 @@
-"""The request and the result of `podscaler explain`: which autoscaler, at which time, and the what-if.
+"""The request of `podscaler explain` (which autoscaler, at which time, the what-if), its parsers, and the result.
 
 `podscaler.cli.explain.explain` makes the request; `explain_recording` and `explain_cluster` return the result.
 """
@@ -12,7 +12,7 @@ from podscaler.api.machinery import instants
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import UsageError
-from podscaler.cli.explain.explain_care import Care
+from podscaler.cli.explain.managing_controller import ManagingController
 from podscaler.controller.options import autoscaler_kinds
 from podscaler.controller.options.autoscaler_kinds import HPA, NAMES, AutoscalerKind
 from podscaler.core import decide
@@ -44,7 +44,7 @@ class ExplainRequest:
     """The arguments of one `podscaler explain`, checked.
 
     Attributes:
-        name, namespace, kind: of the autoscaler; None where they are not given.
+        name, namespace, kind: identify the autoscaler; None for those that the user did not give.
         at: the last instant to explain, in nanoseconds since the epoch; None for the latest sync.
         question: the assignments of the what-if; empty for none.
     """
@@ -73,7 +73,12 @@ class ExplainRequest:
 
 @dataclass(frozen=True, slots=True)
 class SettingsOrigin:
-    """The settings of decisions, and in words their source or what is assumed."""
+    """The settings of decisions.
+
+    Attributes:
+        origin: where they come from ("the flags of this command"), or the assumption ("X has default settings").
+        is_assumed: whether `origin` is an assumption.
+    """
 
     decision: Settings
     origin: str
@@ -89,21 +94,32 @@ class SettingsOrigin:
 
 @dataclass(frozen=True, slots=True)
 class ExplainResult:
-    """One explanation, the requested comparison, and for an autoscaler of a cluster its controller.
+    """One explanation with what was asked for besides.
 
     Attributes:
-        settings: those of the decision; None for a recording, which has its own.
+        comparison: with the what-if; None: there was no what-if.
+        manager: the controller that manages the autoscaler; None for a recording.
+        settings: the settings of the decision; None for a recording, which has its own.
     """
 
     explanation: Explanation
     comparison: Comparison | None = None
-    care: Care | None = None
+    manager: ManagingController | None = None
     settings: SettingsOrigin | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionFacts:
-    """The arguments of a decision."""
+    """The arguments of a decision, from a cluster or a recorded sync, so that a what-if can decide again.
+
+    Attributes:
+        wire: the spec as the API has it, with the annotations that extend it.
+        namespace, name: of the autoscaler.
+        observation: target, pods and metrics at `now`.
+        past: the history of earlier syncs.
+        now: the instant of the sync, in nanoseconds since the epoch.
+        flags: the controller's settings.
+    """
 
     wire: HorizontalPodAutoscalerSpec
     namespace: str
@@ -128,7 +144,7 @@ def decide_again(question: tuple[Assignment, ...], facts: DecisionFacts) -> Deci
 
 
 def parse_name(text: str | None, namespace: str | None) -> Name:
-    """What NAME, NAMESPACE/NAME, KIND/NAME or NAMESPACE/KIND/NAME means; KIND is `hpa` or `podautoscaler`, say.
+    """Parses NAME, NAMESPACE/NAME, KIND/NAME or NAMESPACE/KIND/NAME; KIND is `hpa` or `podautoscaler`, for example.
 
     A namespace with the name of a kind must be given as `namespace`. Raises UsageError for anything else, and where
     the two contradict each other.
@@ -137,12 +153,12 @@ def parse_name(text: str | None, namespace: str | None) -> Name:
         return Name(None, namespace)
     *before, name = text.split("/")
     kind = NAMES.get(before[-1]) if before else None
-    place = before[: len(before) - (kind is not None)]
-    if not name or len(place) > 1 or "" in place:
+    prefix = before[: len(before) - (kind is not None)]
+    if not name or len(prefix) > 1 or "" in prefix:
         raise UsageError(f'"{text}" is none of NAME, NAMESPACE/NAME, KIND/NAME and NAMESPACE/KIND/NAME')
-    if place and namespace not in (None, place[0]):
+    if prefix and namespace not in (None, prefix[0]):
         raise UsageError(f"{text} is not in the namespace {namespace}")
-    return Name(name, place[0] if place else namespace, kind)
+    return Name(name, prefix[0] if prefix else namespace, kind)
 
 
 def distinct_names(keys: Sequence[str]) -> list[str]:

@@ -1,7 +1,8 @@
-"""Reads MetricSources for `podscaler explain`, from where the command runs or from what the controller found.
+"""Reads a MetricSource for `podscaler explain`: from its system, or else the last value from the source's status.
 
-The command may run where the system is not reachable, or for a user who may not read the Secret. Then the value that
-the controller wrote into the status is used, as long as it is not older than STATUS_MAX_AGE_S.
+A MetricSource is the custom resource that names a query on Redis, Prometheus or another system. The command may run
+where that system is not reachable, or for a user who may not read the Secret. Then the value that the controller wrote
+into the status is used, if it is not older than STATUS_MAX_AGE_S.
 """
 
 from datetime import datetime
@@ -29,7 +30,7 @@ class ReportedSourceReader:
         self._clock = clock
 
     async def read(self, source: MetricSource) -> ReadResult:
-        """The number that the source has now, or what the controller read last, or why there is none."""
+        """The source's present value, or the last one that the controller read, or an error."""
         result = await self._open_sources.read(source)
         if result.error is None or isinstance(result.error, InvalidValue):
             return result

@@ -1,6 +1,6 @@
 """`podscaler lint`: checks manifests, or the objects of a cluster, by rules.
 
-Reads objects (`lint_files`, `lint_cluster`), runs `podscaler.lint`, prints (`lint_output`, `lint_sarif`).
+Reads objects (`lint_files`, `cluster_reader`), runs `podscaler.lint`, prints (`lint_output`, `lint_sarif`).
 """
 
 import asyncio
@@ -53,8 +53,8 @@ def command(ctx: click.Context, /, *, files: Sequence[str], output: str, **optio
     else:
         items, cluster = lint_files.read(files, options["namespace"] or reading.DEFAULT_NAMESPACE), None
     findings = linter.lint(items, cluster, files_only=bool(files))
-    judged = [item for item in items if not (files and item.origin.is_live)]
-    report = Report(findings, len(judged), sum(map(is_autoscaler, judged)))
+    checked = [item for item in items if not (files and item.origin.is_live)]
+    report = Report(findings, len(checked), sum(map(is_autoscaler, checked)))
     click.echo(_shown(report, output), nl=output == "text")
     ctx.exit(1 if findings else 0)
 
@@ -72,21 +72,21 @@ def _is_live(files: Sequence[str], options: dict[str, Any]) -> bool:
 def _with_cluster(files: Sequence[str], options: dict[str, Any]) -> tuple[list[Item], LintedCluster]:
     """The objects of the files, then those of the cluster that the files do not replace."""
     from podscaler.cli.lint import (
-        lint_cluster,  # what talks to clusters is imported for clusters only: it takes a while
+        cluster_reader,  # what talks to clusters is imported for clusters only: it takes a while
     )
     from podscaler.kube.config import locate
 
     config = locate.find_config(options["kubeconfig"], options["context"])
     namespace = options["namespace"] or config.namespace
-    given = lint_files.read(files, namespace)
-    namespaces = sorted({item.namespace for item in given if item.namespace}) if files else [namespace]
+    file_items = lint_files.read(files, namespace)
+    namespaces = sorted({item.namespace for item in file_items if item.namespace}) if files else [namespace]
     if options["all_namespaces"] or not namespaces:
         namespaces = []
-    seen = asyncio.run(lint_cluster.read_cluster(config, namespaces, given, SystemClock()))
-    for note in seen.notes:
+    snapshot = asyncio.run(cluster_reader.read_cluster(config, namespaces, file_items, SystemClock()))
+    for note in snapshot.notes:
         click.echo(f"podscaler: {note}", err=True)
-    keys = {item.key for item in given}
-    return [*given, *(item for item in seen.items if item.key not in keys)], seen.cluster
+    keys = {item.key for item in file_items}
+    return [*file_items, *(item for item in snapshot.items if item.key not in keys)], snapshot.cluster
 
 
 def _shown(report: Report, output: str) -> str:

@@ -1,7 +1,7 @@
 """Reads the objects of files, folders and standard input for `podscaler lint`.
 
-Called by `podscaler.cli.lint.lint`. A document that is neither YAML nor JSON becomes an item with that fault, so that
-it is reported as a finding.
+Called by `podscaler.cli.lint.lint`. Each object becomes an `Item` with its file and line. A document that cannot be
+parsed becomes an item with the error, so that the error is reported as a finding.
 """
 
 import re
@@ -27,7 +27,7 @@ class _File:
     """A file with its content.
 
     Attributes:
-        name: in messages.
+        name: the path, as messages show it.
         is_named: whether the user named it, not a folder that contains it.
     """
 
@@ -61,10 +61,10 @@ def _files(name: str) -> Iterator[_File]:
     if not path.is_dir():
         yield _File(name, _content(path), True)
         return
-    for found in sorted(path.rglob("*")):
-        is_hidden = any(part.startswith(".") for part in found.relative_to(path).parts)
-        if found.suffix in _SUFFIXES and not is_hidden and found.is_file():
-            yield _File(str(found), _content(found), False)
+    for file in sorted(path.rglob("*")):
+        is_hidden = any(part.startswith(".") for part in file.relative_to(path).parts)
+        if file.suffix in _SUFFIXES and not is_hidden and file.is_file():
+            yield _File(str(file), _content(file), False)
 
 
 def _content(path: Path) -> bytes:
@@ -90,15 +90,15 @@ def _items(file: _File, namespace: str) -> Iterator[Item]:
             yield from _of_document(document, origin, namespace)
 
 
-def _broken(origin: DocumentOrigin, fault: str) -> Item:
-    """The item for a document that cannot be parsed, at the line that the fault names.
+def _broken(origin: DocumentOrigin, error: str) -> Item:
+    """The item for a document that cannot be parsed, at the line that the error names.
 
-    Lines are counted from below the marker, and in some faults from zero, as upstream's reader counts them.
+    The error counts lines from below the marker `---`, in some messages from zero, as Kubernetes' YAML reader does.
     """
-    found = _LINE.search(fault)
-    within = int(found[1]) - 1 + origin.text.startswith(b"---") if found else 0
-    within = min(within, origin.text.count(b"\n"))
-    return Item("", "", "", "", {}, {}, replace(origin, line=origin.line + within, text=b""), (APIFinding("", fault),))
+    named_line = _LINE.search(error)
+    offset = int(named_line[1]) - 1 + origin.text.startswith(b"---") if named_line else 0
+    offset = min(offset, origin.text.count(b"\n"))
+    return Item("", "", "", "", {}, {}, replace(origin, line=origin.line + offset, text=b""), (APIFinding("", error),))
 
 
 def _is_object(value: Any) -> bool:

@@ -1,6 +1,7 @@
-"""Formats findings as text, JSON or YAML.
+"""Formats the findings of `podscaler lint` as text, JSON or YAML; `podscaler.cli.lint.lint_sarif` formats SARIF.
 
-Called by `podscaler.cli.lint.lint`; `podscaler.cli.lint.lint_sarif` formats them as SARIF.
+Called by `podscaler.cli.lint.lint`. Text is a paragraph for each finding: `web.yaml:7: error PSL001 ...`, the message,
+`fix: ...`, `see: ...`.
 """
 
 import json
@@ -31,10 +32,10 @@ def text(report: Report) -> str:
 
 
 def _paragraph(finding: Finding) -> str:
-    place = f"{finding.file}:{finding.line}: " if finding.file else ""
+    position = f"{finding.file}:{finding.line}: " if finding.file else ""
     subject = " ".join(part for part in (finding.subject, finding.field) if part)
     lines = [
-        f"{place}{finding.rule.severity} {finding.rule.id}{f' {subject}' if subject else ''}",
+        f"{position}{finding.rule.severity} {finding.rule.id}{f' {subject}' if subject else ''}",
         f"  {_indented(finding.message)}",
         f"  fix: {finding.fix}",
         f"  see: {finding.rule.docs}",
@@ -47,12 +48,12 @@ def _indented(message: str) -> str:
 
 
 def _summary(report: Report) -> str:
-    looked = f"{_counted(report.objects, 'object')}, {_counted(report.autoscalers, 'autoscaler')}"
+    checked = f"{_counted(report.objects, 'object')}, {_counted(report.autoscalers, 'autoscaler')}"
     counts = _counts(report)
     if not report.findings:
-        return f"no findings in {looked}"
-    shown = [_counted(counts[severity], severity) for severity in Severity if counts[severity]]
-    return f"{', '.join(shown)} in {looked}"
+        return f"no findings in {checked}"
+    counted = [_counted(counts[severity], severity) for severity in Severity if counts[severity]]
+    return f"{', '.join(counted)} in {checked}"
 
 
 def _counted(number: int, name: str) -> str:

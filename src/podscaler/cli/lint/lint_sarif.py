@@ -1,4 +1,4 @@
-"""Formats findings as SARIF 2.1.0, which code hosts show beside the lines of a change.
+"""Formats the findings of `podscaler lint` as SARIF 2.1.0, which code hosts show beside the lines of a change.
 
 Called by `podscaler.cli.lint.lint`.
 
@@ -20,7 +20,7 @@ _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: 
 
 
 def log(findings: Sequence[Finding]) -> str:
-    """The log of one run, with all rules and these results."""
+    """The SARIF log, a JSON text: one run with a descriptor of every rule and a result for each finding."""
     run = {
         "tool": {
             "driver": {

@@ -1,6 +1,7 @@
-"""The flags of `podscaler adapter`: those of prometheus-adapter with their meanings, and a few of ours.
+"""The flags of `podscaler adapter`: those of prometheus-adapter with their meanings, and some that only podscaler has.
 
-`podscaler.cli.commands.adapter` puts `options` on its command and gives the values to `parse`.
+`podscaler.cli.commands.adapter` puts `options` on its command and gives the values to `parse`. A new flag: add it to
+`options`, to `AdapterOptions` and to `parse`.
 
 Source: prometheus-adapter v0.12.0. Differs: without a serving certificate one is made in memory, not in `--cert-dir`;
 flags that change nothing here are accepted and hidden.
@@ -71,14 +72,15 @@ class AdapterOptions:
     """The values of the flags.
 
     Attributes:
-        config: the file with the rules; None: there are none.
-        settings: of the adapter.
+        config: the file with the rules; None: there are no rules.
+        settings: intervals of queries and lists.
         prometheus: the connection to Prometheus.
-        timeout_s: of a query.
+        timeout_s: the time limit of a query.
         uses_post: whether queries are POST requests.
         host, port: where to serve.
-        files: the serving certificate and its key; None: one is made in memory.
-        lister, authentication, authorization: the connections to the API server.
+        files: the serving certificate and its key; None: a certificate is made in memory.
+        lister, authentication, authorization: the connections to the API server for lists, for reviews of tokens, and
+            for reviews of access.
         kubelets: how kubelets are scraped; None: they are not.
         serves_metric_sources: whether MetricSources are served as external metrics.
         metric_source_folder: the folder below which they may read files; None: they may read none.
@@ -142,7 +144,7 @@ def _settings(values: Mapping[str, Any]) -> AdapterSettings:
 
 
 def _positive_s(name: str, values: Mapping[str, Any]) -> float:
-    """The seconds of a duration. Raises UsageError."""
+    """The value of a duration flag in seconds. Raises UsageError where it is not positive."""
     value_s: float = values[name.replace("-", "_")] / NANOSECONDS
     if value_s <= 0:
         raise UsageError(f"--{name} must be greater than 0")
@@ -170,5 +172,6 @@ def _prometheus(values: Mapping[str, Any], clock: Clock) -> PrometheusSettings:
 
 
 def _cluster(name: str, values: Mapping[str, Any], clock: Clock) -> Config:
+    """The connection of the kubeconfig flag `name`, else of --kubeconfig and --context. Raises UsageError."""
     given = values[name] or values["kubeconfig"]
     return locate.find_config(str(given) if given else None, None if values[name] else values["context"], clock)

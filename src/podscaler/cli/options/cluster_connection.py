@@ -27,7 +27,7 @@ connection_options = flag_group(
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
-    """The values of the flags; 0 requests `per_second` means no limit."""
+    """The values of the flags: the server and the credentials, and the rate limit (0 `per_second`: no limit)."""
 
     config: Config
     per_second: float

@@ -1,6 +1,7 @@
 """Leader election and shards of `podscaler controller`: the flags, and the controller that runs under leases.
 
-`podscaler.cli.commands.controller` puts `election_options` on its command, and runs its controller through `Elected`.
+`podscaler.cli.commands.controller` puts `election_options` on its command, and runs its controller through `Elected`
+or, without leases, through `NoElection`, which has the same methods.
 
 Source: the `--leader-elect-*` flags of kube-controller-manager, with their defaults; `--shards` is our own.
 """
@@ -37,7 +38,7 @@ LOCK = "leases"
 
 
 def parse_lock(text: str) -> str:
-    """The kind of lock objects, of which there is one. Raises ValueError."""
+    """The kind of lock objects, which must be `leases`. Raises ValueError."""
     if text != LOCK:
         raise ValueError(f'must be "{LOCK}"')
     return text
@@ -80,7 +81,7 @@ election_options = flag_group(
 
 
 def parse_election(options: Mapping[str, Any]) -> Election | None:
-    """The election that the values of `election_options` (by click's names) mean; None for none. Raises UsageError."""
+    """The election for values of `election_options` (by click's names); None: no lease is used. Raises UsageError."""
     shards = options["shards"]
     if not 0 <= shards <= SHARDS_MAX:
         raise UsageError(f"--shards must be from 0 to {SHARDS_MAX}, but got {shards}")
@@ -105,15 +106,15 @@ def field_manager(elected: Election | None) -> str:
 
 
 class NoElection:
-    """A controller that takes no lease.
+    """Runs a controller that takes no lease.
 
     Args:
-        controller: not started yet.
-        client: the controller's.
+        controller: the controller, not started yet.
+        client: the controller's client.
 
     Attributes:
         client: used for requests before the controller runs.
-        permissions: what is needed besides the controller's own permissions.
+        permissions: permissions that are needed besides the controller's own.
     """
 
     def __init__(self, controller: Controller, client: Client) -> None:
@@ -126,7 +127,7 @@ class NoElection:
         return ""
 
     def stop(self) -> None:
-        """Make `run` end in good order."""
+        """Make `run` return after the running syncs."""
         self._controller.stop()
 
     async def stopped(self) -> None:
@@ -139,14 +140,14 @@ class NoElection:
 
 
 class Elected:
-    """A controller that works while it holds leases.
+    """Runs a controller that works while it holds leases.
 
     Args:
-        controller: not started yet.
-        client: the controller's; from now on it writes only under a lease.
+        controller: the controller, not started yet.
+        client: the controller's client; from now on it writes only under a lease.
         leases: another client of the same server, for the leases.
-        elected: what is elected.
-        clock: this machine's.
+        elected: the name and timing of the election, and the number of shards.
+        clock: this machine's clock.
     """
 
     def __init__(
@@ -163,8 +164,8 @@ class Elected:
         telemetry = ElectionMetrics(registry)
         self._share: Leadership | Sharding
         if elected.shards:
-            figures = ShardMetrics(registry)
-            self._share = Sharding(leases, elected, clock=clock, rng=rng, telemetry=telemetry, figures=figures)
+            shard_metrics = ShardMetrics(registry)
+            self._share = Sharding(leases, elected, clock=clock, rng=rng, telemetry=telemetry, figures=shard_metrics)
         else:
             self._share = Leadership(leases, elected, clock=clock, rng=rng, telemetry=telemetry)
         controller.health.observe(leases)

@@ -59,8 +59,8 @@ class Serving:
     """The address of the endpoints, and how they are served.
 
     Attributes:
-        host, port: where.
-        files: the certificate and its key, or None for plain HTTP.
+        host, port: the address to listen on.
+        files: the certificate and its key; None: plain HTTP.
         is_delegated: whether the API server authorizes readers of /metrics.
     """
 
@@ -99,7 +99,7 @@ def parse_address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
         raise UsageError(f'--metrics-bind-address "{text}" is not HOST:PORT')
-    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - an empty host means all, as in upstream's flags
+    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - an empty host means all addresses, as for kube-controller-manager
 
 
 @asynccontextmanager

@@ -1,7 +1,8 @@
-"""Types of flags, in Go's words for wrong values, and groups of flags that several commands share.
+"""Types of command-line flags, whose errors are worded as Go's flag parser does, and flags that several commands share.
 
-Used by the modules of this package and by commands. A value that cannot be parsed is one UsageError sentence, as
-kube-controller-manager's flag parser words it.
+Used by the modules of this package and by commands. `--port=x` with the type INT32 is the UsageError `invalid argument
+"x" for "--port" flag: strconv.ParseInt: parsing "x": invalid syntax`, as kube-controller-manager prints it. A new type:
+a function `parse_x` that raises ValueError, and a `Flag` with it.
 """
 
 import re
@@ -19,16 +20,16 @@ _INTEGER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+|[0-9]+)")
 
 
 class Option(NamedTuple):
-    """A flag as kube-controller-manager has it.
+    """The definition of a flag.
 
     Attributes:
         name: without the dashes.
-        kind: the type of its value.
-        default: as on the command line; None where the help describes it.
-        text: its help.
-        is_list: whether it may be repeated; the value is a tuple then.
-        is_switch: whether it takes no value.
-        is_hidden: whether the help leaves it out.
+        kind: the type of the value.
+        default: the text of the default; None: there is no default, or the help describes it.
+        text: the help.
+        is_list: whether the flag may be repeated; the value is a tuple then.
+        is_switch: whether the flag takes no value.
+        is_hidden: whether the help omits the flag.
     """
 
     name: str
@@ -66,7 +67,7 @@ def flag_group(*options: Option | Callable[[Any], Any]) -> Callable[[F], F]:
 
 
 def parse_int32(text: str) -> int:
-    """The number. Raises ValueError in Go's words."""
+    """The integer of `12`, `0x1f`, `0b11` or `017` (octal), as Go reads it. Raises ValueError as `strconv.ParseInt`."""
     if not _INTEGER.fullmatch(text):
         raise ValueError(f'strconv.ParseInt: parsing "{text}": invalid syntax')
     digits = text.lstrip("+-")
@@ -78,7 +79,7 @@ def parse_int32(text: str) -> int:
 
 
 def parse_float64(text: str) -> float:
-    """The number. Raises ValueError in Go's words."""
+    """The number. Raises ValueError, worded as Go's `strconv.ParseFloat`."""
     try:
         if "_" in text or text != text.strip():
             raise ValueError(text)
@@ -88,11 +89,11 @@ def parse_float64(text: str) -> float:
 
 
 class Flag(click.ParamType[Any]):
-    """A flag whose text a function parses.
+    """A type of flags whose text a function parses.
 
     Args:
-        name: for the help (`duration`, `int32`, ...).
-        parse: the function; its ValueError is what the user reads.
+        name: the type's name in the help (`duration`, `int32`, ...).
+        parse: the function; the message of its ValueError is part of what the user reads.
     """
 
     def __init__(self, name: str, parse: Callable[[str], Any]) -> None:

@@ -1,7 +1,7 @@
-"""Opens the source of metrics for `--heapster-url`: Heapster at an address of its own.
+"""Opens the source of metrics for `--heapster-url`: a Heapster that is reached at that address, not by its Service.
 
-`podscaler controller` and the autoscaler of `podscaler up` wrap their controller in `open_metrics`. The flags are in
-`settings`.
+Heapster is the metrics server of Kubernetes before 1.11. `podscaler controller`, `podscaler explain` and the autoscaler
+of `podscaler up` wrap their work in `open_metrics`. The flags are in `podscaler.cli.options.settings`.
 """
 
 from collections.abc import AsyncIterator
@@ -21,9 +21,9 @@ from podscaler.metrics.queries import MetricsSource
 async def open_metrics(
     client: Client, settings: ControllerSettings, clock: Clock
 ) -> AsyncIterator[MetricsSource | None]:
-    """The source of metrics where the settings have a URL of Heapster; None: the controller makes its own.
+    """The source of metrics if the settings have a URL of Heapster; None: the controller makes its own source.
 
-    Credentials of the API server are not sent there.
+    Credentials of the API server are not sent to Heapster.
 
     Args:
         client: of the API server, which lists pods; the caller closes it.

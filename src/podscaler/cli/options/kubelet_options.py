@@ -37,7 +37,7 @@ KUBELET_OPTIONS = (
     Option("kubelet-insecure-tls", click.BOOL, None, "do not verify the certificates of kubelets", is_switch=True),
     Option(TIMEOUT, DURATION, "10s", "the time limit of a scrape"),
 )
-"""The flags."""
+"""The flags of `--resource`, in the order of the help."""
 
 
 def parse_kubelets(values: Mapping[str, Any], cluster: Config) -> ScrapeSettings | None:

@@ -34,8 +34,8 @@ log_options = flag_group(
     click.option("-v", "--verbose", count=True, help="log more on stderr; twice: everything"),
 )
 """Puts the flags `log_format` and `verbose` on a command; give both to `configure`."""
-_OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-"""The attributes of every record; all others come from `extra`."""
+_STANDARD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+"""The attributes that every `logging.LogRecord` has; all others come from `extra` and become fields."""
 
 
 def configure(log_format: str, verbose: int, *, quiet: int = logging.INFO, fields: Fields = dict) -> None:
@@ -65,14 +65,14 @@ class JSONFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line, without its end."""
-        ours: dict[str, Any] = {
+        standard: dict[str, Any] = {
             "ts": _instant(record.created),
             "level": record.levelname.lower(),
             "logger": record.name,
             "msg": record.getMessage(),
         }
-        brought = {name: value for name, value in vars(record).items() if name not in _OWN}
-        line = ours | {name: value for name, value in ({**self._fields(), **brought}).items() if name not in ours}
+        extra = {name: value for name, value in vars(record).items() if name not in _STANDARD_ATTRIBUTES}
+        line = standard | {name: value for name, value in ({**self._fields(), **extra}).items() if name not in standard}
         if record.exc_info and record.exc_info[1] is not None:
             line.setdefault("error", str(record.exc_info[1]))
             line["stack"] = "".join(traceback.format_exception(record.exc_info[1]))

@@ -1,4 +1,4 @@
-"""The flag `--record` with its options, and the recording while a controller runs.
+"""The flag `--record` with its options: opens the file that the facts of every sync are written to.
 
 `podscaler controller` and `podscaler up` put `record_options` on their commands, give the values to `record_file`, and
 work inside `open_recording`.
@@ -26,7 +26,7 @@ MIN_SIZE_BYTES = 4096
 
 
 def parse_size(text: str) -> int:
-    """The bytes of `64Mi`. Raises ValueError."""
+    """The number of bytes of a text such as `64Mi`. Raises ValueError."""
     size_bytes = quantity.parse(text).value()
     if size_bytes < MIN_SIZE_BYTES:
         raise ValueError(f"must be at least {MIN_SIZE_BYTES // 1024}Ki")
@@ -76,14 +76,15 @@ async def open_recording(file: RecordFile | None, clock: Clock) -> AsyncIterator
         yield Recording()
         return
     await asyncio.to_thread(_begin, file)
-    made = FileRecording(file, clock)
+    opened = FileRecording(file, clock)
     try:
-        yield made
+        yield opened
     finally:
-        await made.close()
+        await opened.close()
 
 
 def _begin(file: RecordFile) -> None:
+    """Check and begin the file; blocks. Raises UsageError."""
     file.check()
     try:
         file.begin()

@@ -1,7 +1,8 @@
 """The controller's flags, with kube-controller-manager's names, meanings and defaults.
 
 `podscaler controller` and `podscaler up` put `controller_options` on their click commands and give the values to
-`parse_settings`. A wrong value is one UsageError sentence, in the words of upstream's flag parser.
+`parse_settings`. A wrong value is one UsageError sentence, worded as kube-controller-manager's flag parser does. A new
+flag: add it to OPTIONS, to `parse_settings`, and to `ControllerSettings`.
 
 Source: docs/spec/controller.md 7 (Flags); the flags of kube-controller-manager 1.6 to 1.11.
 """
@@ -34,7 +35,7 @@ CONCURRENT = "concurrent-horizontal-pod-autoscaler-syncs"
 
 
 def parse_history(text: str) -> str:
-    """The place where histories are kept. Raises ValueError."""
+    """Where histories are stored: `cluster` or `memory`. Raises ValueError."""
     if text not in (CLUSTER, MEMORY):
         raise ValueError(f'must be "{CLUSTER}" or "{MEMORY}"')
     return text
@@ -95,7 +96,7 @@ HEAPSTER_OPTIONS = (
     Option("heapster-port", PORT_NAME, None, "name or number of a port of Heapster's Service [default: its first]"),
     Option("heapster-url", URL, None, "Heapster's own address, in place of its Service"),
 )
-"""Where metrics are read. Releases 1.6 to 1.10 had the first; the others were constants there."""
+"""Where metrics are read. Kubernetes 1.6 to 1.10 had the first flag, and constants in place of the others."""
 
 
 OPTIONS = (
@@ -179,7 +180,7 @@ DECISION_OPTIONS = tuple(
     if each not in HEAPSTER_OPTIONS
     and each.name not in (CONCURRENT, SYNC_PERIOD, "history", "status-period", "react-to-changes", *SOURCE_OPTIONS)
 )
-"""The flags that change decisions, not their times."""
+"""The flags that change what is decided, not when, or where it is stored; `podscaler explain` shows them."""
 
 
 controller_options = flag_group(*OPTIONS)

@@ -1,6 +1,6 @@
-"""Sends spans to an OpenTelemetry collector, logs when that begins to fail or to work, and ends in bounded time.
+"""Sends spans to an OpenTelemetry collector, logs when sending begins to fail or to work, and ends in bounded time.
 
-Made by `podscaler.cli.options.tracing`, which imports it only if traces are sent. Rules:
+Used by `podscaler.cli.options.tracing`, which imports it only if traces are sent. Rules:
 
 1. A collector that is down or hangs costs spans, bounded memory for those that wait, and one line of the log.
 2. `close` returns within CLOSE_TIMEOUT_S, whatever the collector does: what is not sent by then is lost.
@@ -30,7 +30,7 @@ _VERBOSE_LOGGERS = ("opentelemetry.exporter.otlp.proto.http.trace_exporter", "op
 
 
 class SpanSending:
-    """The queue of spans on their way to the collector, by the module's rules.
+    """Sends finished spans from a thread, in batches; a full queue drops spans.
 
     Args:
         url: where spans are posted.
@@ -45,7 +45,7 @@ class SpanSending:
         self.provider.add_span_processor(BatchSpanProcessor(self._exporter))
 
     async def close(self) -> None:
-        """Send what waits, as far as there is time."""
+        """Send the waiting spans; returns within CLOSE_TIMEOUT_S."""
         sent = asyncio.Event()
         loop = asyncio.get_running_loop()
 

@@ -1,9 +1,9 @@
-"""`--otlp-endpoint`: traces of syncs, sent to an OpenTelemetry collector.
+"""The flag `--otlp-endpoint`: traces of syncs, sent to an OpenTelemetry collector.
 
-`podscaler controller` puts `tracing_option` on itself. Without the flag nothing of OpenTelemetry is imported,
-and syncs are not wrapped; the packages come with the extra `tracing`. Spans are sent by a thread of the
-exporter's, and dropped where it cannot keep up: traces never hold up syncs. Further settings (headers, sampling,
-attributes) are OpenTelemetry's own environment variables, `OTEL_...`.
+`podscaler controller` has the flag. Without it nothing of OpenTelemetry is imported, and syncs are not wrapped; the
+packages come with the extra `tracing`. The exporter's thread sends spans, and drops them where it cannot keep up:
+traces never delay syncs. Further settings (headers, sampling, attributes) are OpenTelemetry's own environment
+variables, `OTEL_...`.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ import click
 from podscaler.base.errors import UsageError
 from podscaler.base.version import __version__
 from podscaler.controller.controller import Controller
-from podscaler.controller.telemetry import syncing
+from podscaler.controller.telemetry import current_sync
 from podscaler.kube.client.client import Client
 
 if TYPE_CHECKING:  # the packages are needed only for traces
@@ -38,10 +38,10 @@ tracing_option = click.option(
 
 
 class Traces:
-    """Makes the spans of a controller.
+    """Wraps a controller and its client, so that syncs and requests become spans.
 
     Args:
-        provider: where spans go.
+        provider: OpenTelemetry's, which exports the spans.
     """
 
     def __init__(self, provider: "TracerProvider") -> None:
@@ -74,7 +74,7 @@ async def open_traces(endpoint: str) -> AsyncIterator[Traces | None]:
 
 
 def traces_url(endpoint: str) -> str:
-    """Where spans are posted: the endpoint with OTLP's path, unless it has it already. Raises UsageError."""
+    """The URL to post spans to: the endpoint, with `/v1/traces` appended unless it ends so. Raises UsageError."""
     try:
         parts = urlsplit(endpoint)
         is_url = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
@@ -93,7 +93,7 @@ def log_fields(endpoint: str) -> Callable[[], dict[str, str]]:
         UsageError: the packages are not installed.
     """
     if not endpoint:
-        return syncing.log_fields
+        return current_sync.log_fields
     try:
         from opentelemetry import trace
     except ImportError as error:
@@ -102,9 +102,9 @@ def log_fields(endpoint: str) -> Callable[[], dict[str, str]]:
     def fields() -> dict[str, str]:
         context = trace.get_current_span().get_span_context()
         if not context.is_valid:
-            return syncing.log_fields()
-        found = {"trace_id": trace.format_trace_id(context.trace_id), "span_id": trace.format_span_id(context.span_id)}
-        return syncing.log_fields() | found
+            return current_sync.log_fields()
+        ids = {"trace_id": trace.format_trace_id(context.trace_id), "span_id": trace.format_span_id(context.span_id)}
+        return current_sync.log_fields() | ids
 
     return fields
 
@@ -114,7 +114,7 @@ def _not_installed(error: ImportError) -> UsageError:
 
 
 def _sending(url: str) -> "SpanSending":
-    """In a thread: the packages are large."""
+    """The sender of spans; imports OpenTelemetry, which takes a while: call it in a thread. Raises UsageError."""
     try:
         from podscaler.cli.options.span_sending import SpanSending
     except ImportError as error:

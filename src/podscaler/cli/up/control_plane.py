@@ -1,7 +1,7 @@
 """Wires and runs the control plane of one machine: API server, controllers, node, metrics and autoscaler.
 
-`podscaler up` runs it. All dependencies between the parts are passed here. Parts run until the control plane is
-stopped; one that fails is started again without effect on the others.
+`podscaler up` runs it. This module passes all dependencies between the parts; `ControlPlane._start` has the order. A
+part runs as a task until the control plane is stopped; a part that fails is started again without effect on the others.
 """
 
 import asyncio
@@ -71,20 +71,20 @@ class UpSettings:
     """The flags of `up` as values.
 
     Attributes:
-        data_dir: where everything is kept.
-        port: of the API server; 0: the one of the last run, or any free one.
+        data_dir: the folder of the database, certificates, tokens, and the node's files.
+        port: the API server's port; 0: the port of the last run, or any free one.
         kubeconfig: where the kubeconfig is written.
         metric_resolution_s: seconds between readings of CPU and memory.
-        autoscaler: the controller's settings; None runs without it.
-        record: the file to which the autoscaler's syncs are recorded; None for none.
-        autoscaler_serving: the address of its /metrics, /healthz and /readyz; None for none.
-        serve_removed_apis: whether versions that upstream no longer serves are served.
+        autoscaler: the autoscaler's settings; None: it does not run.
+        record: the file to which the autoscaler's syncs are recorded; None: they are not recorded.
+        autoscaler_serving: the address of the autoscaler's /metrics, /healthz and /readyz; None: they are not served.
+        serve_removed_apis: whether versions that Kubernetes has removed are served.
         api_only: the API server alone: no node, no controllers, no autoscaler; metrics are objects like others.
-        workload_controllers: whether ours run; another controller manager does their work otherwise.
+        workload_controllers: whether they run; False: another controller manager does their work.
         metrics_api: whether metrics.k8s.io is served.
-        token_file: further users and their tokens, if any.
+        token_file: the file with further users and their tokens; None: there are none.
         anonymous_health: whether /healthz, /livez and /readyz need no credentials.
-        audit_log: the file of the audit log, `-` for standard output; None for none.
+        audit_log: the file of the audit log, `-` for standard output; None: no audit log.
         serve_heapster: whether the node serves Heapster's API.
         is_new_cluster: whether an empty cluster may take the place of one whose database is lost.
     """
@@ -109,14 +109,14 @@ class UpSettings:
     @property
     def resources(self) -> tuple[Resource, ...]:
         """The kinds that are served."""
-        found = hpa_removed_versions.served_among(catalog.RESOURCES) if self.serve_removed_apis else catalog.RESOURCES
+        kinds = hpa_removed_versions.served_among(catalog.RESOURCES) if self.serve_removed_apis else catalog.RESOURCES
         if not self.metrics_api:
-            return metrics.left_out_of(found)
-        return metrics.stored_among(found) if self.api_only else found
+            return metrics.left_out_of(kinds)
+        return metrics.stored_among(kinds) if self.api_only else kinds
 
     @property
     def controllers(self) -> frozenset[str]:
-        """The controllers of ours that run."""
+        """The names of the controllers that run."""
         if self.api_only:
             return controller_manager.API_SERVER_CONTROLLERS
         return (
@@ -128,7 +128,13 @@ class UpSettings:
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """Certificates and the admin's token, as read from or written to the data directory, and further users by token."""
+    """The credentials of the data directory (`token`: the administrator's; `key` signs those of service accounts).
+
+    Attributes:
+        last_port: the API server's port of the last run; 0: any free one.
+        users: the further users of the token file, by token.
+        front_proxy: the identity with which the API server calls extension API servers.
+    """
 
     certificates: Certificates
     token: str
@@ -142,12 +148,12 @@ class _Access:
 class OwnAutoscaler:
     """The autoscaler of `up`: a controller that connects to the API server of the same process over HTTPS.
 
-    Metrics are those of the latest run: counters begin anew with each, as after a restart of a process.
+    Counters begin anew with each `run`, as after a restart of a process.
 
     Args:
-        settings: the controller's.
+        settings: the controller's settings.
         clock: for all parts.
-        recording: where syncs are reported; the caller ends it.
+        recording: records the syncs; the caller ends it.
     """
 
     def __init__(self, settings: ControllerSettings, clock: Clock, recording: Recording) -> None:
@@ -158,11 +164,11 @@ class OwnAutoscaler:
         self._controller: Controller | None = None
 
     def render(self) -> bytes:
-        """Its metrics in Prometheus' text format; call it in a thread."""
+        """The controller's metrics in Prometheus' text format; blocks: call it in a thread."""
         return self._telemetry.render()
 
     def unready(self) -> list[str]:
-        """Why it does not work yet, one reason a line; empty when it does."""
+        """Why the controller does not work yet, one reason an item; empty when it works."""
         return ["the autoscaler has not begun"] if self._controller is None else self._controller.unready()
 
     async def run(self, config: Config) -> None:
@@ -187,6 +193,9 @@ class ControlPlane:
     Args:
         settings: the flags.
         clock: for all parts.
+
+    Attributes:
+        url: the API server's URL, after `start`.
     """
 
     def __init__(self, settings: UpSettings, clock: Clock) -> None:
@@ -213,7 +222,7 @@ class ControlPlane:
             raise
 
     async def stop(self) -> None:
-        """End every process that was started, write what is on its way, and close the store."""
+        """End the tasks, the server and every process that was started, in reverse order, and close the database."""
         await self._exit.aclose()
 
     async def _start(self) -> None:
@@ -222,7 +231,7 @@ class ControlPlane:
         self._exit.push_async_callback(store.close)
         block = await asyncio.to_thread(addresses.claim_block, remember=data_dir / "address-block")
         self._exit.callback(block.close)
-        kept = await self._exit.enter_async_context(recording.open_recording(self._settings.record, self._clock))
+        recorder = await self._exit.enter_async_context(recording.open_recording(self._settings.record, self._clock))
         objects = Objects(store, [resource for resource in self._resources if resource.stored])
         registry = Registry(objects, "kube-apiserver")
         kinds = KnownKinds(objects)
@@ -240,11 +249,13 @@ class ControlPlane:
         authenticated, authorizer = self._make_auth(objects, access, accounts)
         node_auth = NodeAuth(accounts, NodeAccess(authenticated, authorizer))
         machine = None if self._settings.api_only else self._make_machine(kubelet, block, kinds, node_auth)
-        found = machine.neighbours if machine is not None else NO_PARTS
+        machine_parts = machine.neighbours if machine is not None else NO_PARTS
         audit = await self._open_audit()
         aggregation = Aggregation(objects, self._clock, access.front_proxy.identity)
         self._exit.push_async_callback(aggregation.close)
-        neighbours = replace(found, accounts=accounts, authorizer=authorizer, audit_log=audit, aggregation=aggregation)
+        neighbours = replace(
+            machine_parts, accounts=accounts, authorizer=authorizer, audit_log=audit, aggregation=aggregation
+        )
         server = self._make_server(objects, access, authenticated, neighbours)
         server.custom_kinds.listen(kinds.notify)
         port = await self._listen(server, access.last_port)
@@ -274,7 +285,7 @@ class ControlPlane:
         self._begin("aggregation", aggregation.run)
         heapster_url = await self._serve_heapster(machine, registry)
         if self._settings.autoscaler is not None:
-            self._begin("autoscaler", await self._autoscaler(self._settings.autoscaler, kept, heapster_url))
+            self._begin("autoscaler", await self._autoscaler(self._settings.autoscaler, recorder, heapster_url))
 
     async def _serve_heapster(self, machine: Machine | None, registry: Registry) -> str:
         """The URL of Heapster's API; empty where it is not served."""
@@ -307,6 +318,7 @@ class ControlPlane:
         return log
 
     async def _listen(self, server: ApiServer, last_port: int) -> int:
+        """Start the server; returns its port. Raises UsageError where the port of the flag cannot be used."""
         if self._settings.port:
             return await server.start(HOST, self._settings.port)
         try:
@@ -348,13 +360,14 @@ class ControlPlane:
         )
 
     async def _autoscaler(
-        self, settings: ControllerSettings, kept: Recording, heapster_url: str
+        self, settings: ControllerSettings, recorder: Recording, heapster_url: str
     ) -> Callable[[], Awaitable[None]]:
+        """The task that runs the autoscaler, whose endpoints are served from now on."""
         if settings.heapster is not None and not settings.heapster.url:
             settings = replace(settings, heapster=replace(settings.heapster, url=heapster_url))
-        own = OwnAutoscaler(settings, self._clock, kept)
-        shown = endpoints.serve(self._settings.autoscaler_serving, Endpoints(own, own.unready), self._clock)
-        await self._exit.enter_async_context(shown)
+        own = OwnAutoscaler(settings, self._clock, recorder)
+        serving = endpoints.serve(self._settings.autoscaler_serving, Endpoints(own, own.unready), self._clock)
+        await self._exit.enter_async_context(serving)
 
         async def run() -> None:
             config = await asyncio.to_thread(locate.find_config, str(_autoscaler_config(self._settings.data_dir)))
@@ -380,8 +393,9 @@ def _admit_pods(objects: Objects, *, has_accounts: bool) -> None:
 
 
 def _read_access(settings: UpSettings, now_ns: int, address: str) -> _Access:
+    """The credentials; missing ones are created, certificates that expire soon renewed. Blocks. Raises UsageError."""
     data_dir = settings.data_dir
-    made = certificates.ensure(data_dir / "certificates", now_ns=now_ns, addresses=(address,))
+    server_certificates = certificates.ensure(data_dir / "certificates", now_ns=now_ns, addresses=(address,))
     users = token_file.read(settings.token_file) if settings.token_file is not None else {}
     key = signing_key.ensure(data_dir / "service-account.key")
     groups = account_groups(AUTOSCALER_NAMESPACE)
@@ -390,7 +404,8 @@ def _read_access(settings: UpSettings, now_ns: int, address: str) -> _Access:
     autoscaler = certificates.ensure_client(path, name, groups, now_ns=now_ns)
     port = _read_port(data_dir / "port")
     proxy = front_proxy.ensure(data_dir / "certificates" / "front-proxy", now_ns=now_ns)
-    return _Access(made, authenticator.ensure_token(data_dir / "token"), port, users, key, autoscaler, proxy)
+    token = authenticator.ensure_token(data_dir / "token")
+    return _Access(server_certificates, token, port, users, key, autoscaler, proxy)
 
 
 def _read_port(path: Path) -> int:
@@ -402,6 +417,7 @@ def _read_port(path: Path) -> int:
 
 
 def _write_access(settings: UpSettings, access: _Access, url: str) -> None:
+    """Write the port for the next run, and the kubeconfigs of the administrator and the autoscaler. Blocks."""
     secret_files.write(settings.data_dir / "port", url.rpartition(":")[2].encode())
     authority = access.certificates.authority_pem
     document = kubeconfig.document(server_url=url, authority_pem=authority, token=access.token)

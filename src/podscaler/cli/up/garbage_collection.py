@@ -12,6 +12,7 @@ import gc
 from podscaler.base.clock import Clock
 
 CHECK_S = 0.5
+"""How often is checked whether a collection is due."""
 NEW_OBJECTS = 100_000
 """New objects are collected when there may be this many, which takes less than a tenth of a second."""
 SLACK_OBJECTS = 1_000_000
@@ -19,7 +20,7 @@ _NEVER = 1 << 30
 
 
 class OldGenerationCollector:
-    """Collects the oldest generation of this process, in place of Python.
+    """Collects the oldest generation of this process's objects, which Python's own collector is told to leave alone.
 
     Attributes:
         collections: how often new objects were collected, and how often all.
@@ -27,7 +28,7 @@ class OldGenerationCollector:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._left = 0
+        self._left_after_full = 0
         self._frozen = 0
         self.collections = (0, 0)
 
@@ -36,7 +37,7 @@ class OldGenerationCollector:
         before = gc.get_threshold()
         gc.collect()
         gc.freeze()
-        self._left = self._frozen = gc.get_freeze_count()
+        self._left_after_full = self._frozen = gc.get_freeze_count()
         gc.set_threshold(before[0], before[1], _NEVER)
         try:
             while True:
@@ -48,7 +49,7 @@ class OldGenerationCollector:
 
     def check(self) -> None:
         """Collect new objects or all objects, if either is due."""
-        most = 2 * self._left + SLACK_OBJECTS
+        most = 2 * self._left_after_full + SLACK_OBJECTS
         youngest, younger, _ = gc.get_threshold()
         if self._frozen > most:
             self._frozen = gc.get_freeze_count()
@@ -73,6 +74,6 @@ class OldGenerationCollector:
         gc.unfreeze()
         gc.collect()
         gc.freeze()
-        self._left = self._frozen = gc.get_freeze_count()
+        self._left_after_full = self._frozen = gc.get_freeze_count()
         new, full = self.collections
         self.collections = new, full + 1

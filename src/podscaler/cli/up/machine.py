@@ -1,6 +1,6 @@
-"""The node of `up`: the agent that runs pods, its endpoints, the sampler of usage, custom metrics, and the name server.
+"""Wires the node of `podscaler up`: the agent that runs pods as processes, its HTTPS endpoints, metrics, and DNS.
 
-Made by `control_plane`, except with `--api-only`.
+Made by `podscaler.cli.up.control_plane`, except with `--api-only`. A further background task: add it to `parts`.
 """
 
 import ssl
@@ -37,7 +37,7 @@ class MachineSettings:
     """The settings of the node.
 
     Attributes:
-        kubelet: those of the agent; the address of the name server is filled in.
+        kubelet: the agent's settings; `Machine` fills in the address of the name server.
         certificates: the folder with the authority, for the certificate of the node's endpoints.
         metric_resolution_s: seconds between readings of CPU and memory, and between scrapes.
     """
@@ -49,7 +49,12 @@ class MachineSettings:
 
 @dataclass(frozen=True, slots=True)
 class NodeAuth:
-    """Issues the tokens of pods, and decides about requests to the node's endpoints."""
+    """The parts of the API server's authentication that the node needs.
+
+    Attributes:
+        accounts: issues the tokens of pods.
+        endpoints: decides who may call the node's endpoints.
+    """
 
     accounts: AccountTokens
     endpoints: NodeAccess
@@ -59,11 +64,11 @@ class Machine:
     """The node of one `podscaler up` with the parts that belong to it.
 
     Args:
-        settings: of the node.
-        registry: the objects.
+        settings: the node's settings.
+        registry: reads and writes the API objects.
         resources: the kinds that are served.
         clock: for all parts.
-        block: the addresses; the caller closes it after `stop`.
+        block: the loopback addresses of node, pods and Services; the caller closes it after `stop`.
         auth: tokens and permissions.
     """
 
@@ -160,7 +165,7 @@ class Machine:
         return certificates.node_context(self._certificates, node_name, self._address, now_ns=now_ns)
 
     async def stop(self) -> None:
-        """End every process that was started; after the parts have ended."""
+        """End every process that was started; call it after the tasks of `parts` have ended."""
         await self._endpoints.stop()
         if self._heapster is not None:
             await self._heapster.stop()

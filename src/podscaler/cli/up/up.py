@@ -1,4 +1,7 @@
-"""`podscaler up`: runs the control plane on this machine until a signal ends it."""
+"""`podscaler up`: the flags, and the run of a whole control plane on this machine until a signal ends it.
+
+`podscaler.cli.up.control_plane` wires the parts; a new flag becomes an attribute of its `UpSettings`.
+"""
 
 import asyncio
 import logging
@@ -17,7 +20,7 @@ from podscaler.cli.options import settings as controller_settings
 from podscaler.cli.options.flags import DURATION
 from podscaler.cli.up.control_plane import ControlPlane, UpSettings
 from podscaler.cli.up.garbage_collection import OldGenerationCollector
-from podscaler.controller.telemetry import syncing
+from podscaler.controller.telemetry import current_sync
 
 METRIC_RESOLUTION = "metric-resolution"
 
@@ -83,7 +86,7 @@ def command(
     Prints its address once it answers, and ends on SIGINT, SIGTERM or SIGHUP; the next start on the same data directory
     continues with the same objects.
     """
-    log_output.configure(options["log_format"], verbose, quiet=logging.WARNING, fields=syncing.log_fields)
+    log_output.configure(options["log_format"], verbose, quiet=logging.WARNING, fields=current_sync.log_fields)
     autoscaler = controller_settings.parse_settings(options)
     resolution_ns = options["metric_resolution"]
     if resolution_ns < NANOSECONDS // 10:
@@ -93,7 +96,7 @@ def command(
         if options[flag]:
             raise UsageError(f"--{flag.replace('_', '-')} needs the autoscaler, which is left out")
     folder = data_dirs.absolute(data_dir)
-    wanted = UpSettings(
+    up_settings = UpSettings(
         data_dir=folder,
         port=port,
         kubeconfig=_kubeconfig_file(kubeconfig_out) if kubeconfig_out else folder / "kubeconfig",
@@ -112,7 +115,7 @@ def command(
         is_new_cluster=options["new_cluster"],
     )
     run = _loop_runner()
-    run(_up(wanted))
+    run(_up(up_settings))
 
 
 def _kubeconfig_file(path: Path) -> Path:
@@ -125,21 +128,22 @@ def _kubeconfig_file(path: Path) -> Path:
 
 def _serves_removed_apis(options: Mapping[str, Any]) -> bool:
     """Whether old versions are served. Raises UsageError for flags that contradict each other."""
-    wanted: bool = options["serve_removed_apis"]
-    if wanted and options["strict_upstream"]:
+    is_served: bool = options["serve_removed_apis"]
+    if is_served and options["strict_upstream"]:
         raise UsageError("--serve-removed-apis serves what upstream does not, which --strict-upstream forbids")
-    return wanted
+    return is_served
 
 
 def _serves_heapster(options: Mapping[str, Any]) -> bool:
     """Whether Heapster's API is served. Raises UsageError for flags that contradict each other."""
-    wanted: bool = options["serve_heapster"]
-    if wanted and options["api_only"]:
+    is_served: bool = options["serve_heapster"]
+    if is_served and options["api_only"]:
         raise UsageError("--serve-heapster needs the node, which --api-only leaves out")
-    return wanted
+    return is_served
 
 
 def _loop_runner() -> Any:
+    """uvloop's `run` where it is installed, asyncio's elsewhere."""
     try:
         import uvloop
     except ImportError:
@@ -147,17 +151,18 @@ def _loop_runner() -> Any:
     return uvloop.run
 
 
-async def _up(wanted: UpSettings) -> None:
+async def _up(up_settings: UpSettings) -> None:
+    """Start the control plane, print its address, and stop it on a signal."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in ending_signals.handled():
         loop.add_signal_handler(number, ended.set)
     clock = SystemClock()
-    plane = ControlPlane(wanted, clock)
+    plane = ControlPlane(up_settings, clock)
     await plane.start()
     collecting = asyncio.create_task(OldGenerationCollector(clock).run(), name="garbage")
     try:
-        click.echo(f"podscaler is up at {plane.url}\nexport KUBECONFIG={shlex.quote(str(wanted.kubeconfig))}")
+        click.echo(f"podscaler is up at {plane.url}\nexport KUBECONFIG={shlex.quote(str(up_settings.kubeconfig))}")
         await ended.wait()
     finally:
         collecting.cancel()

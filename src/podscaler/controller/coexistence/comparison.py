@@ -1,7 +1,7 @@
 """Compares our decisions with the status that another controller writes about the same autoscalers (`--compare`).
 
 The reconciler calls `DecisionComparison.compare` for each decision; nothing is written. Two controllers sync at
-different instants, so that only a difference counts that this does not explain. Rules, in order:
+different instants; a difference counts only if this does not explain it. Verdicts, in order:
 
 1. A status that was not written for the latest spec, or of a target that had other replicas than in any of our last
    syncs, cannot be compared (`unsettled`).
@@ -25,7 +25,7 @@ from podscaler.base.clock import NANOSECONDS
 from podscaler.controller.coexistence import standby
 from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.controller.options.settings import ControllerSettings
-from podscaler.controller.recording.observed import ObservedSync
+from podscaler.controller.recording.observed_sync import ObservedSync
 from podscaler.controller.telemetry.telemetry import Telemetry
 from podscaler.core import decide, rescaled_samples
 from podscaler.core.decision import Decision
@@ -53,7 +53,7 @@ Conditions = dict[str, tuple[str, str]]
 
 
 class _OwnSync(NamedTuple):
-    """One of our syncs."""
+    """One of our syncs: its instant, the target's replicas, the facts, the history before it, and the decision."""
 
     at_ns: int
     replicas: int
@@ -67,7 +67,13 @@ class _OwnSync(NamedTuple):
 
 
 class _Compared:
-    """The comparisons of one autoscaler so far."""
+    """The comparisons of one autoscaler so far.
+
+    Attributes:
+        since_ns: when the first sync here was, since the epoch.
+        suspected: the difference at the last sync, which the next one may confirm; empty: none.
+        logged: the difference that was logged last; empty: none.
+    """
 
     def __init__(self, since_ns: int) -> None:
         self.since_ns = since_ns
@@ -78,11 +84,11 @@ class _Compared:
 
 
 class DecisionComparison:
-    """The comparison of our decisions with another controller's statuses, by the module's rules.
+    """Compares decisions with another controller's statuses, by the module's rules; remembers our last syncs.
 
     Args:
         telemetry: counts verdicts.
-        settings: of decisions.
+        settings: the controller's settings, with which decisions are made.
     """
 
     def __init__(self, telemetry: Telemetry, settings: ControllerSettings) -> None:
@@ -93,19 +99,19 @@ class DecisionComparison:
         self._differed = 0
         telemetry.count_comparisons(VERDICTS)
 
-    def compare(self, autoscaler: Autoscaler, seen: ObservedSync, past: History, decision: Decision) -> None:
+    def compare(self, autoscaler: Autoscaler, observed: ObservedSync, past: History, decision: Decision) -> None:
         """Compare a decision with the status that the autoscaler has."""
-        now_ns, scale = decision.trace.now, seen.observation.scale
+        now_ns, scale = decision.trace.now, observed.observation.scale
         known = self._compared.setdefault(autoscaler.key, _Compared(now_ns))
         if isinstance(scale, Scale):
-            known.syncs.append(_OwnSync(now_ns, scale.replicas, seen.observation, past, decision))
-        verdict, what = self._verdict(autoscaler, known, decision)
-        is_confirmed = verdict == DIFFERENT and (what == known.suspected or _is_rescale(autoscaler.wire.status))
-        known.suspected = what
-        self._count(autoscaler, known, UNSETTLED if verdict == DIFFERENT and not is_confirmed else verdict, what)
+            known.syncs.append(_OwnSync(now_ns, scale.replicas, observed.observation, past, decision))
+        verdict, difference = self._verdict(autoscaler, known, decision)
+        is_confirmed = verdict == DIFFERENT and (difference == known.suspected or _is_rescale(autoscaler.wire.status))
+        known.suspected = difference
+        self._count(autoscaler, known, UNSETTLED if verdict == DIFFERENT and not is_confirmed else verdict, difference)
 
     def forget(self, key: Key) -> None:
-        """The autoscaler is gone."""
+        """The autoscaler was deleted, or is synced here no more."""
         self._compared.pop(key, None)
 
     def log_summary(self) -> None:
@@ -115,24 +121,24 @@ class DecisionComparison:
         log.info("%s: %s; %d autoscalers differed", compared, counts, self._differed)
 
     def _verdict(self, autoscaler: Autoscaler, known: _Compared, decision: Decision) -> tuple[str, str]:
-        """The verdict, and what differs (empty where nothing does)."""
+        """The verdict, and the difference in words (empty: there is none)."""
         theirs = autoscaler.wire.status
         syncs = [sync for sync in known.syncs if sync.replicas == theirs.current_replicas]
         if not theirs.conditions or not _is_up_to_date(autoscaler) or not syncs:
             return UNSETTLED, ""
         desired = {sync.desired for sync in syncs}
         if theirs.desired_replicas not in desired:
-            what = f"desiredReplicas {theirs.desired_replicas}, here {syncs[-1].desired}"
+            difference = f"desiredReplicas {theirs.desired_replicas}, here {syncs[-1].desired}"
             if min(desired) < theirs.desired_replicas < max(desired) or self._follows(autoscaler.spec, syncs, theirs):
-                return SAMPLING, what
+                return SAMPLING, difference
             is_held = syncs[-1].desired < theirs.desired_replicas <= theirs.current_replicas
             windows = self._down_windows if is_held else self._up_windows
-            return self._unless_remembered(windows(autoscaler.spec), known, decision), what
-        what = "; ".join(
+            return self._unless_remembered(windows(autoscaler.spec), known, decision), difference
+        difference = "; ".join(
             _differing_conditions(_conditions_of(theirs), [_conditions_of(sync.decision.status) for sync in syncs])
         )
         windows_ns = [*self._down_windows(autoscaler.spec), *self._up_windows(autoscaler.spec)]
-        return (self._unless_remembered(windows_ns, known, decision), what) if what else (SAME, "")
+        return (self._unless_remembered(windows_ns, known, decision), difference) if difference else (SAME, "")
 
     def _follows(self, spec: Spec, syncs: Sequence[_OwnSync], theirs: HorizontalPodAutoscalerStatus) -> bool:
         """Whether our rules give the other's replicas for the metrics that it reported (rule 3)."""
@@ -163,7 +169,7 @@ class DecisionComparison:
     def _unless_remembered(self, windows_ns: Sequence[int], known: _Compared, decision: Decision) -> str:
         return HISTORY if decision.trace.now - known.since_ns < max(windows_ns) else DIFFERENT
 
-    def _count(self, autoscaler: Autoscaler, known: _Compared, verdict: str, what: str) -> None:
+    def _count(self, autoscaler: Autoscaler, known: _Compared, verdict: str, difference: str) -> None:
         self._verdicts[verdict] += 1
         self._telemetry.compared(verdict)
         if verdict != DIFFERENT:
@@ -171,11 +177,13 @@ class DecisionComparison:
             return
         self._differed += not known.has_differed
         known.has_differed = True
-        if known.logged != what:
-            known.logged = what
-            self._telemetry.differed("desiredReplicas" if what.startswith("desiredReplicas") else "conditions")
+        if known.logged != difference:
+            known.logged = difference
+            self._telemetry.differed("desiredReplicas" if difference.startswith("desiredReplicas") else "conditions")
             decision = known.syncs[-1].decision
-            log.warning("%s differs: the status says %s; %s", autoscaler.described, what, standby.unwritten(decision))
+            log.warning(
+                "%s differs: the status says %s; %s", autoscaler.described, difference, standby.unwritten(decision)
+            )
 
 
 def _is_up_to_date(autoscaler: Autoscaler) -> bool:

@@ -1,6 +1,6 @@
-"""The object of the other kind that replaces an autoscaler in a migration: pure functions on JSON-ready data.
+"""Makes the object that replaces an autoscaler in a migration (HorizontalPodAutoscaler or PodAutoscaler). Pure.
 
-`podscaler.controller.coexistence.migration` creates it, and deletes the first object.
+`podscaler.controller.coexistence.migration` creates this counterpart in the cluster, and deletes the first object.
 """
 
 import json
@@ -17,7 +17,7 @@ from podscaler.core.model import failure_policy
 Object = dict[str, Any]
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-OURS = (handover.MIGRATED_FROM, handover.MIGRATING_TO, handover.HISTORY)
+MIGRATION_ANNOTATIONS = (handover.MIGRATED_FROM, handover.MIGRATING_TO, handover.HISTORY)
 
 
 def of(source: Object, source_kind: AutoscalerKind, kind: AutoscalerKind, *, history: str) -> Object:
@@ -26,14 +26,16 @@ def of(source: Object, source_kind: AutoscalerKind, kind: AutoscalerKind, *, his
     Labels, annotations and owners are kept; finalizers are not, because their controllers handle the first kind.
 
     Args:
-        source: as read from the API server, in autoscaling/v2 or podscaler.dev/v1alpha1.
-        source_kind: its kind.
-        kind: of the result.
-        history: the kept history, as a record; empty: there is none.
+        source: the object as read from the API server, in autoscaling/v2 or podscaler.dev/v1alpha1.
+        source_kind: the source's kind.
+        kind: the result's kind.
+        history: the stored history, as the text of a record; empty: there is none.
     """
     meta = source["metadata"]
     annotations = {
-        name: text for name, text in (meta.get("annotations") or {}).items() if name not in (*OURS, LAST_APPLIED)
+        name: text
+        for name, text in (meta.get("annotations") or {}).items()
+        if name not in (*MIGRATION_ANNOTATIONS, LAST_APPLIED)
     }
     annotations |= _last_applied(meta, kind)
     annotations[handover.MIGRATED_FROM] = str(MigrationOrigin(source_kind.flag, meta["name"], meta["uid"]))
@@ -49,12 +51,12 @@ def of(source: Object, source_kind: AutoscalerKind, kind: AutoscalerKind, *, his
 
 
 def _failure_annotations(stated: Object) -> dict[str, str]:
-    """The annotations that state the failure policy of a PodAutoscaler, which the other kind has no field for."""
+    """The annotations with the failure policy of a PodAutoscaler: a HorizontalPodAutoscaler has no field for it."""
     return failure_policy.annotations_of(msgspec.convert(stated, OnMetricFailureSpec))
 
 
 def _last_applied(meta: Object, kind: AutoscalerKind) -> dict[str, str]:
-    """The last-applied configuration of kubectl with the other kind; empty where it has an older version."""
+    """The last-applied configuration of kubectl with the other kind; empty where there is none, or an older version."""
     text = (meta.get("annotations") or {}).get(LAST_APPLIED)
     try:
         applied = json.loads(text) if text else None
@@ -66,7 +68,7 @@ def _last_applied(meta: Object, kind: AutoscalerKind) -> dict[str, str]:
 
 
 def with_status(counterpart: Object, source: Object) -> Object | None:
-    """The counterpart, as the API server has it, with the source's status; None where that has none."""
+    """The counterpart, as the API server has it, with the source's status; None: the source has no status."""
     status = source.get("status") or {}
     if not status.get("conditions"):
         return None
@@ -76,7 +78,7 @@ def with_status(counterpart: Object, source: Object) -> Object | None:
 
 
 def is_of(counterpart: Object, source_kind: AutoscalerKind, name: str, uid: str | None = None) -> bool:
-    """Whether an object was made from the source of that name (and uid, if it is given)."""
+    """Whether an object is the counterpart of the source with that name (and uid, if it is given)."""
     annotations = counterpart["metadata"].get("annotations") or {}
     parts = annotations.get(handover.MIGRATED_FROM, "").split("/")
     return parts[:2] == [source_kind.flag, name] and uid in (None, parts[-1])
@@ -90,7 +92,7 @@ def differs(counterpart: Object, wanted: Object) -> bool:
 
 
 def _unlike(wanted: Any, have: Any) -> bool:
-    """Whether `have` lacks something of `wanted`; more fields in it are defaults."""
+    """Whether a field of `wanted` is absent or different in `have`; further fields of `have` are defaults."""
     if isinstance(wanted, dict) and isinstance(have, dict):
         return any(_unlike(value, have.get(name)) for name, value in wanted.items())
     if isinstance(wanted, list) and isinstance(have, list):

@@ -20,7 +20,7 @@ from podscaler.kube.transport.transport import TransportError
 log = logging.getLogger(__name__)
 
 _RECENT_MIN = other_controllers.RECENT_S / 60
-LOOKED_AT = 500
+CHECKED_AUTOSCALERS = 500
 """How many autoscalers are read: a controller that writes one status manages them all."""
 
 
@@ -53,7 +53,7 @@ async def _has_writer(client: Client, now: int) -> bool:
 
     Raises StatusError, and ValueError where there is no autoscaler whose status could be written.
     """
-    body = await client.get(HPA.path(), subject=HPA.resource, query=[("limit", str(LOOKED_AT))])
+    body = await client.get(HPA.path(), subject=HPA.resource, query=[("limit", str(CHECKED_AUTOSCALERS))])
     items = watch_events.page(body).items
     if not items:
         raise ValueError("there are none yet")
@@ -61,7 +61,7 @@ async def _has_writer(client: Client, now: int) -> bool:
 
 
 def _is_recent(raw: msgspec.Raw, now: int) -> bool:
-    """Whether a controller wrote the object's status recently; kubectl is none, nor is a migration.
+    """Whether a controller wrote the object's status recently; kubectl and a migration are no controllers.
 
     Raises ValueError.
     """

@@ -1,11 +1,11 @@
-"""Migrates a HorizontalPodAutoscaler to a PodAutoscaler, or back: without a gap, and never with two that write.
+"""Migrates a HorizontalPodAutoscaler to a PodAutoscaler, or back, so that never two controllers scale the target.
 
 `podscaler migrate` calls `migrate` for each autoscaler. Each step first reads what was done before, so that a migration
 that was interrupted continues where it stopped:
 
 1. A PodAutoscaler that is to be replaced is annotated; the migration waits for the event by which its controller
    reports that it has stopped.
-2. The counterpart is created, with spec, labels, annotations, owners, the kept history, and the status.
+2. The counterpart is created, with spec, labels, annotations, owners, the stored history, and the status.
 3. A PodAutoscaler that was created waits for its HorizontalPodAutoscaler to be deleted
    (`podscaler.controller.informers.handover`). The migration waits for its controller's event: without one nothing is
    deleted.
@@ -48,10 +48,10 @@ class MigrationTerms:
     """The parameters of a migration.
 
     Attributes:
-        source, target: the kinds.
+        source, target: the kinds of the present and of the new object.
         is_dry_run: whether to report only what would be done.
         ready_timeout_s: how long to wait for a controller's event; 0: it is not needed.
-        history_namespace: of the kept histories.
+        history_namespace: the namespace of the stored histories.
     """
 
     source: AutoscalerKind
@@ -79,18 +79,18 @@ class Migrator:
         self._done_at_s = 0.0
 
     async def names(self, namespace: str) -> list[tuple[str, str]]:
-        """Namespace and name of all objects of the source kind; `namespace` empty: in all. Raises StatusError."""
+        """Namespace and name of all objects of the source kind (`namespace` empty: of all). Raises StatusError."""
         kind = self._terms.source
         body = await self._client.get(kind.path(namespace), subject=kind.resource)
         items = msgspec.json.decode(body).get("items") or []
         return sorted((each["metadata"]["namespace"], each["metadata"]["name"]) for each in items)
 
     async def migrate(self, namespace: str, name: str) -> None:
-        """Migrate one. Raises UsageError (a sentence for the user) and StatusError."""
+        """Migrate one autoscaler. Raises UsageError (a sentence for the user) and StatusError."""
         terms = self._terms
         source = await self._find(terms.source, namespace, name)
-        made = await self._find(terms.target, namespace, name)
-        self._check(source, made, namespace, name)
+        created = await self._find(terms.target, namespace, name)
+        self._check(source, created, namespace, name)
         if source is None:
             self._report(namespace, name, f"is a {terms.target.kind} already")
             self._note_done(namespace, name)
@@ -98,12 +98,12 @@ class Migrator:
         if terms.is_dry_run:
             self._report(namespace, name, f"would become a {terms.target.kind}")
             return
-        if terms.source is POD_AUTOSCALER and made is None:
+        if terms.source is POD_AUTOSCALER and created is None:
             source = await self._stop(source)
         for _ in range(TRIES):
-            made = await self._carry_over(source, made)
+            created = await self._carry_over(source, created)
             if terms.target is POD_AUTOSCALER:
-                await self._wait_ready(made)
+                await self._wait_ready(created)
             is_gone = await self._delete(source)
             source = None if is_gone else await self._find(terms.source, namespace, name)
             if source is None:
@@ -120,10 +120,10 @@ class Migrator:
         if self._terms.target is not HPA or not self._done or self._terms.is_dry_run:
             return
         await self._clock.sleep(self._done_at_s + READ_WITHIN_S - self._clock.monotonic_s())
-        gone = msgspec.json.encode({"metadata": {"annotations": dict.fromkeys(counterpart.OURS)}})
+        removal = msgspec.json.encode({"metadata": {"annotations": dict.fromkeys(counterpart.MIGRATION_ANNOTATIONS)}})
         for namespace, name in self._done:
             try:
-                await self._client.patch(HPA.path(namespace, name), gone, subject=f"{HPA.resource} {name}")
+                await self._client.patch(HPA.path(namespace, name), removal, subject=f"{HPA.resource} {name}")
             except StatusError as error:
                 if not is_not_found(error):
                     raise
@@ -133,47 +133,49 @@ class Migrator:
         self._done.append((namespace, name))
         self._done_at_s = self._clock.monotonic_s()
 
-    def _check(self, source: Object | None, made: Object | None, namespace: str, name: str) -> None:
+    def _check(self, source: Object | None, created: Object | None, namespace: str, name: str) -> None:
         terms = self._terms
         if source is None:
-            if made is None or not counterpart.is_of(made, terms.source, name):
+            if created is None or not counterpart.is_of(created, terms.source, name):
                 raise UsageError(f"there is no {terms.source.word} {namespace}/{name}")
             return
-        if made is not None and not counterpart.is_of(made, terms.source, name, source["metadata"]["uid"]):
+        if created is not None and not counterpart.is_of(created, terms.source, name, source["metadata"]["uid"]):
             raise UsageError(
                 f"there is a {terms.target.word} {namespace}/{name} that was not made from the {terms.source.word}"
             )
 
     async def _stop(self, source: Object) -> Object:
-        """Annotate a PodAutoscaler, and wait until it is no longer managed; the object as it then is."""
+        """Annotate a PodAutoscaler, and wait until its controller leaves it alone; returns the latest object."""
         meta = source["metadata"]
-        mark = {"metadata": {"uid": meta["uid"], "annotations": {handover.MIGRATING_TO: self._terms.target.flag}}}
+        annotation = {"metadata": {"uid": meta["uid"], "annotations": {handover.MIGRATING_TO: self._terms.target.flag}}}
         path, subject = self._path(self._terms.source, meta), f"{self._terms.source.resource} {meta['name']}"
-        marked = msgspec.json.decode(await self._client.patch(path, msgspec.json.encode(mark), subject=subject))
-        if not await self._wait_for_event(marked, STOP_TIMEOUT_S):
+        annotated = msgspec.json.decode(
+            await self._client.patch(path, msgspec.json.encode(annotation), subject=subject)
+        )
+        if not await self._wait_for_event(annotated, STOP_TIMEOUT_S):
             self._report(meta["namespace"], meta["name"], "seems to be managed by no controller; going on")
-        return await self._find(self._terms.source, meta["namespace"], meta["name"]) or marked
+        return await self._find(self._terms.source, meta["namespace"], meta["name"]) or annotated
 
-    async def _carry_over(self, source: Object, made: Object | None) -> Object:
-        """Create the counterpart, or update it; the object as it then is."""
+    async def _carry_over(self, source: Object, created: Object | None) -> Object:
+        """Create the counterpart, or update it; returns the latest object."""
         terms, meta = self._terms, source["metadata"]
         wanted = counterpart.of(source, terms.source, terms.target, history=await self._history(source))
         subject = f"{terms.target.resource} {meta['name']}"
-        if made is None:
+        if created is None:
             collection, body = terms.target.path(meta["namespace"]), msgspec.json.encode(wanted)
-            made = msgspec.json.decode(await self._client.post(collection, body, subject=subject))
-        elif counterpart.differs(made, wanted):
-            change = {"metadata": _changed_meta(made, wanted), "spec": _replaced(made["spec"], wanted["spec"])}
+            created = msgspec.json.decode(await self._client.post(collection, body, subject=subject))
+        elif counterpart.differs(created, wanted):
+            change = {"metadata": _changed_meta(created, wanted), "spec": _replaced(created["spec"], wanted["spec"])}
             body, path = msgspec.json.encode(change), self._path(terms.target, meta)
-            made = msgspec.json.decode(await self._client.patch(path, body, subject=subject))
-        return await self._write_status(made, source)
+            created = msgspec.json.decode(await self._client.patch(path, body, subject=subject))
+        return await self._write_status(created, source)
 
-    async def _write_status(self, made: Object, source: Object) -> Object:
-        """Write the status of the counterpart, unless its controller has written one; the object as it then is."""
-        body = counterpart.with_status(made, source)
-        if body is None or (self._terms.target is HPA and (made.get("status") or {}).get("conditions")):
-            return made
-        meta = made["metadata"]
+    async def _write_status(self, created: Object, source: Object) -> Object:
+        """Write the status of the counterpart, unless its controller has written one; returns the latest object."""
+        body = counterpart.with_status(created, source)
+        if body is None or (self._terms.target is HPA and (created.get("status") or {}).get("conditions")):
+            return created
+        meta = created["metadata"]
         path = f"{self._path(self._terms.target, meta)}/status"
         try:
             response = await self._client.put(
@@ -181,15 +183,15 @@ class Migrator:
             )
         except StatusError as error:
             if is_conflict(error):
-                return made  # its controller was faster
+                return created  # its controller was faster
             raise
         return _decoded(response)
 
-    async def _wait_ready(self, made: Object) -> None:
+    async def _wait_ready(self, created: Object) -> None:
         """Return once a controller reports that the counterpart waits for the source. Raises UsageError."""
         timeout_s = self._terms.ready_timeout_s
-        if timeout_s and not await self._wait_for_event(made, timeout_s):
-            meta = made["metadata"]
+        if timeout_s and not await self._wait_for_event(created, timeout_s):
+            meta = created["metadata"]
             raise UsageError(
                 f"no controller manages {self._terms.target.word} {meta['namespace']}/{meta['name']}, so the "
                 f"{self._terms.source.word} stays: start one with --autoscaler-kinds=podautoscaler and repeat this, "
@@ -197,7 +199,7 @@ class Migrator:
             )
 
     async def _wait_for_event(self, waiting: Object, timeout_s: float) -> bool:
-        """Whether the controller of a PodAutoscaler reports within the time that it waits."""
+        """Whether the event that a PodAutoscaler waits for a handover appears within the timeout."""
         meta = waiting["metadata"]
         ends_at_s = self._clock.monotonic_s() + timeout_s
         while True:
@@ -215,10 +217,10 @@ class Migrator:
         return any(message in each.get("message", "") for each in response.get("items") or [])
 
     async def _delete(self, source: Object) -> bool:
-        """Delete the source if it is unchanged; whether it is gone."""
+        """Delete the source if it is unchanged; returns whether it no longer exists."""
         terms, meta = self._terms, source["metadata"]
-        wanted = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
-        body = msgspec.json.encode({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": wanted})
+        preconditions = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
+        body = msgspec.json.encode({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": preconditions})
         subject = f"{terms.source.resource} {meta['name']}"
         try:
             await self._client.delete(self._path(terms.source, meta), subject=subject, body=body)
@@ -231,6 +233,7 @@ class Migrator:
         return await self._is_gone(meta)
 
     async def _is_gone(self, meta: Object) -> bool:
+        """True once the deleted object no longer exists. Raises UsageError where a finalizer blocks the deletion."""
         while True:
             latest = await self._find(self._terms.source, meta["namespace"], meta["name"])
             if latest is None or latest["metadata"]["uid"] != meta["uid"]:
@@ -243,21 +246,22 @@ class Migrator:
             await self._clock.sleep(POLL_PERIOD_S)
 
     async def _history(self, source: Object) -> str:
-        """The kept history of the source, as a record; empty: there is none."""
+        """The stored history of the source, as the text of a record; empty: there is none."""
         meta, now_ns = source["metadata"], self._clock.now_ns()
         key = self._terms.source.key(meta["namespace"], meta["name"])
         try:
-            found = await history_maps.load_history(
+            stored = await history_maps.load_history(
                 self._client, key, now=now_ns, uid=meta["uid"], namespace=self._terms.history_namespace
             )
         except StatusError as error:
             self._report(*key, f"its history is not carried over: {error}")
             return ""
-        if found is None:
+        if stored is None:
             return str((meta.get("annotations") or {}).get(handover.HISTORY, ""))
-        return history_record.encode(HistoryRecord(meta["uid"], WRITER, now_ns, found))
+        return history_record.encode(HistoryRecord(meta["uid"], WRITER, now_ns, stored))
 
     async def _find(self, kind: AutoscalerKind, namespace: str, name: str) -> Object | None:
+        """The object; None: there is none. Raises UsageError where the kind is not served, and StatusError."""
         try:
             return _decoded(await self._client.get(kind.path(namespace, name), subject=f"{kind.resource} {name}"))
         except StatusError as error:
@@ -271,18 +275,18 @@ class Migrator:
     def _path(self, kind: AutoscalerKind, meta: Object) -> str:
         return kind.path(meta["namespace"], meta["name"])
 
-    def _report(self, namespace: str, name: str, what: str) -> None:
-        self._report_line(f"{self._terms.source.word} {namespace}/{name} {what}")
+    def _report(self, namespace: str, name: str, outcome: str) -> None:
+        self._report_line(f"{self._terms.source.word} {namespace}/{name} {outcome}")
 
 
 def _decoded(response: bytes) -> Object:
-    found: Object = msgspec.json.decode(response)
-    return found
+    decoded: Object = msgspec.json.decode(response)
+    return decoded
 
 
-def _changed_meta(made: Object, wanted: Object) -> Object:
-    """A merge patch of the metadata that a migration keeps, for the version that was read."""
-    have, want = made["metadata"], wanted["metadata"]
+def _changed_meta(created: Object, wanted: Object) -> Object:
+    """A JSON merge patch that gives the created object the wanted labels, annotations and owners."""
+    have, want = created["metadata"], wanted["metadata"]
     labels = dict.fromkeys(have.get("labels") or {}) | (want.get("labels") or {})
     return {
         "resourceVersion": have["resourceVersion"],
@@ -293,10 +297,10 @@ def _changed_meta(made: Object, wanted: Object) -> Object:
 
 
 def _replaced(have: Object, want: Object) -> Object:
-    """A merge patch that makes `have` equal to `want`."""
-    gone: Object = {name: None for name in have if name not in want}
+    """A JSON merge patch that makes `have` equal to `want`; of {a, b} and {b: 2} it is {a: null, b: 2}."""
+    removed: Object = {name: None for name in have if name not in want}
     nested = {
         name: _replaced(have[name], value) if isinstance(value, dict) and isinstance(have.get(name), dict) else value
         for name, value in want.items()
     }
-    return gone | nested
+    return removed | nested

@@ -1,4 +1,4 @@
-"""Decides whether the controller writes, or is on standby: then it decides, and leaves the cluster as it is.
+"""Decides whether the controller may write, or is on standby: then it decides and reports, but writes nothing.
 
 The reconciler calls `WriteGate.block_reason` after each decision, and again after a rescale was stored, right before it
 writes the scale. Rules:
@@ -8,7 +8,8 @@ writes the scale. Rules:
    (`podscaler.controller.informers.other_controllers`), `--other-controller` decides about that one: `refuse` blocks
    writes until the other has been silent, `warn` logs it once and writes, `ignore` does not check. Other controllers do
    not manage PodAutoscalers.
-3. A PodAutoscaler that was deleted, or handed over, is not written any more, even if its sync began before.
+3. A PodAutoscaler that was deleted, or that waits for a migration, is not written any more, even if its sync began
+   before.
 """
 
 import logging
@@ -36,10 +37,10 @@ class WriteGate:
     """Decides for each autoscaler whether its sync may write, by the module's rules.
 
     Args:
-        is_dry_run: rule 1.
-        others: rule 2; None: it is not checked.
-        policy: one of POLICIES.
-        is_current: whether a PodAutoscaler may be written (rule 3); None: it may.
+        is_dry_run: whether nothing is ever written (rule 1).
+        others: detects other controllers (rule 2); None: rule 2 is not checked.
+        policy: one of POLICIES, the value of `--other-controller`.
+        is_current: whether an autoscaler may be written (rule 3); None: rule 3 is not checked.
     """
 
     def __init__(
@@ -67,9 +68,9 @@ class WriteGate:
             return DRY_RUN
         if self._is_current is not None and not self._is_current(autoscaler):
             return GONE
-        found = self._competing(autoscaler, has_change=has_change) if autoscaler.kind is HPA else ""
-        self._has_written = self._has_written or not found
-        return found
+        reason = self._competing(autoscaler, has_change=has_change) if autoscaler.kind is HPA else ""
+        self._has_written = self._has_written or not reason
+        return reason
 
     def release(self, key: Key) -> None:
         """The autoscaler was deleted, or another process manages it from now on."""
@@ -91,9 +92,9 @@ class WriteGate:
         if self._others is None or self._policy == IGNORE:
             return ""
         active = self._others.competing(autoscaler.key, has_change=has_change)
-        found = self._others.found
-        if found != self._logged:
-            self._log_change(found)
+        anywhere = self._others.found
+        if anywhere != self._logged:
+            self._log_change(anywhere)
         return f"another controller is at work: {active}" if active and self._policy == REFUSE else ""
 
     def _log_change(self, active: str) -> None:
@@ -114,7 +115,7 @@ class WriteGate:
 
 
 def unwritten(decision: Decision) -> str:
-    """What a decision that is not carried out would write, and why, in one or two sentences for the log."""
+    """What a decision on standby would write, and why, in one or two sentences for the log."""
     why = explained.of_decision(decision, TraceSource.CLUSTER).summary
     draft = decision.draft
     if decision.replicas is None or draft is None:

@@ -1,7 +1,7 @@
-"""The history store in ConfigMaps: after a restart, or a change of the leader, decisions continue as without one.
+"""Stores the histories of autoscalers in ConfigMaps, so that decisions continue after a restart or a change of leader.
 
-`find` and `keep` work in memory, except for the first read of each ConfigMap; `run` writes in the background, and
-`store` at once. Rules:
+The reconciler calls `find` and `keep`, which work in memory (except for the first read of each ConfigMap), and `store`,
+which writes at once; `run` writes in the background. Rules:
 
 1. An entry is not overwritten before it was read.
 2. A rescale is written before the scale is. Rescales of one ConfigMap that come while a request is on its way, or less
@@ -9,11 +9,11 @@
    stored, and a recommendation that holds replicas for a minute longer than the record says, are written within about
    10 s, any other change within a minute, and nothing is written while only the instants of recommendations change that
    every sync renews. Changes of all autoscalers of a ConfigMap are one request.
-3. A failure to read or write is logged once, and tried again; meanwhile the history in memory serves, as upstream's,
-   and no rescale waits for it.
+3. A failure to read or write is logged once, and tried again; meanwhile the history in memory is used, as
+   kube-controller-manager does, and no rescale waits for a write.
 4. Invalid records are ignored with a warning; records of another object of the same name are not used.
-5. Records of autoscalers that do not exist any more are deleted once no window reaches them; they are read again
-   before, as another process may have renewed them.
+5. Records of autoscalers that do not exist any more are deleted once their instants are before every stabilization
+   window and policy period; they are read again before, as another process may have renewed them.
 6. One write of a ConfigMap at a time, each for the version that was read or written last. Where another process has
    changed the ConfigMap, it is read again, and only records of this process's autoscalers are written. So a write that
    arrives late, after a handover, changes nothing.
@@ -22,7 +22,7 @@
 8. At a handover records are written as they are at that instant, under a writer's name that says that they are
    complete (`HANDED_OVER`): another process decides as this one would have.
 
-Differs: upstream loses its history with the process. `--history=memory` does so too.
+Differs: kube-controller-manager loses its history with the process, as podscaler does with `--history=memory`.
 
 Source: docs/decisions/history.md; docs/spec/controller.md 1 (State).
 """
@@ -49,6 +49,7 @@ from podscaler.kube.transport.single_flight import SingleFlight
 log = logging.getLogger(__name__)
 
 TICK_S = 10.0
+"""How often `run` checks what is due."""
 RETRY_READ_S = 30.0
 HELD_POLL_S = 1.0
 STORE_PAUSE_S = 0.5
@@ -66,11 +67,11 @@ class ConfigMapHistoryStore(HistoryStore):
     """Stores the histories of autoscalers in ConfigMaps, by the module's rules; a HistoryStore.
 
     Args:
-        maps: the ConfigMaps.
-        writer: the name of this process, unique.
+        maps: reads and writes the ConfigMaps.
+        writer: the unique name of this process.
         flag_window_ns: the longest window that a flag sets.
-        away: left by a sync while it waits until a rescale is stored.
-        is_held: whether nothing may be written yet (standby); once it is false, writing goes on for good.
+        away: entered while a sync waits until a rescale is stored, so that another sync can use its slot.
+        is_held: whether nothing may be written yet (standby); once it was false, it is not called any more.
     """
 
     def __init__(
@@ -108,30 +109,30 @@ class ConfigMapHistoryStore(HistoryStore):
         return history_record.restored(record, self._heartbeats.get(record.writer), self._clock.now_ns())
 
     def keep(self, key: Key, latest: HistorySnapshot) -> None:
-        found = self._loaded.get(history_maps.map_of(key))
-        if found is not None:
-            found.keep(key, latest)
+        loaded = self._loaded.get(history_maps.map_of(key))
+        if loaded is not None:
+            loaded.keep(key, latest)
 
     async def store(self, key: Key, latest: HistorySnapshot) -> None:
         """As HistoryStore; returns after STORE_TIMEOUT_S at the latest."""
-        found = self._loaded.get(history_maps.map_of(key))
-        if found is None or not self._may_write():
+        loaded = self._loaded.get(history_maps.map_of(key))
+        if loaded is None or not self._may_write():
             return
-        is_failing = found.name in self._failing
-        found.keep(key, latest)
+        is_failing = loaded.name in self._failing
+        loaded.keep(key, latest)
         if is_failing:
-            found.is_urgent = True
+            loaded.is_urgent = True
             return
-        batch = found.batch = found.batch or self._begin_batch(found)
+        batch = loaded.batch = loaded.batch or self._begin_batch(loaded)
         batch.keys.add(key)
         async with self._away():
             await timeouts.first_of(batch.task, self._clock.sleep(STORE_TIMEOUT_S))
-        found.is_urgent = found.is_urgent or not batch.task.done()
+        loaded.is_urgent = loaded.is_urgent or not batch.task.done()
 
     def forget(self, key: Key) -> None:
-        found = self._loaded.get(history_maps.map_of(key))
-        if found is not None:
-            found.forget(key)
+        loaded = self._loaded.get(history_maps.map_of(key))
+        if loaded is not None:
+            loaded.forget(key)
 
     def expect_changes(self) -> None:
         self._generation += 1
@@ -149,9 +150,9 @@ class ConfigMapHistoryStore(HistoryStore):
             await self._write_heartbeat(writer, ended=True)
 
     def drop(self, key: Key) -> None:
-        found = self._loaded.get(history_maps.map_of(key))
-        if found is not None:
-            found.drop(key)
+        loaded = self._loaded.get(history_maps.map_of(key))
+        if loaded is not None:
+            loaded.drop(key)
 
     async def run(self) -> None:
         """Write until cancelled."""
@@ -162,13 +163,13 @@ class ConfigMapHistoryStore(HistoryStore):
             await self._tick()
 
     async def close(self) -> None:
-        """Write everything as it is now, with the instants that syncs renewed, and mark it as complete."""
+        """Write all records with the instants that syncs renewed, and a heartbeat that says that they are complete."""
         if not self._is_released:
             return
         maps = list(self._loaded.values())
-        await timeouts.end(*(found.batch.task for found in maps if found.batch is not None))
+        await timeouts.end(*(loaded.batch.task for loaded in maps if loaded.batch is not None))
         saved = await asyncio.gather(*(self._save(each, set(each.latest), self._writer) for each in maps))
-        if all(saved) and any(found.kept for found in maps):
+        if all(saved) and any(loaded.kept for loaded in maps):
             await self._write_heartbeat(self._writer, ended=True)
 
     def _may_write(self) -> bool:
@@ -182,11 +183,11 @@ class ConfigMapHistoryStore(HistoryStore):
         await asyncio.gather(*(self._save(each) for each in due))
         if self._heartbeat_at_s is None or now_s - self._heartbeat_at_s >= HEARTBEAT_S:
             await self._drop_unclaimed()
-            if any(found.kept for found in self._loaded.values()):
+            if any(loaded.kept for loaded in self._loaded.values()):
                 await self._write_heartbeat(self._writer)
 
     async def _map(self, name: str) -> StoredMap:
-        """The ConfigMap, read at its first use. Raises StatusError; for RETRY_READ_S after a failure at once."""
+        """The ConfigMap, read at its first use. Raises StatusError; after a failure without a read for RETRY_READ_S."""
         while not self._is_current(name):
             failed_at_s, error = self._read_failures.get(name, (0.0, None))
             if error is not None and self._clock.monotonic_s() - failed_at_s < RETRY_READ_S:
@@ -216,116 +217,119 @@ class ConfigMapHistoryStore(HistoryStore):
             each for each, heartbeat in heartbeats.items() if heartbeat.at < now_ns - 2 * self._reach_ns
         }
         self._heartbeats |= heartbeats
-        found = self._loaded.get(name) or StoredMap(name, written_at_s=self._clock.monotonic_s())
-        found.load(contents, now_ns)
-        self._loaded[name] = found
+        loaded = self._loaded.get(name) or StoredMap(name, written_at_s=self._clock.monotonic_s())
+        loaded.load(contents, now_ns)
+        self._loaded[name] = loaded
         self._read_in[name] = generation
         self._read_failures.pop(name, None)
         self._log_failure(name, None)
 
-    def _begin_batch(self, found: StoredMap) -> WriteBatch:
-        """A batch that other rescales may join until it is written, outside of the write lease of one sync."""
-        storing = self._store_batch(found)
+    def _begin_batch(self, loaded: StoredMap) -> WriteBatch:
+        """A batch that rescales of other syncs may join; written by the process's write lease, not by one sync's."""
+        storing = self._store_batch(loaded)
         return WriteBatch(set(), asyncio.get_running_loop().create_task(storing, context=contextvars.Context()))
 
-    async def _store_batch(self, found: StoredMap) -> None:
-        if found.batched_at_s is not None:
-            wait_s = found.batched_at_s + STORE_PAUSE_S - self._clock.monotonic_s()
+    async def _store_batch(self, loaded: StoredMap) -> None:
+        if loaded.batched_at_s is not None:
+            wait_s = loaded.batched_at_s + STORE_PAUSE_S - self._clock.monotonic_s()
             if wait_s > 0:
                 await self._clock.sleep(wait_s)
-        async with found.lock:
-            batch, found.batch = found.batch, None
-            found.batched_at_s = self._clock.monotonic_s()
-            if batch is not None and not await self._write(found, batch.keys):
-                found.is_urgent = True
+        async with loaded.lock:
+            batch, loaded.batch = loaded.batch, None
+            loaded.batched_at_s = self._clock.monotonic_s()
+            if batch is not None and not await self._write(loaded, batch.keys):
+                loaded.is_urgent = True
 
-    async def _save(self, found: StoredMap, exactly: Collection[Key] = (), writer: str = "") -> bool:
-        """Write what changed in a ConfigMap, some records `exactly` and by `writer`; whether nothing is left."""
-        async with found.lock:
-            was_urgent, found.is_urgent = found.is_urgent, False
+    async def _save(self, loaded: StoredMap, exactly: Collection[Key] = (), writer: str = "") -> bool:
+        """Write what changed in a ConfigMap, records `exactly` even if only an instant differs, then with `writer`.
+
+        Returns whether nothing is left to write.
+        """
+        async with loaded.lock:
+            was_urgent, loaded.is_urgent = loaded.is_urgent, False
             is_saved = False
             try:
-                is_saved = await self._write(found, found.touched.union(exactly), exactly, writer)
+                is_saved = await self._write(loaded, loaded.touched.union(exactly), exactly, writer)
             finally:
-                found.is_urgent = found.is_urgent or (was_urgent and not is_saved)
+                loaded.is_urgent = loaded.is_urgent or (was_urgent and not is_saved)
             return is_saved
 
     async def _write(
-        self, found: StoredMap, keys: Collection[Key], exactly: Collection[Key] = (), writer: str = ""
+        self, loaded: StoredMap, keys: Collection[Key], exactly: Collection[Key] = (), writer: str = ""
     ) -> bool:
         """Write what changed of these autoscalers, and deletions; whether that succeeded. The caller holds the lock."""
         keys = frozenset(keys)
-        found.touched -= keys
+        loaded.touched -= keys
         is_written = False
         try:
-            is_written = await self._update(found, keys, exactly, writer)
+            is_written = await self._update(loaded, keys, exactly, writer)
         except (StatusError, LeadershipLost) as error:
-            self._log_failure(found.name, error)
+            self._log_failure(loaded.name, error)
         finally:
             if not is_written:
-                found.retry(keys)
+                loaded.retry(keys)
         return is_written
 
-    async def _update(self, found: StoredMap, keys: Iterable[Key], exactly: Collection[Key], writer: str) -> bool:
-        """Write, again where the ConfigMap has changed; true. Raises StatusError, LeadershipLost."""
+    async def _update(self, loaded: StoredMap, keys: Iterable[Key], exactly: Collection[Key], writer: str) -> bool:
+        """Write, and again where the ConfigMap has changed; returns True. Raises StatusError, LeadershipLost."""
         for remaining in reversed(range(history_maps.UPDATE_ATTEMPTS)):
-            records = await self._changed(found, keys, exactly, writer)
-            entries = found.entries(records)
+            records = await self._changed(loaded, keys, exactly, writer)
+            entries = loaded.entries(records)
             if not entries:
                 return True
-            found.written_at_s = self._clock.monotonic_s()
+            loaded.written_at_s = self._clock.monotonic_s()
             try:
-                version = await self._maps.update(found.name, entries, found.version)
+                version = await self._maps.update(loaded.name, entries, loaded.version)
             except StatusError as error:
                 if not (remaining and history_maps.is_outdated(error)):
                     raise
-                found.load(await self._maps.read(found.name), self._clock.now_ns())
+                loaded.load(await self._maps.read(loaded.name), self._clock.now_ns())
                 continue
-            found.note_written(version, entries, records)
-            self._log_failure(found.name, None)
+            loaded.note_written(version, entries, records)
+            self._log_failure(loaded.name, None)
             return True
         raise AssertionError("the last attempt returns or raises")
 
     async def _changed(
-        self, found: StoredMap, keys: Iterable[Key], exactly: Collection[Key], writer: str
+        self, loaded: StoredMap, keys: Iterable[Key], exactly: Collection[Key], writer: str
     ) -> dict[Key, HistoryRecord]:
-        """The records of those of these autoscalers that have to be written and are still synced here."""
+        """The records that have to be written, of those of `keys` that this process still syncs."""
         changed: dict[Key, HistoryRecord] = {}
         for number, key in enumerate(keys, 1):
             if number % RECORDS_AT_ONCE == 0:
                 await asyncio.sleep(0)  # let other tasks run
-            latest = found.latest.get(key)
+            latest = loaded.latest.get(key)
             if latest is None:
                 continue
             is_exact = key in exactly
             name = writer if is_exact else self._writer
             record = stored_map.record_of(latest, name, now_ns=self._clock.now_ns(), reach_ns=self._reach_ns)
-            if found.changed(key, record, exactly=is_exact):
+            if loaded.changed(key, record, exactly=is_exact):
                 changed[key] = record
-        return {key: record for key, record in changed.items() if key in found.latest}
+        return {key: record for key, record in changed.items() if key in loaded.latest}
 
     async def _drop_unclaimed(self) -> None:
-        """Delete records that no sync has claimed and that no window reaches any more (rule 5)."""
-        for found in list(self._loaded.values()):
-            if self._unreachable(found):
+        """Delete records of autoscalers that no sync has asked for and that are too old to matter (rule 5)."""
+        for loaded in list(self._loaded.values()):
+            if self._unreachable(loaded):
                 try:
-                    await self._load(found.name)
+                    await self._load(loaded.name)
                 except StatusError as error:
-                    self._log_failure(found.name, error)
+                    self._log_failure(loaded.name, error)
                     continue
-                if self._is_current(found.name):
-                    found.expire(self._unreachable(found))
+                if self._is_current(loaded.name):
+                    loaded.expire(self._unreachable(loaded))
 
-    def _unreachable(self, found: StoredMap) -> list[str]:
+    def _unreachable(self, loaded: StoredMap) -> list[str]:
         now_ns = self._clock.now_ns()
         return [
             data_key
-            for data_key, record in found.unclaimed.items()
+            for data_key, record in loaded.unclaimed.items()
             if history_record.alive_until(record, self._heartbeats.get(record.writer), now_ns) < now_ns - self._reach_ns
         ]
 
     async def _write_heartbeat(self, writer: str, *, ended: bool = False) -> None:
-        """Write the heartbeat of a writer, or that its records are complete."""
+        """Write the heartbeat of a writer; `ended`: its records are complete, and it writes no more."""
         heartbeat = history_record.encode_heartbeat(Heartbeat(self._clock.now_ns(), ended))
         entries: dict[str, str | None] = {**dict.fromkeys(self._obsolete_writers), writer: heartbeat}
         try:

@@ -1,12 +1,12 @@
-"""The ConfigMaps of histories: which one holds which autoscaler, and requests that read and change them.
+"""The ConfigMaps of histories: which one contains which autoscaler, and the requests that read and change them.
 
-`podscaler.controller.history.config_map_store` keeps them up to date, `load_history` reads them from outside. There
-are 16, `podscaler-history-00` to `-15`, whatever the number of autoscalers, with one entry for each autoscaler; and
-one, `podscaler-history`, with a heartbeat of each writer and the controller's settings. Rules:
+`podscaler.controller.history.config_map_store` keeps them up to date; `podscaler explain` and `migrate` read them by
+`load_history`. There are 16, `podscaler-history-00` to `-15`, whatever the number of autoscalers, with one entry for
+each autoscaler; and one, `podscaler-history`, with a heartbeat of each writer and the controller's settings. Rules:
 
-1. Changes are merge patches of single entries with the resourceVersion that they were made for: one that arrives late,
-   when another process may have written the same entries, is rejected, and its writer reads again.
-2. A ConfigMap of such a name without our label belongs to somebody else: it is neither read nor changed. So each
+1. Changes are merge patches of single entries with the resourceVersion that was read: a patch that arrives late, when
+   another process may have written the same entries, is rejected, and its writer reads again.
+2. A ConfigMap of such a name without the label LABEL belongs to somebody else: it is neither read nor changed. So each
    change is made for a version that was read and has the label.
 
 Source: docs/decisions/history.md.
@@ -35,6 +35,7 @@ NAME = "podscaler-history"
 SETTINGS = "settings"
 """The entry of NAME with the controller's settings; no writer has that name."""
 LABEL = "podscaler.dev/history"
+"""The label of these ConfigMaps; its value is the format of the entries."""
 FORMAT = "v1"
 TIMEOUT_S = 5.0
 UPDATE_ATTEMPTS = 4
@@ -60,7 +61,7 @@ class ConfigMapContents(NamedTuple):
 
     Attributes:
         entries: texts by data key.
-        version: its resourceVersion; None where it does not exist.
+        version: the resourceVersion; None where the ConfigMap does not exist.
     """
 
     entries: Mapping[str, str]
@@ -73,7 +74,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 class ForeignConfigMap(StatusError):
-    """A ConfigMap of our name lacks our label; it belongs to somebody else."""
+    """A ConfigMap with the name of one of these lacks the label, so it belongs to somebody else."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the ConfigMap {name} is not podscaler's: it lacks the label {LABEL}={FORMAT}", code=0)
@@ -85,10 +86,10 @@ def map_of(key: Key) -> str:
 
 
 class HistoryMaps:
-    """The ConfigMaps of one API server.
+    """Reads and changes the ConfigMaps of one API server.
 
     Args:
-        namespace: of the ConfigMaps.
+        namespace: the namespace of the ConfigMaps.
     """
 
     def __init__(self, client: Client, namespace: str = NAMESPACE) -> None:
@@ -104,15 +105,15 @@ class HistoryMaps:
                 return ConfigMapContents({}, None)
             raise
         try:
-            found = _CONFIG_MAP.decode(body)
+            config_map = _CONFIG_MAP.decode(body)
         except msgspec.DecodeError as error:
             raise StatusError(f"the ConfigMap {name} cannot be read: {error}", code=0) from error
-        if (found.metadata.labels or {}).get(LABEL) != FORMAT:
+        if (config_map.metadata.labels or {}).get(LABEL) != FORMAT:
             raise ForeignConfigMap(name)
-        return ConfigMapContents(found.data or {}, found.metadata.resource_version)
+        return ConfigMapContents(config_map.data or {}, config_map.metadata.resource_version)
 
     async def update(self, name: str, entries: Mapping[str, str | None], version: str | None) -> str:
-        """Set entries of a ConfigMap that is unchanged, and remove those that are None; its new resourceVersion.
+        """Set entries of a ConfigMap if it still has the version, and remove those that are None; the new version.
 
         Raises StatusError; `is_outdated` tells whether the ConfigMap has to be read again.
         """
@@ -122,7 +123,7 @@ class HistoryMaps:
         return _version(await self._client.patch(self._path(name), body, subject=f"configmaps {name}"), name)
 
     async def change(self, name: str, entries: Mapping[str, str | None]) -> None:
-        """Set entries of a ConfigMap as it is now, and remove those that are None.
+        """Set entries of a ConfigMap whatever its version, and remove those that are None.
 
         Raises ForeignConfigMap, and StatusError, also where others have changed the ConfigMap at each of
         UPDATE_ATTEMPTS.
@@ -179,13 +180,13 @@ def _version(answer: bytes, name: str) -> str:
 async def load_history(
     client: Client, key: Key, *, now: int, uid: str | None = None, namespace: str = NAMESPACE
 ) -> History | None:
-    """The history that the controller of a cluster keeps of an autoscaler, as of its last write.
+    """The history that the controller of a cluster has stored of an autoscaler, as of its last write.
 
     Args:
-        key: of the autoscaler.
+        key: the autoscaler's key.
         now: this instant, in ns since the epoch.
-        uid: of the object; None: any.
-        namespace: where histories are kept.
+        uid: the object's uid; None: any.
+        namespace: the namespace of the ConfigMaps.
 
     Returns None where there is no valid record of that object. Raises StatusError.
     """

@@ -1,4 +1,4 @@
-"""The record of one autoscaler's history as text in a ConfigMap, and how a later process continues from it.
+"""The format of one autoscaler's stored history, and the rules by which a later process continues from it.
 
 `podscaler.controller.history.config_map_store` writes and reads records. A record holds the compacted history
 (`podscaler.core.model.stored_history`) as of its last change. A recommendation that every sync renews is no change:
@@ -32,20 +32,21 @@ SKEW_MAX_NS = 300 * NANOSECONDS
 """How far the clocks of two machines may be apart before a record counts as invalid."""
 
 DATA_KEY_MAX = 253
+"""The longest key that the API server admits in a ConfigMap's data."""
 
 
 class HistoryRecord(msgspec.Struct, frozen=True):
-    """The kept history of an autoscaler; instants are ns since the epoch.
+    """The stored history of an autoscaler; instants are ns since the epoch.
 
     Attributes:
-        uid: of the object; one of the same name with another uid is another autoscaler.
-        writer: the name of the process that wrote it.
-        saved_at: when.
-        history: compacted.
-        replicas: of the target after the sync; None: not known.
-        goes_on: whether the newest recommendation is renewed by every sync.
-        rescaled_from: of the target before a rescale to `replicas` that is about to be written; None: the record is of
-            no rescale, or of one that was written.
+        uid: the object's uid; an object of the same name with another uid is another autoscaler.
+        writer: the name of the process that wrote the record.
+        saved_at: when the record was made.
+        history: the compacted history.
+        replicas: the target's replicas after the sync; None: not known.
+        goes_on: whether every sync renews the newest recommendation.
+        rescaled_from: the target's replicas before a rescale to `replicas` that is about to be written; None: there was
+            no rescale, or it was written.
     """
 
     uid: str
@@ -68,10 +69,10 @@ class RestoredHistory(NamedTuple):
     """The history that an earlier process left.
 
     Attributes:
-        history: to continue with.
-        replicas: of its target at the end; None: not known.
-        rescaled_from: of its target before, where it is not certain that `replicas` was written; None: it is.
-        is_complete: whether its writer stopped in order, so that nothing is missing.
+        history: the history to continue with.
+        replicas: the target's replicas at the end; None: not known.
+        rescaled_from: the target's replicas before, where it is not certain that `replicas` was written; None: it is.
+        is_complete: whether the writer stopped in order, so that nothing is missing.
     """
 
     history: History
@@ -81,7 +82,7 @@ class RestoredHistory(NamedTuple):
 
 
 class _WireRecord(Wire, frozen=True, forbid_unknown_fields=True):
-    """The text of a Record."""
+    """The JSON form of a HistoryRecord; instants are RFC 3339."""
 
     uid: str
     writer: str
@@ -93,7 +94,7 @@ class _WireRecord(Wire, frozen=True, forbid_unknown_fields=True):
 
 
 class _WireHeartbeat(Wire, frozen=True, forbid_unknown_fields=True):
-    """The text of a Heartbeat."""
+    """The JSON form of a Heartbeat."""
 
     at: str
     ended: bool = False
@@ -127,13 +128,13 @@ def encode_heartbeat(heartbeat: Heartbeat) -> str:
 
 
 def decode_heartbeat(text: str) -> Heartbeat:
-    """The beat in a text. Raises ValueError where that is none."""
+    """The heartbeat in a text. Raises ValueError for an invalid one."""
     wire = _HEARTBEAT.decode(text)
     return Heartbeat(instants.parse(wire.at), wire.ended)
 
 
 def is_as_good(kept: HistoryRecord, latest: HistoryRecord) -> bool:
-    """Whether a kept record need not be replaced by the latest.
+    """Whether a stored record (`kept`) need not be replaced by the latest.
 
     The record of a rescale that was about to be written is as good as the record of one that was: the target has the
     replicas.
@@ -147,14 +148,14 @@ def is_as_good(kept: HistoryRecord, latest: HistoryRecord) -> bool:
 
 
 def prolongs(kept: HistoryRecord, history: History, *, replicas: int, at: int) -> bool:
-    """Whether the recommendation of a sync holds the replicas for a minute longer than a kept record does.
+    """Whether the recommendation of a sync holds the replicas for a minute longer than a stored record does.
 
     A recommendation above the replicas holds them against a scale-down, one below against a scale-up.
 
     Args:
         kept: the record that a later process would read after a kill.
-        history: after the sync.
-        replicas: of the target.
+        history: the history after the sync.
+        replicas: the target's replicas.
         at: the instant of the sync.
     """
     latest = next((each.replicas for each in history.recommendations if each.at == at), None)
@@ -168,11 +169,11 @@ def prolongs(kept: HistoryRecord, history: History, *, replicas: int, at: int) -
 
 
 def lacks_failure(kept: HistoryRecord, history: History, *, at: int) -> bool:
-    """Whether a failure of metrics began after the kept record, so that a later process would not find last values.
+    """Whether a failure of metrics began after the stored record, so that a later process would lack the last values.
 
     Args:
         kept: the record that a later process would read after a kill.
-        history: after the sync.
+        history: the history after the sync.
         at: the instant of the sync, at which metrics that could be read were renewed.
     """
     failing = {each for each in history.last_proposals if each.at < at}
@@ -181,7 +182,7 @@ def lacks_failure(kept: HistoryRecord, history: History, *, at: int) -> bool:
 
 
 def is_from_future(record: HistoryRecord, now: int) -> bool:
-    """Whether it was saved more than SKEW_MAX_NS later than now, which makes it invalid."""
+    """Whether a record was saved more than SKEW_MAX_NS later than now, which makes it invalid."""
     return record.saved_at > now + SKEW_MAX_NS
 
 
@@ -248,7 +249,7 @@ def current(record: HistoryRecord, heartbeat: Heartbeat | None, now: int) -> His
 
 
 def data_key(key: Key) -> str:
-    """The key in a ConfigMap's data: `namespace.name`, since a namespace has no dot; a hash where that is too long.
+    """The key in a ConfigMap's data: `namespace.name`, as a namespace has no dot; a hash where that is too long.
 
     The slash in keys of PodAutoscalers becomes two dots, which no name of an object has.
     """

@@ -1,7 +1,7 @@
 """The interface for storing histories of autoscalers across restarts, and its implementation that stores nothing.
 
 The reconciler calls `find` before its first decision about an autoscaler, `keep` after each sync, and `store` before a
-rescale is written; the controller runs it in the background. `podscaler.controller.history.config_map_store` keeps
+rescale is written; the controller runs `run` in the background. `podscaler.controller.history.config_map_store` stores
 histories in the cluster.
 """
 
@@ -18,7 +18,7 @@ class HistorySnapshot(NamedTuple):
 
     Attributes:
         uid: the uid of the autoscaler.
-        history: all of it.
+        history: the whole history.
         replicas: spec.replicas of the target's scale after the sync; None: not known.
         at_ns: when the decision was made, in nanoseconds since the epoch.
         rescaled_from: the replicas before a rescale that is decided and not written yet; None: there is none.
@@ -43,10 +43,10 @@ class HistoryStore:
         return None
 
     def keep(self, key: Key, latest: HistorySnapshot) -> None:
-        """Have it written within a minute; call it only after `find` returned."""
+        """Have the history of a sync written within a minute; call it only after `find` returned."""
 
     async def store(self, key: Key, latest: HistorySnapshot) -> None:
-        """Return once it is written, or cannot be for now; call it only after `find` returned."""
+        """Return once the history is written, or cannot be for now; call it only after `find` returned."""
 
     def forget(self, key: Key) -> None:
         """The autoscaler was deleted: have its record removed."""
@@ -55,7 +55,7 @@ class HistoryStore:
         """Another process may have written since: records are read again."""
 
     async def hand_over(self, keys: Sequence[Key]) -> None:
-        """Write the records of these as they are now: another process continues from there."""
+        """Write the records of these autoscalers as they are now: another process continues from there."""
 
     def drop(self, key: Key) -> None:
         """Another process manages the autoscaler: write nothing about it any more."""

@@ -1,4 +1,4 @@
-"""The state of one ConfigMap of histories in memory: its records, and the changes that are to be written into it.
+"""The in-memory state of one ConfigMap of histories: its records, and the changes that are to be written into it.
 
 It makes no requests: `podscaler.controller.history.config_map_store` reads and writes the ConfigMap, and holds `lock`
 while it writes, so that the writes of a process never overtake each other.
@@ -24,11 +24,11 @@ MAP_MAX_BYTES = 900_000
 
 @dataclass(slots=True)
 class WriteBatch:
-    """Rescales that are stored by one request.
+    """Rescales whose histories are stored by one request.
 
     Attributes:
-        keys: of the autoscalers.
-        task: stores them.
+        keys: the keys of the autoscalers.
+        task: stores the histories.
     """
 
     keys: set[Key]
@@ -37,17 +37,20 @@ class WriteBatch:
 
 @dataclass(slots=True)
 class StoredMap:
-    """The records of one ConfigMap of histories, and those of them that are to be written.
+    """The records of one ConfigMap of histories, and the changes that are not written yet.
+
+    A data key is the key of an entry in the ConfigMap (`history_record.data_key`).
 
     Attributes:
+        name: the name of the ConfigMap.
         version: the ConfigMap's resourceVersion when it was last read or written; None: it does not exist.
-        kept: the records in it that this process wrote or continues.
-        sizes_bytes: of all its entries, by data key.
+        kept: the records in the ConfigMap that this process wrote or continues.
+        sizes_bytes: the sizes of all entries of the ConfigMap, by data key.
         unclaimed: the records of other processes that no sync here has asked for, by data key.
         latest: the snapshot of the last sync of each autoscaler.
         touched: the autoscalers that were synced since the last write.
-        gone: data keys of deleted autoscalers, to be removed.
-        relics: data keys of records that no window reaches any more, to be removed unless they are claimed before.
+        deleted: data keys of deleted autoscalers, to be removed.
+        expired: data keys of unclaimed records that are too old to matter, to be removed.
         is_urgent: whether a change has to be written within TICK_S.
         written_at_s: when the last change was written, or failed to be.
         is_full: whether a record ever had no room.
@@ -63,8 +66,8 @@ class StoredMap:
     unclaimed: dict[str, HistoryRecord] = field(default_factory=dict)
     latest: dict[Key, HistorySnapshot] = field(default_factory=dict)
     touched: set[Key] = field(default_factory=set)
-    gone: set[str] = field(default_factory=set)
-    relics: set[str] = field(default_factory=set)
+    deleted: set[str] = field(default_factory=set)
+    expired: set[str] = field(default_factory=set)
     is_urgent: bool = False
     written_at_s: float = 0.0
     is_full: bool = False
@@ -81,57 +84,57 @@ class StoredMap:
         self.is_urgent = True
         if record.uid != uid:
             log.info("the kept history of %s/%s is of another object of that name, and ignored", *key)
-            self.gone.add(data_key)
+            self.deleted.add(data_key)
             return None
         self.kept[key] = record
         return record
 
     def keep(self, key: Key, latest: HistorySnapshot) -> None:
-        """Take the snapshot of a sync."""
+        """Take the history of the latest sync, to be written later."""
         is_new = key not in self.latest
         is_urgent = is_new or self._prolongs(key, latest) or self._begins_failure(key, latest)
         self.latest[key] = latest
         self.touched.add(key)
-        if self.gone:
-            self.gone.discard(history_record.data_key(key))
+        if self.deleted:
+            self.deleted.discard(history_record.data_key(key))
         self.is_urgent = self.is_urgent or is_urgent
 
     def forget(self, key: Key) -> None:
         """The autoscaler was deleted: have its record removed."""
         self.drop(key)
-        self.gone.add(history_record.data_key(key))
+        self.deleted.add(history_record.data_key(key))
 
     def drop(self, key: Key) -> None:
         """Another process manages the autoscaler: its record stays."""
         self.touched.discard(key)
         self.latest.pop(key, None)
         self.kept.pop(key, None)
-        self.gone.discard(history_record.data_key(key))
+        self.deleted.discard(history_record.data_key(key))
 
     def load(self, contents: ConfigMapContents, now_ns: int) -> None:
-        """Take a ConfigMap that was read. Records of ours that it lacks count as not written."""
+        """Take a ConfigMap that was read. Records of this process that it lacks count as not written."""
         entries = contents.entries
         self.version = contents.version
-        self.relics.clear()
+        self.expired.clear()
         self.sizes_bytes = {data_key: len(data_key) + len(text) for data_key, text in entries.items()}
         for key, record in list(self.kept.items()):
             if entries.get(history_record.data_key(key)) != history_record.encode(record):
                 del self.kept[key]
-        ours = self.gone.union(map(history_record.data_key, (*self.latest, *self.kept)))
+        ours = self.deleted.union(map(history_record.data_key, (*self.latest, *self.kept)))
         others = {data_key: self._read(data_key, entries[data_key], now_ns) for data_key in entries.keys() - ours}
         self.unclaimed = {data_key: record for data_key, record in others.items() if record is not None}
 
     def expire(self, data_keys: Iterable[str]) -> None:
-        """Have unclaimed records removed that no window reaches any more."""
+        """Have unclaimed records removed that are too old to matter."""
         for data_key in data_keys:
             del self.unclaimed[data_key]
-            self.relics.add(data_key)
+            self.expired.add(data_key)
 
     def entries(self, records: Mapping[Key, HistoryRecord]) -> dict[str, str | None]:
         """The entries to change; None removes one. A record that would make the ConfigMap too large is removed."""
-        self.gone &= self.sizes_bytes.keys()
-        self.relics &= self.sizes_bytes.keys()
-        entries: dict[str, str | None] = dict.fromkeys(self.gone | self.relics)
+        self.deleted &= self.sizes_bytes.keys()
+        self.expired &= self.sizes_bytes.keys()
+        entries: dict[str, str | None] = dict.fromkeys(self.deleted | self.expired)
         texts = {history_record.data_key(key): history_record.encode(record) for key, record in records.items()}
         changing = entries.keys() | texts.keys()
         total_bytes = sum(size for data_key, size in self.sizes_bytes.items() if data_key not in changing)
@@ -156,12 +159,12 @@ class StoredMap:
     def note_written(
         self, version: str, entries: Mapping[str, str | None], records: Mapping[Key, HistoryRecord]
     ) -> None:
-        """The entries are written."""
+        """Take note that the entries were written."""
         self.version = version
         for data_key, text in entries.items():
             if text is None:
-                self.gone.discard(data_key)
-                self.relics.discard(data_key)
+                self.deleted.discard(data_key)
+                self.expired.discard(data_key)
                 self.sizes_bytes.pop(data_key, None)
             else:
                 self.sizes_bytes[data_key] = len(data_key) + len(text)
@@ -173,7 +176,7 @@ class StoredMap:
                 self.kept.pop(key, None)
 
     def retry(self, keys: Iterable[Key]) -> None:
-        """The records of these were not written: they are tried again, except of those that were dropped meanwhile."""
+        """Take note that the records of these keys were not written: they are tried again, unless dropped meanwhile."""
         self.touched.update(key for key in keys if key in self.latest)
 
     def _prolongs(self, key: Key, latest: HistorySnapshot) -> bool:

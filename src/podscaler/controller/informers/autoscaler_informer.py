@@ -1,12 +1,13 @@
-"""The informer of autoscalers: a cache and a watch for each kind.
+"""The informer of autoscalers: a cache and a watch for HorizontalPodAutoscalers, and for PodAutoscalers.
 
-Objects are found by the keys of `options.autoscaler_kinds`. Rules:
+The controller subscribes to changes; syncs read the caches by the keys of `options.autoscaler_kinds`. Rules:
 
 1. Autoscalers of the kinds that the controller manages (`--autoscaler-kinds`) are its own: handlers get their changes,
    and iteration gives them.
-2. Where PodAutoscalers are managed, HorizontalPodAutoscalers are watched in any case: one that scales the same target,
-   or hands it over, matters.
-3. PodAutoscalers whose definition does not exist delay nothing else; they are managed once it does.
+2. Where PodAutoscalers are managed, HorizontalPodAutoscalers are watched in any case: a PodAutoscaler may have the same
+   target as one, or may replace one in a migration.
+3. Where the CustomResourceDefinition of PodAutoscalers does not exist, nothing waits for it; they are managed once it
+   exists.
 """
 
 import asyncio
@@ -35,8 +36,8 @@ class AutoscalerInformer:
     """The cache of all autoscalers of the managed kinds, by the module's rules.
 
     Args:
-        settings: the kinds that are managed.
-        others: observes each HorizontalPodAutoscaler; None: nothing does.
+        settings: has the managed kinds, and how decisions read specs.
+        others: detects other controllers from each HorizontalPodAutoscaler; None: they are not detected.
     """
 
     def __init__(
@@ -57,8 +58,8 @@ class AutoscalerInformer:
         self._foreign = _ByTarget()
         for kind in (HPA, POD_AUTOSCALER):
             if kind in self._own or (kind is HPA and POD_AUTOSCALER in self._own):
-                note = others.note if others is not None and kind is HPA else None
-                source = observed_objects.autoscalers(settings.decision, kind, note=note)
+                on_read = others.note if others is not None and kind is HPA else None
+                source = observed_objects.autoscalers(settings.decision, kind, on_read=on_read)
                 self._caches[kind] = Cache()
                 self._watches[kind] = Reflector(client, source, cache=self._caches[kind], clock=clock, rng=rng)
         if HPA in self._caches and HPA not in self._own:
@@ -74,7 +75,7 @@ class AutoscalerInformer:
         return sum(len(self._caches[kind]) for kind in self._own)
 
     def subscribe(self, handler: ResourceEventHandler[Autoscaler]) -> None:
-        """Call `handler` with every change of own autoscalers, and with those that no longer wait as added ones."""
+        """Call `handler` with every change of own autoscalers; those that no longer wait are reported as added."""
         for kind in self._own:
             self._caches[kind].subscribe(handler)
         if HPA in self._caches and POD_AUTOSCALER in self._own:
@@ -89,7 +90,7 @@ class AutoscalerInformer:
         return self._caches[of_key(key)].version
 
     def waits(self, autoscaler: Autoscaler) -> bool:
-        """Whether it waits for a handover (`handover`), so that it is not synced."""
+        """Whether an autoscaler waits for a migration (`handover`), so that it is not synced."""
         return autoscaler.kind is POD_AUTOSCALER and handover.waits(autoscaler.metadata, self._hpa_uid)
 
     def is_urgent(self, old: Autoscaler, new: Autoscaler) -> bool:
@@ -135,7 +136,7 @@ class AutoscalerInformer:
                 group.create_task(self._others.run(), name="the watch of other controllers")
 
     def _resume_waiting(self, uid: str, handler: ResourceEventHandler[Autoscaler]) -> None:
-        """Have the PodAutoscalers synced that waited for the HorizontalPodAutoscaler with that uid to go."""
+        """Report PodAutoscalers as added that waited for the deletion of the HorizontalPodAutoscaler with that uid."""
         for each in list(self._caches[POD_AUTOSCALER]):
             origin = handover.find_origin(each.metadata)
             if origin is not None and origin.uid == uid:
@@ -147,32 +148,32 @@ class AutoscalerInformer:
         return self._caches[kind].synced or (kind is POD_AUTOSCALER and is_absent)
 
     def _hpa_uid(self, key: Key) -> str | None:
-        found = self._caches[HPA].find(key)
-        return None if found is None else found.metadata.uid
+        hpa = self._caches[HPA].find(key)
+        return None if hpa is None else hpa.metadata.uid
 
 
 class _ByTarget:
-    """Index of autoscalers by target."""
+    """An event handler that indexes autoscalers by target."""
 
     def __init__(self) -> None:
         self._keys: dict[Reference, set[Key]] = {}
 
     def find(self, autoscaler: Autoscaler) -> Iterable[Key]:
-        """The keys of those that have the target of `autoscaler`."""
+        """The keys of the indexed autoscalers that have the target of `autoscaler`."""
         return self._keys.get(target_of(autoscaler), ())
 
     def added(self, obj: Autoscaler) -> None:
-        """Index it."""
+        """Index a new autoscaler."""
         self._keys.setdefault(target_of(obj), set()).add(obj.key)
 
     def updated(self, old: Autoscaler, new: Autoscaler) -> None:
-        """Index it again if its target changed."""
+        """Index an autoscaler again if its target changed."""
         if target_of(old) != target_of(new):
             self.deleted(old)
             self.added(new)
 
     def deleted(self, obj: Autoscaler) -> None:
-        """Drop it."""
+        """Remove a deleted autoscaler."""
         keys = self._keys.get(target_of(obj), set())
         keys.discard(obj.key)
         if not keys:
@@ -180,7 +181,7 @@ class _ByTarget:
 
 
 class _OnDeletion:
-    """Calls a function with each autoscaler that is deleted."""
+    """An event handler that calls a function with each deleted autoscaler."""
 
     def __init__(self, deleted: Callable[[Autoscaler], None]) -> None:
         self.deleted = deleted

@@ -1,7 +1,7 @@
-"""Detects a watch cache that is older than our own last write.
+"""Detects a watch cache that is older than the controller's own last write.
 
 The controller checks an autoscaler before each sync, and `target_informer` a scale before each read: a sync that runs
-before the watch has returned our last write would see old conditions and an old `lastScaleTime`, and write them again.
+before the watch has returned the last write would see old conditions and an old `lastScaleTime`, and write them again.
 
 Source: docs/spec/controller.md 5 (Consistency store): the gate StaleControllerConsistencyHPA.
 """
@@ -12,21 +12,21 @@ from podscaler.api.machinery.meta import is_newer_version
 
 
 class WrittenVersion(NamedTuple):
-    """The uid of an object, and the resourceVersion that our last write gave it."""
+    """The uid of an object, and the resourceVersion that the controller's last write gave it."""
 
     uid: str
     version: str
 
 
 def latest(before: WrittenVersion | None, after: WrittenVersion) -> WrittenVersion:
-    """The record to keep after a write: a higher version replaces a lower one, another uid replaces any."""
+    """The version to remember after a write: a higher version replaces a lower one, another uid replaces any."""
     if before is None or before.uid != after.uid or is_newer_version(after.version, before.version):
         return after
     return before
 
 
 def find_lag(written: WrittenVersion | None, cache_version: str) -> str | None:
-    """Upstream's message if a cache that is complete up to `cache_version` lacks our write; else None."""
+    """kube-controller-manager's message if a cache, complete up to `cache_version`, lacks the write; else None."""
     if written is None or not is_newer_version(written.version, cache_version):
         return None
     return (

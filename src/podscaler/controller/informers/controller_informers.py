@@ -1,4 +1,4 @@
-"""The informers of a controller: its autoscalers and all pods, in memory and kept current by watches.
+"""The informers of one controller together: autoscalers and all pods, cached and updated by watches.
 
 `podscaler.controller.assembly` makes one; syncs read the caches, and the controller runs the watches.
 """
@@ -21,9 +21,9 @@ class ControllerInformers:
     """The autoscalers and pods of the cluster as one controller reads them.
 
     Args:
-        autoscalers: those of the kinds that the controller manages.
-        rules: of the Kubernetes version that is emulated.
-        with_text: whether pods are kept as JSON too, for a recording.
+        autoscalers: the informer of the kinds that the controller manages.
+        rules: how the emulated Kubernetes version reads pods.
+        with_text: whether pods are cached as JSON, too, for a recording.
 
     Attributes:
         pods: the cache of all pods.
@@ -45,7 +45,7 @@ class ControllerInformers:
         self._pod_watch = Reflector(client, source, cache=self.pods, clock=clock, rng=rng)
 
     def pod_names(self, namespace: str, selector: Selector) -> Sequence[str]:
-        """The names of the pods of a namespace that the selector picks."""
+        """The names of the pods of a namespace that match the selector."""
         return [pod.metadata.name for pod in self.pods.select(namespace, selector)]
 
     def unready(self) -> list[str]:

@@ -18,7 +18,7 @@ _AUTOSCALER = msgspec.json.Decoder(HorizontalPodAutoscaler)
 
 
 def decode(raw: msgspec.Raw | bytes) -> HorizontalPodAutoscaler:
-    """The object in JSON. Raises ValueError where it cannot be decoded."""
+    """The object in JSON, with numbers that stand for quantities read as strings. Raises ValueError."""
     try:
         return _AUTOSCALER.decode(raw)
     except msgspec.ValidationError:
@@ -26,7 +26,7 @@ def decode(raw: msgspec.Raw | bytes) -> HorizontalPodAutoscaler:
 
 
 def fault(raw: msgspec.Raw | bytes) -> str:
-    """The first error that an API server would find in it as a HorizontalPodAutoscaler; empty: none."""
+    """The first error that an API server would find in a HorizontalPodAutoscaler with this spec; empty: none."""
     obj = with_quantities(msgspec.json.decode(raw))
     hpa_defaults.set_v2_defaults(obj)
     faults = hpa_validation.validate(obj, None)
@@ -45,6 +45,7 @@ def with_quantities(obj: Any) -> Any:
 
 
 def _make_texts(part: dict[str, Any], names: tuple[str, ...]) -> None:
+    """Replace the numbers of these fields by strings, in place: `{"value": 5}` becomes `{"value": "5"}`."""
     for name in names:
         if isinstance(part.get(name), int | float):
             part[name] = str(part[name])

@@ -1,12 +1,12 @@
-"""The annotations by which an autoscaler of one kind replaces one of the other kind.
+"""The annotations of a migration, in which an autoscaler of one kind replaces one of the other kind.
 
-`podscaler migrate` writes them, and the controller obeys. A PodAutoscaler waits, which means that it is not synced and
-that an event says so, while
+`podscaler migrate` writes them; the controller reads them. A PodAutoscaler waits, which means that it is not synced and
+that an event reports it, while
 
 * it is annotated MIGRATING_TO: its HorizontalPodAutoscaler is about to be created, or
 * the HorizontalPodAutoscaler that it was made from (MIGRATED_FROM) still exists.
 
-HISTORY is the history that an earlier controller kept, for the first sync of the new object.
+HISTORY is the history that the old object's controller stored, for the first sync of the new object.
 """
 
 import logging
@@ -46,10 +46,10 @@ def find_origin(meta: ObjectMeta) -> MigrationOrigin | None:
 
 
 def waits(meta: ObjectMeta, find_hpa_uid: Callable[[Key], str | None]) -> bool:
-    """Whether a PodAutoscaler waits.
+    """Whether a PodAutoscaler waits for a migration.
 
     Args:
-        meta: its metadata.
+        meta: the PodAutoscaler's metadata.
         find_hpa_uid: returns the uid of the HorizontalPodAutoscaler of that namespace and name; None: there is none.
     """
     if MIGRATING_TO in (meta.annotations or {}):

@@ -1,7 +1,7 @@
-"""The cached objects of the informers: autoscalers and pods, decoded into facts once when they change.
+"""The types that informers cache, autoscalers and pods, and the decoders that make them when an object changes.
 
-Syncs take objects from the caches and decode nothing. A cached pod keeps only what decisions use (for a recording, its
-JSON too), a cached autoscaler the whole object, because status writes send it.
+Syncs take objects from the caches and decode nothing. A cached pod has only what decisions use (for a recording, its
+JSON too), a cached autoscaler the whole object, because a write of its status sends it.
 
 Source: docs/spec/controller.md 2 (Queueing) and 10 (REST requests).
 """
@@ -32,7 +32,15 @@ _ENCODER = msgspec.json.Encoder()
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Autoscaler:
-    """A cached autoscaler: the object, its spec as facts, its kind, and why it is invalid (empty: it is valid)."""
+    """A cached autoscaler.
+
+    Attributes:
+        metadata: the object's metadata.
+        wire: the object as the API has it.
+        spec: the spec as `podscaler.core.decide` takes it.
+        kind: HorizontalPodAutoscaler or PodAutoscaler.
+        fault: why the object is invalid; empty: it is valid.
+    """
 
     metadata: ObjectMeta
     wire: HorizontalPodAutoscaler
@@ -42,7 +50,7 @@ class Autoscaler:
 
     @property
     def key(self) -> Key:
-        """Its key in the controller's state."""
+        """The namespace and the name, which for a PodAutoscaler has a prefix."""
         return self.kind.key(self.metadata.namespace, self.metadata.name)
 
     @property
@@ -61,31 +69,33 @@ class CachedPod:
 
 
 def autoscalers(
-    settings: Settings, kind: AutoscalerKind = HPA, *, note: Callable[[msgspec.Raw], None] | None = None
+    settings: Settings, kind: AutoscalerKind = HPA, *, on_read: Callable[[msgspec.Raw], None] | None = None
 ) -> WatchSource[Autoscaler]:
-    """The source of all autoscalers of a kind; `note` is called with each object in JSON.
+    """The source for a watch of all autoscalers of a kind.
 
     Args:
         settings: how quantities are read, and the algorithm, whose metrics from annotations are added.
+        on_read: called with each object in JSON.
     """
-    return WatchSource(kind.path(), kind.resource, _autoscaler(settings, kind, note))
+    return WatchSource(kind.path(), kind.resource, _autoscaler(settings, kind, on_read))
 
 
 def pods(rules: Emulation, *, with_text: bool = False) -> WatchSource[CachedPod]:
-    """The source of all pods; `with_text`: with their JSON, for a recording."""
+    """The source for a watch of all pods; `with_text`: with their JSON, for a recording."""
     return WatchSource("/api/v1/pods", "pods", _pod(rules, with_text=with_text))
 
 
 def _autoscaler(
-    settings: Settings, kind: AutoscalerKind, note: Callable[[msgspec.Raw], None] | None
+    settings: Settings, kind: AutoscalerKind, on_read: Callable[[msgspec.Raw], None] | None
 ) -> Callable[[msgspec.Raw], Autoscaler]:
+    """A decoder of autoscalers; an unchanged spec is not read again."""
     decode = _AUTOSCALER.decode if kind is HPA else custom_autoscaler.decode
     rules, complete = settings.emulation, algorithm.of(settings).complete
     alive: WeakValueDictionary[Key, Autoscaler] = WeakValueDictionary()
 
     def read(raw: msgspec.Raw) -> Autoscaler:
-        if note is not None:
-            note(raw)
+        if on_read is not None:
+            on_read(raw)
         completed = complete(decode(raw))
         wire = completed.wire
         key = kind.key(wire.metadata.namespace, wire.metadata.name)
@@ -105,7 +115,7 @@ def _autoscaler(
 
 
 def _states_same(old: HorizontalPodAutoscaler, new: HorizontalPodAutoscaler) -> bool:
-    """Whether two versions of an autoscaler give the same facts."""
+    """Whether two versions of an autoscaler have the same spec and failure policy."""
     before, after = (failure_policy.of_policy(each.metadata.annotations or {}) for each in (old, new))
     return old.spec == new.spec and before == after
 

@@ -1,15 +1,15 @@
 """Detects other controllers that write the status of the same autoscalers, by their field managers.
 
-The watch of autoscalers calls `note` with each object that changed; `WriteGate` calls `competing` before anything is
-written about an autoscaler. It costs a reading of metadata.managedFields when an object changes. Rules:
+The watch of autoscalers calls `note` with each object that changed, which reads metadata.managedFields; `WriteGate`
+calls `competing` before anything is written about an autoscaler. Rules:
 
 1. Every manager but our own is another controller, except kubectl (a person writes by hand) and a migration. Another
    installation of podscaler has another manager (`podscaler.controller.options.installation`).
 2. It competes for the autoscalers whose status it writes repeatedly: twice within RECENT_S. One write of a controller
    that is known by its name, the built-in one or another installation of podscaler, is enough. It does not compete for
    any other autoscaler.
-3. It is gone when it has been silent for SILENCE_S and for PERIODS of its own periods, as they were observed. Silence
-   counts only while there is something to write: a controller whose metrics do not change writes nothing either.
+3. It competes no more when it has not written for SILENCE_S and for PERIODS of its own periods, as they were observed.
+   Silence counts only while there is something to write: if metrics do not change, no controller writes.
 4. While kube-controller-manager renews its Lease the built-in controller may be at work: as long as its period is not
    known, its silence must last RECENT_S. Where the Lease has expired or is absent, all of its silence counts.
 5. A write before the first list that is older than RECENT_S and than our own last one does not count: that controller
@@ -91,9 +91,9 @@ def _status_writes(meta: _Meta) -> Iterator[StatusWrite]:
 
 async def is_built_in_alive(client: Client, now_ns: int) -> bool:
     """Whether a kube-controller-manager renews its Lease. Raises StatusError, ValueError."""
-    place = lease.path(lease.NAMESPACE, BUILT_IN)
+    path = lease.path(lease.NAMESPACE, BUILT_IN)
     try:
-        record = lease.read(await client.get(place, subject=f"{lease.RESOURCE} {BUILT_IN}")).record
+        record = lease.read(await client.get(path, subject=f"{lease.RESOURCE} {BUILT_IN}")).record
     except StatusError as error:
         if is_not_found(error):
             return False
@@ -118,8 +118,8 @@ class _Competitor:
 
     Attributes:
         stamped_ns: the API server's timestamp of its last write.
-        heard_s: when that was, by the monotonic clock.
-        is_repeated: rule 2.
+        heard_s: when its last write was observed, by the monotonic clock.
+        is_repeated: whether it wrote twice within RECENT_S, or is known by name (rule 2).
         unanswered_s: since when there is something to write that it has not written; None: there is nothing.
     """
 
@@ -137,10 +137,10 @@ class _Written:
 
 
 class OtherControllers:
-    """The other controllers that have written statuses recently, by the module's rules.
+    """Detects other controllers by the module's rules, from the status writes of all autoscalers.
 
     Args:
-        own: the field manager of our own writes.
+        own: the field manager of this controller's own writes.
     """
 
     def __init__(self, client: Client, clock: Clock, *, own: str) -> None:
@@ -157,7 +157,7 @@ class OtherControllers:
         self._is_listed = False
 
     def note(self, raw: msgspec.Raw) -> None:
-        """Take an autoscaler in JSON as the API server has it now. Raises ValueError."""
+        """Read the status writes of an autoscaler, in JSON as the API server has it now. Raises ValueError."""
         meta = _MANAGED.decode(raw).metadata
         written = self._known.setdefault((meta.namespace, meta.name), _Written())
         writes = list(_status_writes(meta))
@@ -167,7 +167,7 @@ class OtherControllers:
                 self._wrote(written, write, ours_ns)
 
     def forget(self, key: Key) -> None:
-        """The autoscaler is gone."""
+        """The autoscaler was deleted."""
         self._known.pop(key, None)
         self.release(key)
 
@@ -212,7 +212,7 @@ class OtherControllers:
         return bool(self._managed) and len(self._competing_by_key) == len(self._managed)
 
     def _keep(self, key: Key, names: tuple[str, ...]) -> None:
-        """Keep the other controllers of an autoscaler."""
+        """Remember the other controllers of an autoscaler, and count their names."""
         before = self._competing_by_key.pop(key, ())
         if names:
             self._competing_by_key[key] = names

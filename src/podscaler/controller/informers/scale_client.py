@@ -36,13 +36,13 @@ _ENCODER = msgspec.json.Encoder()
 
 @dataclass(frozen=True, slots=True)
 class ScaleTarget:
-    """The scale of a target, as it was read.
+    """The scale of a target, and where it was read, so that it can be written.
 
     Attributes:
-        mapping: the resource of its kind.
-        key: its namespace and name.
-        kind: in the reference.
-        scale: as read.
+        mapping: the REST resource of the target's kind.
+        key: the target's namespace and name.
+        kind: the kind in the autoscaler's reference, for messages.
+        scale: the scale subresource as it was read.
     """
 
     mapping: RESTMapping
@@ -80,7 +80,7 @@ class ScaleClient:
     Args:
         discovery: maps kinds to resources.
         known: has scales from watches; None: every scale is requested.
-        away: left by a sync while it waits for a response.
+        away: entered while a sync waits for a response, so that another sync can use its slot.
     """
 
     def __init__(
@@ -103,8 +103,8 @@ class ScaleClient:
     async def read(self, namespace: str, reference: CrossVersionObjectReference) -> ScaleTarget:
         """The scale of a target.
 
-        Raises StatusError: reason `NoKindMatch` where no resource was found for its kind; else that of the first
-        resource, if the kind is served under several names.
+        Raises StatusError: with the reason `NoKindMatch` where no resource was found for its kind; else the error of
+        the first resource, as `scaleForResourceMappings` of kube-controller-manager does.
         """
         first: StatusError | None = None
         key = (namespace, reference.name)
@@ -132,7 +132,7 @@ class ScaleClient:
         return list(by_plural.values())
 
     async def write(self, target: ScaleTarget, replicas: int) -> ScaleWrite:
-        """Set the replicas of the target; after a conflict, again with the scale as it is then."""
+        """Set the replicas of the target; after a conflict, read the scale and try again."""
         errors: list[StatusError] = []
         while True:
             try:
@@ -159,6 +159,7 @@ class ScaleClient:
             log.debug("the response to a write of %s's scale cannot be decoded", target.reference)
 
     async def _latest(self, target: ScaleTarget) -> ScaleTarget:
+        """The target with its scale as it is now; unchanged where it cannot be read."""
         try:
             return replace(target, scale=await self._get(target.path, target.subject))
         except StatusError as error:

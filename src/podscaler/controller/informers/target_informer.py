@@ -4,13 +4,13 @@
 
 1. A kind is watched from the first autoscaler on that targets it. Until it is listed, and while its watch fails (a
    missing permission, a server that is away), scales are requested one by one.
-2. After our own write of a scale nothing is found until the watch has returned that write.
+2. After the controller's own write of a scale `find` returns None until the watch has returned that write.
 3. A scale that is not found here may exist: only the API server's response decides that it does not.
 4. The scale of a workload is derived from the workload, equal to its scale subresource (a test compares them). Only the
    fields of a scale are decoded, so that a list of thousands of workloads is cheap.
 
 Source: docs/spec/controller.md 10 (REST requests); Kubernetes v1.37.0, the scale subresources of apps/v1 and of core/v1
-ReplicationController. Differs: upstream requests every scale in every sync.
+ReplicationController. Differs: kube-controller-manager requests every scale in every sync.
 """
 
 import asyncio
@@ -109,11 +109,12 @@ def reader(resource: Resource) -> Callable[[msgspec.Raw], Scale]:
 
 
 ANY: Key = ("", "")
-"""Writes before the first list count as one: no list may ever show which of their objects were deleted."""
+"""The key for all writes before the first list: as no list may ever show which of their objects were deleted, they
+count as one."""
 
 
-class _Followed:
-    """One kind: its scales, the watch that keeps them current, and our writes that the watch has not returned."""
+class _WatchedKind:
+    """One watched kind: its scales, its watch, and our writes that the watch has not returned yet."""
 
     def __init__(self, scales: Cache[Scale], reflector: Reflector[Scale]) -> None:
         self.scales = scales
@@ -130,7 +131,7 @@ class _Followed:
         return False
 
     def wrote(self, key: Key, written: WrittenVersion) -> None:
-        """We wrote a scale."""
+        """Take note of our own write of a scale."""
         self._written[key] = consistency.latest(self._written.get(key), written)
 
     def added(self, obj: Scale) -> None:
@@ -153,7 +154,7 @@ class TargetInformer:
         self._client = client
         self._clock = clock
         self._rng = rng
-        self._followed: dict[Resource, _Followed] = {}
+        self._watched: dict[Resource, _WatchedKind] = {}
         self._more = asyncio.Event()
 
     async def run(self) -> None:
@@ -161,8 +162,8 @@ class TargetInformer:
         async with asyncio.TaskGroup() as group:
             running: set[Resource] = set()
             while True:
-                for resource in self._followed.keys() - running:
-                    group.create_task(self._followed[resource].reflector.run(), name=f"the watch of {resource[1]}")
+                for resource in self._watched.keys() - running:
+                    group.create_task(self._watched[resource].reflector.run(), name=f"the watch of {resource[1]}")
                     running.add(resource)
                 self._more.clear()
                 await self._more.wait()
@@ -170,24 +171,24 @@ class TargetInformer:
     def find(self, mapping: RESTMapping, key: Key) -> Scale | None:
         """The scale of the object of that key; None where it has to be requested."""
         resource = (mapping.group, mapping.plural)
-        followed = self._followed.get(resource)
-        if followed is None:
+        watched = self._watched.get(resource)
+        if watched is None:
             if resource in SELECTOR_TEXTS:
-                self._follow(resource, mapping.version)
+                self._watch(resource, mapping.version)
             return None
-        if not followed.scales.synced or not followed.reflector.is_watching:
+        if not watched.scales.synced or not watched.reflector.is_watching:
             return None
-        return None if followed.is_behind(key) else followed.scales.find(key)
+        return None if watched.is_behind(key) else watched.scales.find(key)
 
     def wrote(self, mapping: RESTMapping, scale: Scale) -> None:
-        """We wrote a scale, and the API server returned it like that."""
-        followed = self._followed.get((mapping.group, mapping.plural))
-        if followed is not None:
+        """Take note of our own write of a scale, with the scale that the API server returned."""
+        watched = self._watched.get((mapping.group, mapping.plural))
+        if watched is not None:
             meta = scale.metadata
-            key, uid = (key_of(scale), meta.uid) if followed.scales.synced else (ANY, "")
-            followed.wrote(key, WrittenVersion(uid, meta.resource_version))
+            key, uid = (key_of(scale), meta.uid) if watched.scales.synced else (ANY, "")
+            watched.wrote(key, WrittenVersion(uid, meta.resource_version))
 
-    def _follow(self, resource: Resource, version: str) -> None:
+    def _watch(self, resource: Resource, version: str) -> None:
         group, plural = resource
         source = WatchSource(
             urls.group_version(group, version) + urls.path(plural),
@@ -196,5 +197,5 @@ class TargetInformer:
         )
         scales: Cache[Scale] = Cache()
         reflector = Reflector(self._client, source, cache=scales, clock=self._clock, rng=self._rng)
-        self._followed[resource] = _Followed(scales, reflector)
+        self._watched[resource] = _WatchedKind(scales, reflector)
         self._more.set()

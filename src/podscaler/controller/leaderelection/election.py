@@ -1,4 +1,4 @@
-"""The parameters of a leader election: names of Leases, durations, our identity, and the number of shards.
+"""The parameters of a leader election: names of Leases, durations, this process's identity, and the number of shards.
 
 `podscaler controller` makes one from its flags. Two processes with different numbers of shards must not work at the
 same time: each first writes a Lease with its number of shards, and then reads whether one with another number is live
@@ -27,7 +27,7 @@ JITTER_FACTOR = 1.2
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The three durations, in seconds.
+    """The three durations of a leader election.
 
     Attributes:
         lease_duration_s: how long others wait after the last renewal that they saw; a Lease has it in whole seconds.
@@ -71,11 +71,11 @@ class Election:
     """The parameters of one leader election.
 
     Attributes:
-        name: of the Lease of a single leader; the Leases of shards and members have it as a prefix.
-        namespace: the Leases'.
+        name: the name of a single leader's Lease; the names of the Leases of shards and members begin with it.
+        namespace: the namespace of the Leases.
         timing: the durations.
         shards: the number of shards; 0: a single leader.
-        identity: ours.
+        identity: the unique identity of this process.
     """
 
     name: str = NAME
@@ -102,7 +102,7 @@ class Election:
         return LeaseLock(client, namespace=self.namespace, name=name, election=self.name, shards=self.shards)
 
     async def find_conflict(self, leases: LeaseInformer, clock: Clock) -> str:
-        """The identities of `conflicting_holders` for the log; empty: none. Names the error where they are unknown."""
+        """The identities of `conflicting_holders` as text; empty: none; `unknown (...)` where Leases cannot be read."""
         try:
             holders = await timeouts.within(clock, self.timing.attempt_s, self.conflicting_holders(leases, clock))
         except StatusError as error:
@@ -110,7 +110,7 @@ class Election:
         return ", ".join(holders)
 
     async def conflicting_holders(self, leases: LeaseInformer, clock: Clock) -> list[str]:
-        """The identities of live holders with another number of shards, sorted; read now. Raises StatusError."""
+        """Read the Leases; the identities of live holders with another number of shards, sorted. Raises StatusError."""
         await leases.refresh()
         now_s, ours = clock.monotonic_s(), str(self.shards)
         live = (seen.lease for seen in leases if seen.is_live(now_s))

@@ -45,7 +45,7 @@ class Elector:
     Args:
         lock: reads and writes the Lease.
         timing: the durations.
-        identity: of this process, unique.
+        identity: the unique identity of this process.
         telemetry: counts renewals that need more than one request.
         within: a write lease that bounds this one's; None: there is none.
     """
@@ -100,7 +100,7 @@ class Elector:
         return self._observed_at_s + self._observed.duration_s - self._clock.monotonic_s()
 
     async def attempt(self) -> bool:
-        """Try to acquire the lease once; whether this process holds it now."""
+        """Try to acquire the lease once; returns whether this process holds it now."""
         begun = await self._attempt_within(self._timing.attempt_s)
         if begun is not None:
             self._prolong(begun)
@@ -144,7 +144,7 @@ class Elector:
         self._lease.renew(begun, int(self._timing.lease_duration_s))
 
     async def release(self) -> bool:
-        """Release the lease, so that others need not wait; whether this process certainly holds it no more."""
+        """Release the lease, so that others need not wait; returns whether it is certain that this succeeded."""
         self.write_lease.end()
         try:
             return await timeouts.within(self._clock, self._timing.attempt_s, self._release())
@@ -153,6 +153,7 @@ class Elector:
             return False
 
     async def _try(self, begun: write_lease.ClockReading) -> bool:
+        """Renew or acquire the lease, as `tryAcquireOrRenew` of client-go does; returns whether that succeeded."""
         fresh = self._record(begun.wall_ns)
         if self.is_leader and self._is_valid(begun.monotonic_s) and await self._renew_unseen(fresh):
             return True
@@ -172,7 +173,7 @@ class Elector:
         return True
 
     async def _renew_unseen(self, fresh: LeaderElectionRecord) -> bool:
-        """Renew without reading the lease first; whether it was unchanged."""
+        """Renew without reading the lease first; returns False where the lease was changed."""
         assert self._observed is not None
         try:
             await self._update(fresh, self._observed, transitions=self._observed.transitions)

@@ -1,12 +1,13 @@
-"""A transport that sends writes only while the process holds the lease that allows them.
+"""A transport that sends writes only while this process holds the lease that allows them.
 
-The controller's client has one wherever there is leader election; Leases themselves are written through another client.
+With leader election, the controller's client has this transport; Leases themselves are written through another client.
 Each write, a retry too, is checked right before it is sent, and its timeout is what its write lease has left. So no
 write begins after the end of a write lease, whatever delayed it (a pause of the process, a full queue, a server that
 asked to wait), and none is awaited after it.
 
-A sync writes by the write lease of its autoscaler's shard (`enter`), and so do its events later. Writes about
-autoscalers of several shards (histories) go by the write lease of this process that ends first.
+A write lease is the time until which the holder of a lease may write. A sync writes by the write lease of its
+autoscaler's shard (`enter`), and so do its events later. Writes about autoscalers of several shards (histories) are
+allowed by the write lease of this process that ends first.
 """
 
 from collections.abc import Callable
@@ -32,7 +33,7 @@ class LeadershipLost(PodscalerError):
 
 
 def enter(write_lease: WriteLease | None) -> None:
-    """Use this write lease in the running task from now on; None: the one of the process that ends first."""
+    """Use this write lease in the running task from now on; None: the process's write lease that ends first."""
     _current.set(write_lease)
 
 
@@ -45,7 +46,7 @@ class FencedTransport:
     """Wraps a transport: a write of a task that has lost its lease raises LeadershipLost.
 
     Args:
-        weakest: returns the write lease of the process that ends first; None: it holds none.
+        weakest: returns the process's write lease that ends first; None: it has no write lease.
     """
 
     def __init__(self, transport: Transport, weakest: Callable[[], WriteLease | None]) -> None:

@@ -35,7 +35,7 @@ class Leadership:
     """Leader election with a single lease; a ShardOwnership of all autoscalers.
 
     Args:
-        client: not fenced.
+        client: a client whose writes need no lease.
         election: the parameters.
         telemetry: the metrics.
     """
@@ -117,7 +117,7 @@ class Leadership:
                 return
 
     def _updated_elector(self) -> Elector:
-        """The elector, after it observed what the lease informer has."""
+        """The elector, after it took the record that the lease informer observed last."""
         elector, seen = self._holder.elector, self._leases.find(self._election.name)
         if seen is not None and not elector.is_leader:
             elector.observe(seen.lease.record, seen.at_s)

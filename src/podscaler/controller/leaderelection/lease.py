@@ -1,8 +1,9 @@
-"""The Lease (coordination.k8s.io/v1) as elections use it, and the lock that reads and writes one.
+"""The Lease (coordination.k8s.io/v1) as elections use it, and LeaseLock, which reads and writes one Lease.
 
-An elector has a LeaseLock, which replaces the Lease only as it was read: the whole object is written back, so that
-fields and labels of others stay, and its resourceVersion makes one of two concurrent updates fail. `lease_informer`
-watches all Leases of an election. A label names the election of a Lease, an annotation its number of shards.
+An elector has a LeaseLock, which replaces a Lease only if it is unchanged since it was read: the whole object is
+written back, so that fields and labels of others stay, and its resourceVersion makes one of two concurrent updates
+fail. `lease_informer` watches all Leases of an election. A label names the election of a Lease, an annotation its
+number of shards.
 
 Source: client-go's leaselock (the meaning of fields).
 """
@@ -55,14 +56,14 @@ class _Spec(Wire, frozen=True):
 
 
 class Lease(Wire, frozen=True):
-    """The fields of a Lease that are read."""
+    """The fields of a Lease object that are read."""
 
     metadata: ObjectMeta
     spec: _Spec = _Spec()
 
     @property
     def record(self) -> LeaderElectionRecord:
-        """The spec."""
+        """The spec with absent fields as empty values."""
         spec = self.spec
         return LeaderElectionRecord(
             spec.holder_identity or "",
@@ -74,7 +75,7 @@ class Lease(Wire, frozen=True):
 
     @property
     def shards(self) -> str:
-        """The number of shards of its election, as text; empty where it has none."""
+        """The number of shards in the annotation, as text; empty without the annotation."""
         return (self.metadata.annotations or {}).get(SHARDS, "")
 
 
@@ -103,7 +104,7 @@ def shard_name(election: str, shard: int) -> str:
 
 
 def path(namespace: str, *name: str) -> str:
-    """The path of the Leases of a namespace, or of one."""
+    """The path of the Leases of a namespace, or of the Lease of that name."""
     return urls.group_version(GROUP, "v1") + urls.path("namespaces", namespace, "leases", *name)
 
 
@@ -114,14 +115,13 @@ def only_if(meta: ObjectMeta) -> bytes:
 
 
 class LeaseLock:
-    """The lock of one Lease; see the module.
+    """Reads and writes one Lease; remembers the object as it was last read or written.
 
     Args:
-        client: not fenced.
-        namespace: of the Lease.
-        name: of the Lease.
-        election: the value of its election label.
-        shards: the value of its shards annotation.
+        client: a client whose writes need no lease.
+        namespace, name: identify the Lease.
+        election: the value of the election label.
+        shards: the value of the shards annotation.
     """
 
     def __init__(self, client: Client, *, namespace: str, name: str, election: str, shards: int) -> None:
@@ -139,11 +139,11 @@ class LeaseLock:
     @property
     def metadata(self) -> Mapping[str, Any]:
         """The metadata of the Lease as it was last read or written; empty before that."""
-        found: Mapping[str, Any] = (self._object or {}).get("metadata", {})
-        return found
+        metadata: Mapping[str, Any] = (self._object or {}).get("metadata", {})
+        return metadata
 
     async def get(self) -> LeaderElectionRecord | None:
-        """The record of the Lease as it is now; None where there is no Lease. Raises StatusError."""
+        """Read the Lease; its record, None where there is no Lease. Raises StatusError."""
         try:
             body = await self._client.get(path(self.namespace, self.name), subject=self._subject)
         except StatusError as error:

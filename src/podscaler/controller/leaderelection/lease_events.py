@@ -30,7 +30,7 @@ class LeaseEventRecorder:
     """Writes the events of one process about its Leases in the background.
 
     Args:
-        client: not fenced.
+        client: a client whose writes need no lease.
     """
 
     def __init__(self, client: Client, clock: Clock) -> None:
@@ -38,9 +38,9 @@ class LeaseEventRecorder:
         self._clock = clock
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def record(self, lock: LeaseLock, identity: str, what: str) -> None:
-        """Have the event `<identity> <what>` written about a Lease."""
-        task = asyncio.get_running_loop().create_task(self._write(lock, f"{identity} {what}"))
+    def record(self, lock: LeaseLock, identity: str, change: str) -> None:
+        """Have the event `<identity> <change>` written about a Lease, such as `web-1_4f0c became leader`."""
+        task = asyncio.get_running_loop().create_task(self._write(lock, f"{identity} {change}"))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -1,6 +1,6 @@
-"""One lease with the callbacks of its holder, in an order that never lets two processes write about one autoscaler.
+"""Holds one lease and calls the holder's callbacks, in an order that never lets two processes write one autoscaler.
 
-A single leader has one LeaseHolder, a sharded controller has one for each shard. Order:
+A single leader (`leadership`) has one LeaseHolder, a sharded controller (`sharding`) has one for each shard. Order:
 
 * After it acquired the lease, it waits SETTLE_S, in which watches deliver the last writes of the holder before, and
   calls `on_started_leading`.
@@ -33,6 +33,7 @@ from podscaler.controller.leaderelection.write_lease import WriteLease
 log = logging.getLogger(__name__)
 
 SETTLE_S = 0.25
+"""The wait after the acquisition, in which watches deliver the last writes of the holder before."""
 MAX_UNRENEWED_S = 20.0
 """A lease that is held and was not renewed for its duration and this much longer makes /healthz fail."""
 
@@ -45,7 +46,10 @@ class LeaseHolder:
         belongs: whether an autoscaler is synced by this lease.
         clock: for waits and deadlines.
         events: records changes of the holder.
-        telemetry: has the holder as a metric.
+        telemetry: counts which leases are held.
+
+    Attributes:
+        is_working: whether autoscalers are synced by this lease: from `on_started_leading` until the lease is resigned.
     """
 
     def __init__(
@@ -80,7 +84,7 @@ class LeaseHolder:
 
     @property
     def held_write_lease(self) -> WriteLease | None:
-        """The write lease as long as the lease is held: syncs that end before its release still write."""
+        """The write lease while the lease is held, as syncs that end before its release still write; else None."""
         return self.elector.write_lease if self.is_held else None
 
     def resign(self) -> None:

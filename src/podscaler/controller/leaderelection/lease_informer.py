@@ -1,9 +1,9 @@
 """The informer of an election's Leases: the holders, and since when each record is unchanged.
 
-Elections read it before they try to acquire a lease, and electors observe its records. It may be late or disconnected:
-no decision rests on it alone, as every attempt reads the Lease itself. A record counts from the instant at which it was
-observed first. It may have been unchanged for any time before: whether its holder lives is certain only once the record
-changes or expires.
+Elections read it before they try to acquire a lease, and electors take its records. Its watch may be late or
+disconnected: no decision rests on it alone, as every attempt reads the Lease itself. The age of a record counts from
+the instant at which it was observed first. It may be older than that, so whether its holder is alive is certain only
+once the record changes or expires.
 """
 
 import asyncio
@@ -28,8 +28,9 @@ class ObservedLease(NamedTuple):
     """A Lease, and when its record was observed first.
 
     Attributes:
-        at_s: that instant, by the monotonic clock.
-        is_renewed: whether the record replaced a live one, so that its holder wrote it at about that instant.
+        lease: the Lease.
+        at_s: when the record was observed first, by the monotonic clock.
+        is_renewed: whether the record replaced a live one, so that its holder wrote it at about `at_s`.
     """
 
     lease: Lease
@@ -37,7 +38,7 @@ class ObservedLease(NamedTuple):
     is_renewed: bool
 
     def is_live(self, now_s: float) -> bool:
-        """Whether it has a holder and has not expired."""
+        """Whether the Lease has a holder and has not expired."""
         record = self.lease.record
         return bool(record.holder) and self.at_s + record.duration_s > now_s
 
@@ -46,9 +47,9 @@ class LeaseInformer:
     """The cache of the Leases of one election.
 
     Args:
-        client: not fenced.
-        namespace: of the Leases.
-        election: the value of their label.
+        client: reads the Leases.
+        namespace: the namespace of the Leases.
+        election: the value of their election label.
     """
 
     def __init__(self, client: Client, *, namespace: str, election: str, clock: Clock, rng: random.Random) -> None:
@@ -103,16 +104,16 @@ class LeaseInformer:
                 raise StatusError(f"a Lease cannot be read: {error}", code=0) from error
 
     def added(self, obj: Lease) -> None:
-        """The watch has a new one."""
+        """The watch reports a new Lease."""
         self._note(obj)
 
     def updated(self, old: Lease, new: Lease) -> None:
-        """The watch has another version of one."""
+        """The watch reports a newer version of a Lease."""
         del old
         self._note(new)
 
     def deleted(self, obj: Lease) -> None:
-        """The watch says that one is gone."""
+        """The watch reports that a Lease was deleted."""
         self.forget(obj.metadata.name)
         self._changed.set()
 

@@ -1,7 +1,7 @@
-"""The holder of the Lease that counts for an autoscaler, as seen by a process that takes no part in the election.
+"""Finds the process that manages an autoscaler, from the Leases of an election in which the caller takes no part.
 
-`podscaler explain` reads it. It has one reading of the Leases and the holders' timestamps: whether a Lease is live is
-decided by comparing the clocks of two machines, which elections never do.
+Called by `podscaler explain`, which reads the Leases once. So whether a Lease has expired is decided by the holder's
+timestamp and the local clock: the clocks of two machines are compared, which elections never do.
 """
 
 from collections.abc import Iterable
@@ -15,15 +15,15 @@ from podscaler.kube.informers.cache import Key
 
 
 class Holding(NamedTuple):
-    """The Lease that counts for an autoscaler.
+    """The Lease whose holder manages an autoscaler.
 
     Attributes:
-        name: of the Lease.
-        holder: the identity of the (last) holder; empty: it was released.
-        renewed_at: the instant of the last renewal by the holder's clock; None: not known.
-        is_live: whether it has not expired, by the local clock.
-        shard: of the autoscaler; None: there is a single leader.
-        shards: their number; 0: there is a single leader.
+        name: the name of the Lease.
+        holder: the identity of the (last) holder; empty: the Lease was released.
+        renewed_at: the last renewal by the holder's clock, in ns since the epoch; None: not known.
+        is_live: whether the Lease has not expired, by the local clock.
+        shard: the autoscaler's shard; None: there is a single leader.
+        shards: the number of shards; 0: there is a single leader.
     """
 
     name: str
@@ -35,28 +35,29 @@ class Holding(NamedTuple):
 
 
 def find(leases: Iterable[Lease], election: str, key: Key, *, now: int) -> Holding | None:
-    """The Lease that counts for an autoscaler; None where there is none.
+    """The Lease whose holder manages an autoscaler; None where there is none.
 
-    Where Leases with several numbers of shards are left, it is one that is live, else the one that was renewed last.
+    If the number of shards was changed, Leases with both numbers may exist: the live one counts, else the one that was
+    renewed last.
 
     Args:
-        leases: of the election, in any order.
-        election: its name.
-        key: of the autoscaler.
+        leases: all Leases of the election, in any order.
+        election: the name of the election.
+        key: the autoscaler's key.
         now: this instant, in ns since the epoch.
     """
-    found = [each for each in (_holding(one, election, key, now) for one in leases) if each is not None]
-    return max(found, key=lambda each: (each.is_live, each.renewed_at or 0), default=None)
+    holdings = [each for each in (_holding(one, election, key, now) for one in leases) if each is not None]
+    return max(holdings, key=lambda each: (each.is_live, each.renewed_at or 0), default=None)
 
 
-def _holding(found: Lease, election: str, key: Key, now: int) -> Holding | None:
-    """A Lease as the one that counts; None where it is that of another shard, or of a member."""
-    shards = int(found.shards) if found.shards.isascii() and found.shards.isdigit() else 0
+def _holding(observed: Lease, election: str, key: Key, now: int) -> Holding | None:
+    """The Lease as a Holding; None where it belongs to another shard, or to a member."""
+    shards = int(observed.shards) if observed.shards.isascii() and observed.shards.isdigit() else 0
     shard = shard_assignment.shard_of(key, shards) if shards else None
     name = election if shard is None else lease.shard_name(election, shard)
-    if found.metadata.name != name:
+    if observed.metadata.name != name:
         return None
-    record = found.record
+    record = observed.record
     renewed_at = _instant(record.renewed_at)
     is_live = bool(record.holder) and renewed_at is not None and now < renewed_at + record.duration_s * NANOSECONDS
     return Holding(name, record.holder, renewed_at, is_live, shard, shards)

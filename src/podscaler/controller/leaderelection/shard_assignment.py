@@ -1,7 +1,9 @@
-"""Assigns shards to members: pure rules, which every member applies to the Leases that it observes.
+"""Assigns shards to members: pure functions, which every member applies to the Leases that it observes.
 
-`sharding` makes a MemberView and does what `claims` and `surplus` return. Members may observe different Leases for a
-while: that costs a failed attempt or a hand-over too many, and never gives a shard to two, as leases decide that.
+A member is a process that shares the autoscalers with others; a shard is a part of the namespaces. `sharding` makes a
+MemberView, and acquires or releases the shards that `claims` and `surplus` return. If members observe different Leases
+for a while, an attempt fails or a shard is handed over in vain; two members never get one shard, as leases decide that.
+Example: with 4 shards and 3 members the quotas are 2, 1 and 1. Rules:
 
 1. The quota of a member is the number of shards by the number of members, rounded up for those that hold the most now
    (so that as few as possible move), down for the others.
@@ -30,11 +32,11 @@ class MemberView(NamedTuple):
     """The election as one member observes it.
 
     Attributes:
-        shards: their number; shards are numbered from 0.
+        shards: the number of shards, which are numbered from 0.
         holders: the identity of the holder by shard; a holder that is no member is about to stop.
-        free_s: the shards without a holder, and for how many seconds they had none.
-        members: the identities of all that are live, our own included.
-        kept: the shards that we took by rule 3 less than a lease duration ago.
+        free_s: for how many seconds each shard without a holder has had none.
+        members: the identities of all live members, our own included.
+        kept: the shards that we acquired by rule 3 less than a lease duration ago.
     """
 
     shards: int
@@ -91,8 +93,8 @@ def view(
 
     Args:
         leases: the observed Leases.
-        election: its parameters.
-        own: the shards that we hold, by shard: our identity, or NOBODY while a shard is being released.
+        election: the parameters of the election.
+        own: the shards that we hold, with our identity, or NOBODY while the shard is being released.
         now_s: this instant of the monotonic clock.
         began_s: when we became a member; a shard without a Lease counts as free since.
     """

@@ -1,4 +1,4 @@
-"""The interface between leader election and the controller.
+"""The interfaces between leader election and the controller: who may sync which autoscalers, and callbacks.
 
 The controller asks a ShardOwnership for the write lease of an autoscaler before each sync. Elections (`leadership`,
 `sharding`) are ShardOwnerships, and call the controller's LeaderCallbacks; without an election it has EVERYTHING.
@@ -13,14 +13,14 @@ from podscaler.controller.leaderelection.write_lease import UnlimitedWriteLease,
 from podscaler.kube.informers.cache import Key
 
 KeyFilter = Callable[[Key], bool]
-"""Whether the autoscaler of a key is among those that are meant, for one those of a shard."""
+"""A function that returns whether an autoscaler belongs to a set, such as that of a shard."""
 
 
 class ShardOwnership(Protocol):
     """The autoscalers that this process syncs."""
 
     def find(self, key: Key) -> WriteLease | None:
-        """The write lease by which an autoscaler is synced here; None: it is not."""
+        """The write lease by which this process syncs an autoscaler; None: it does not sync it."""
         ...
 
 
@@ -45,7 +45,7 @@ class LeaderCallbacks(Protocol):
 
 
 class _Everything:
-    """All autoscalers, without an end."""
+    """The ownership of all autoscalers, which never ends."""
 
     def __init__(self) -> None:
         self._write_lease = UnlimitedWriteLease()

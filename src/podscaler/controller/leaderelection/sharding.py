@@ -45,7 +45,7 @@ class Sharding:
     """Leader election with a lease for each shard, by the module's rules; a ShardOwnership.
 
     Args:
-        client: not fenced.
+        client: a client whose writes need no lease.
         election: the parameters.
         telemetry: the metrics of leases.
         figures: the metrics of shards.
@@ -114,7 +114,7 @@ class Sharding:
             await self._events.finish()
 
     async def _join(self) -> bool:
-        """Try to become a member (rules 2 and 3); whether that succeeded."""
+        """Try to become a member (rules 2 and 3); returns whether that succeeded."""
         if await self._has_conflicting_holders():
             return False
         while not self._leases.is_certain(self._clock.monotonic_s()):
@@ -165,6 +165,7 @@ class Sharding:
             self._failures.append(error)
 
     async def _apply_assignment(self, callbacks: LeaderCallbacks) -> None:
+        """Release surplus shards and try to acquire claimed ones, by the Leases as they are observed now."""
         me, now_s = self._election.identity, self._clock.monotonic_s()
         own = {shard: shard_assignment.NOBODY if self._holders[shard].is_resigning else me for shard in self._serving}
         view = shard_assignment.view(self._leases, self._election, own, now_s=now_s, began_s=self._began_s)
@@ -212,8 +213,8 @@ class Sharding:
         """Delete one Lease of a member that expired long ago."""
         for seen in shard_assignment.expired_members(self._leases, self._election, now_s=now_s)[:1]:
             meta = seen.lease.metadata
-            where = lease.path(meta.namespace, meta.name)
-            removal = self._client.delete(where, subject=f"{lease.RESOURCE} {meta.name}", body=lease.only_if(meta))
+            path = lease.path(meta.namespace, meta.name)
+            removal = self._client.delete(path, subject=f"{lease.RESOURCE} {meta.name}", body=lease.only_if(meta))
             try:
                 await timeouts.within(self._clock, self._timing.attempt_s, removal)
             except StatusError as error:

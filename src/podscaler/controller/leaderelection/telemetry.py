@@ -1,4 +1,6 @@
-"""Prometheus metrics of leader election: client-go's two metrics, and those of shards.
+"""Prometheus metrics of leader election: client-go's two metrics, and three of shards, which only podscaler has.
+
+Electors and `sharding` report to them; the controller's /metrics has them.
 
 Source: k8s.io/component-base/metrics/prometheus/clientgo/leaderelection.
 """
@@ -10,7 +12,7 @@ NAME = "'name' is the string used to identify the lease."
 
 
 class ElectionMetrics:
-    """The two Prometheus metrics that client-go has of leader election."""
+    """client-go's metrics: which leases this process holds, and renewals that took more than one request."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._status = Gauge(
@@ -37,7 +39,7 @@ class ElectionMetrics:
 
 
 class ShardMetrics:
-    """Metrics of sharding."""
+    """Gauges of shards: held by this process, held by nobody, and the number of processes."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._held = Gauge("podscaler_shards_held", "Shards that this process holds.", registry=registry)

@@ -1,6 +1,7 @@
-"""Timeouts and the end of tasks, by a Clock (asyncio's timeouts know only the machine's clock).
+"""Runs coroutines with a timeout, waits for the first of several, and ends tasks, by a `podscaler.base.clock.Clock`.
 
-Source: asyncio.wait_for and asyncio.wait have the same meaning by the event loop's clock.
+Used by elections and by the controller. `within` is asyncio.wait_for, and `first_of` asyncio.wait, by a Clock, so that
+tests run in virtual time.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ T = TypeVar("T")
 
 
 async def within(clock: Clock, limit_s: float, work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`, which is cancelled after `limit_s` seconds. Raises StatusError then, or what it raises."""
+    """The result of `work`. Raises StatusError after `limit_s` seconds, when `work` is cancelled, or what it raises."""
     task = asyncio.ensure_future(work)
     timer = asyncio.ensure_future(clock.sleep(limit_s))
     try:
@@ -30,9 +31,9 @@ async def within(clock: Clock, limit_s: float, work: Coroutine[Any, Any, T]) -> 
 
 
 async def first_of(*waits: Coroutine[Any, Any, Any] | asyncio.Task[Any]) -> None:
-    """Return when one of them is over; those that are not tasks already are cancelled then.
+    """Return when one of the arguments has ended; the other coroutines are cancelled then, the other tasks go on.
 
-    Raises what one of those that are over raised, in the order of the arguments; a task that was cancelled is over.
+    Raises the exception of an argument that has ended, of the first if there are several; a cancelled task has ended.
     """
     tasks = [(each, isinstance(each, asyncio.Task)) for each in waits]
     waiting = [asyncio.ensure_future(each) for each, _ in tasks]
@@ -47,7 +48,7 @@ async def first_of(*waits: Coroutine[Any, Any, Any] | asyncio.Task[Any]) -> None
 
 
 async def end(*tasks: "asyncio.Future[Any]") -> None:
-    """Cancel tasks, and return when they are over; a failure while they end is logged where it is a bug."""
+    """Cancel tasks, and return when they have ended; a failure meanwhile that is a bug is logged."""
     running = [task for task in tasks if not task.done()]
     for task in tasks:
         task.cancel()

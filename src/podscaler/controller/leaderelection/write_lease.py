@@ -1,13 +1,14 @@
-"""The time until which the holder of a lease may write.
+"""The local deadline until which the holder of a lease may write.
 
 The elector prolongs a write lease with each renewal; before each write `remaining_s` is read, and the write gets no
 more time than that. Rules:
 
-1. It counts from the instant at which the successful renewal began, for the renew deadline. Others wait for the lease
-   duration, which is longer, and begin to count later: the difference is the margin for a write that is on its way.
-2. It counts on the monotonic clock, and on the wall clock too, which goes on while a machine is suspended: whichever
-   ends first. A wall clock that is set forward blocks writes until the next renewal, and has no other effect.
-3. A process that was paused finds it ended before it knows whether the lease is lost.
+1. A write lease lasts for the renew deadline from the instant at which the successful renewal began. Others wait for
+   the lease duration, which is longer, and begin to count later: the difference is the margin for a late write.
+2. It is measured by the monotonic clock and by the wall clock, which goes on while a machine is suspended; it ends when
+   either reaches the end. A wall clock that is set forward blocks writes until the next renewal, and has no other
+   effect.
+3. In a process that was paused it has ended before the process knows whether the lease is lost.
 """
 
 import math
@@ -42,11 +43,11 @@ class WriteLease:
         self._span_s = 0.0
 
     def renew(self, begun: ClockReading, span_s: float) -> None:
-        """A renewal that began at that instant has succeeded: writes are allowed for `span_s` seconds from there."""
+        """A renewal that began at `begun` has succeeded: writes are allowed for `span_s` seconds from then."""
         self._renewed, self._span_s = begun, span_s
 
     def end(self) -> None:
-        """End it now."""
+        """Allow no more writes."""
         self._renewed = None
 
     def remaining_s(self) -> float:

@@ -1,8 +1,8 @@
-"""The kinds of autoscalers: the built-in HorizontalPodAutoscaler, and our PodAutoscaler.
+"""The two kinds of autoscalers: Kubernetes' HorizontalPodAutoscaler, and podscaler's custom resource PodAutoscaler.
 
 Both have the spec and the status of autoscaling/v2. An AutoscalerKind has the API path and the names of one kind. A
-PodAutoscaler may have the name of a HorizontalPodAutoscaler: the keys of the controller's state differ by a prefix,
-which no name of an object can have.
+PodAutoscaler may have the name of a HorizontalPodAutoscaler, so its key has a prefix that no name of an object can
+have: `("shop", "web")` is a HorizontalPodAutoscaler, `("shop", "podautoscaler/web")` a PodAutoscaler.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,11 +14,12 @@ from podscaler.kube.informers.cache import Key
 
 @dataclass(frozen=True, slots=True)
 class AutoscalerKind:
-    """One kind.
+    """One kind of autoscalers.
 
     Attributes:
-        flag: its name in `--autoscaler-kinds` and `podscaler migrate`.
-        prefix: of the name in keys.
+        flag: the kind's name in `--autoscaler-kinds` and `podscaler migrate`.
+        group, version, kind, plural: as in the API.
+        prefix: precedes the object's name in keys.
     """
 
     flag: str
@@ -40,7 +41,7 @@ class AutoscalerKind:
 
     @property
     def resource(self) -> str:
-        """Its group-resource, for messages."""
+        """`horizontalpodautoscalers.autoscaling`, for messages."""
         return f"{self.plural}.{self.group}"
 
     def key(self, namespace: str, name: str) -> Key:
@@ -49,8 +50,8 @@ class AutoscalerKind:
 
     def path(self, namespace: str = "", *rest: str) -> str:
         """The path of the collection in a namespace (empty: in all), or of the object or subresource `rest` in it."""
-        place = ("namespaces", namespace) if namespace else ()
-        return urls.group_version(self.group, self.version) + urls.path(*place, self.plural, *rest)
+        scope = ("namespaces", namespace) if namespace else ()
+        return urls.group_version(self.group, self.version) + urls.path(*scope, self.plural, *rest)
 
 
 HPA = AutoscalerKind("hpa", "autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
@@ -58,7 +59,7 @@ POD_AUTOSCALER = AutoscalerKind(
     "podautoscaler", "podscaler.dev", "v1alpha1", "PodAutoscaler", "podautoscalers", "podautoscaler/"
 )
 KINDS: Sequence[AutoscalerKind] = (HPA, POD_AUTOSCALER)
-"""All of them."""
+"""All kinds."""
 NAMES: Mapping[str, AutoscalerKind] = {
     **{name: kind for kind in KINDS for name in (kind.flag, kind.word, kind.plural)},
     "pa": POD_AUTOSCALER,

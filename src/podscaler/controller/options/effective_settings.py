@@ -1,9 +1,9 @@
-"""The settings that the controller of a cluster has, published in the cluster for `podscaler explain`.
+"""Publishes the settings of a running controller in the cluster, and reads them for `podscaler explain`.
 
-Our controller publishes them when it starts to lead: the entry `settings` of the ConfigMap `podscaler-history`, which
-it may write already. One that keeps histories in memory publishes nothing, and removes what an earlier process of its
-field manager published. The settings of the built-in controller are read from the arguments of its pod, where the
-cluster shows it.
+A podscaler controller publishes them when it starts to lead, as the entry `settings` of the ConfigMap
+`podscaler-history`, which it may write already. A controller that keeps histories in memory publishes nothing, and
+removes what an earlier process of its field manager published. The settings of kube-controller-manager are read from
+the arguments of its pod, where the cluster shows that pod.
 
 Source: docs/explain.md ("Whose settings"); the flags of kube-controller-manager.
 """
@@ -69,8 +69,8 @@ class EffectiveSettings:
 
     Attributes:
         decision: the settings of decisions.
-        flags: by their names; those that are not set may be missing.
-        origin: where they were read, for messages.
+        flags: the values of flags by name; flags that are not set may be missing.
+        origin: where the settings were read, for messages.
         manager: the field manager of the controller.
     """
 
@@ -80,7 +80,7 @@ class EffectiveSettings:
     manager: str
 
     def decision_with(self, given: Mapping[str, Any]) -> core_settings.Settings:
-        """The settings of decisions with other values of some flags (by their names); gates are merged one by one.
+        """The settings of decisions with `given` values in place of some flags; feature gates are merged one by one.
 
         Raises ValueError naming a flag with a value that it cannot have.
         """
@@ -107,10 +107,10 @@ async def keep_published(
 
 
 async def publish(client: Client, settings: ControllerSettings, clock: Clock) -> None:
-    """Write the settings where `find_published` reads them; tries ATTEMPTS times, and logs why it could not.
+    """Write the settings for `find_published`; tries ATTEMPTS times, and logs why it could not.
 
-    A controller that keeps histories in memory removes them there instead. Nothing depends on it but `podscaler
-    explain`, which states what it assumes where there are none.
+    A controller that keeps histories in memory removes them instead. Only `podscaler explain` depends on them, and
+    states what it assumes where there are none.
     """
     maps = HistoryMaps(client, settings.settings_namespace)
     for attempt in range(ATTEMPTS):
@@ -128,7 +128,7 @@ async def publish(client: Client, settings: ControllerSettings, clock: Clock) ->
 
 
 async def _write(maps: HistoryMaps, settings: ControllerSettings) -> None:
-    """Raises StatusError, LeadershipLost."""
+    """Write the settings. Raises StatusError, LeadershipLost."""
     published = _Published(__version__, settings.field_manager, settings.emulate, settings.flags)
     await maps.change(history_maps.NAME, {SETTINGS: msgspec.json.encode(published).decode()})
 
@@ -137,10 +137,10 @@ async def _remove(maps: HistoryMaps, settings: ControllerSettings) -> None:
     """Remove what a process of the same field manager published. Raises StatusError, LeadershipLost."""
     try:
         contents = await maps.read(history_maps.NAME)
-        found = msgspec.json.decode(contents.entries.get(SETTINGS, "null"), type=_Published | None)
+        published = msgspec.json.decode(contents.entries.get(SETTINGS, "null"), type=_Published | None)
     except (ForeignConfigMap, ValueError):
         return  # `find_published` does not take these for settings either
-    if found is not None and found.manager == settings.field_manager:
+    if published is not None and published.manager == settings.field_manager:
         await maps.update(history_maps.NAME, {SETTINGS: None}, contents.version)
 
 
@@ -159,7 +159,7 @@ def _log_failure(settings: ControllerSettings, error: StatusError) -> None:
 
 
 async def find_published(client: Client, namespace: str = history_maps.NAMESPACE) -> EffectiveSettings | None:
-    """The settings that our controller published; None where there are none, or none that can be read.
+    """The settings that a podscaler controller published; None where there are none, or they cannot be read.
 
     Raises TransportError where the API server cannot be reached.
     """
@@ -167,8 +167,8 @@ async def find_published(client: Client, namespace: str = history_maps.NAMESPACE
         text = (await HistoryMaps(client, namespace).read(history_maps.NAME)).entries.get(SETTINGS)
         if text is None:
             return None
-        found = msgspec.json.decode(text, type=_Published)
-        decision = core_settings.from_flags(found.flags, found.emulate)
+        published = msgspec.json.decode(text, type=_Published)
+        decision = core_settings.from_flags(published.flags, published.emulate)
     except TransportError:
         raise
     except (StatusError, ValueError) as error:
@@ -176,9 +176,9 @@ async def find_published(client: Client, namespace: str = history_maps.NAMESPACE
         return None
     return EffectiveSettings(
         decision,
-        found.flags,
-        f"podscaler {found.version} (ConfigMap {namespace}/{history_maps.NAME})",
-        found.manager,
+        published.flags,
+        f"podscaler {published.version} (ConfigMap {namespace}/{history_maps.NAME})",
+        published.manager,
     )
 
 

@@ -17,7 +17,7 @@ ALL_BETA = "AllBeta"
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The default of a gate, its stage, and whether it cannot be changed."""
+    """A feature gate: its default, its stage (`BETA`, `GA`), and whether it is locked to the default."""
 
     default: bool
     stage: str
@@ -39,6 +39,7 @@ KNOWN: Mapping[str, Gate] = {
     STALE_CONTROLLER_CONSISTENCY: Gate(True, "BETA"),
     POD_LEVEL_RESOURCES: Gate(True, "BETA"),
 }
+"""All gates. A new gate: add it here, and ask `FeatureGates.enabled` in the code that it switches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,7 @@ def parse(text: str) -> FeatureGates:
 
 
 def _meant(name: str, on: bool) -> dict[str, bool]:
+    """The gates that one entry sets: the named one, or with `AllBeta` all of that stage. Raises ValueError."""
     if name == ALL_BETA:
         return {known: on for known, gate in KNOWN.items() if gate.stage == "BETA"}
     gate = KNOWN.get(name)

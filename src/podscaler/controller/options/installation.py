@@ -39,7 +39,7 @@ def of_host(host: str) -> str:
 
 
 def user_agent(manager: str) -> str:
-    """The User-Agent from which API servers take that field manager."""
+    """The User-Agent `podscaler/1.2 (linux) ...`: API servers take the text before the slash as the field manager."""
     return f"{manager}/{__version__} ({sys.platform}) horizontal-pod-autoscaler"
 
 

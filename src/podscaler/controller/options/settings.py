@@ -1,6 +1,7 @@
 """The settings of the controller: the checked values of its flags.
 
-`podscaler.cli.options.settings` makes them from flags.
+`podscaler.cli.options.settings` makes them from flags; all parts of the controller read them. A new flag: an attribute
+here, and in `flags` or one of its parts if recordings need it.
 
 Source: docs/spec/controller.md 7 (Flags).
 """
@@ -19,9 +20,11 @@ from podscaler.core.model import settings as core_settings
 from podscaler.metrics.heapster import HeapsterService
 
 TURNS_PER_WORKER = 20
-"""A sync mostly waits for the response to a write; five at once would be too few with a slow API server."""
+"""Concurrent syncs for each worker of the flag: a sync mostly waits for responses, so five at once would be too few."""
 MAX_TICK_S = 2.0
+"""The greatest `ControllerSettings.tick_s`."""
 REACTING_TICK_S = 1.0
+"""The greatest `ControllerSettings.tick_s` with `--react-to-changes`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +46,8 @@ class ControllerSettings:
         history_namespace: where histories outlive the process; None: nowhere (`--history=memory`).
         settings_namespace: where the settings are published, or removed; `--history-namespace`.
         status_period_ns: `--status-period`, how often a status is written in which only values of metrics changed, at
-            most; 0: at every change, as upstream.
-        reacts: `--react-to-changes`, whether a change of usage brings a sync before its turn.
+            most; 0: at every change, as kube-controller-manager.
+        reacts: `--react-to-changes`, whether a change of usage causes a sync before the period ends.
         kinds: `--autoscaler-kinds`, which kinds of autoscalers are managed.
         heapster: where metrics are read with `--horizontal-pod-autoscaler-use-rest-clients=false`; None: from the
             metrics APIs.
@@ -53,7 +56,7 @@ class ControllerSettings:
         other_controller: `--other-controller`, one of `podscaler.controller.coexistence.standby.POLICIES`.
         metric_sources: `--metric-sources`, whether external metrics of MetricSources are read directly.
         metric_source_folder: `--metric-source-folder`, below which MetricSources may read files; None: no files.
-        field_manager: of our own writes, as `podscaler.controller.options.installation` has it.
+        field_manager: the field manager of this controller's writes (`podscaler.controller.options.installation`).
     """
 
     concurrent_syncs: int = 5
@@ -87,9 +90,9 @@ class ControllerSettings:
 
     @property
     def tick_s(self) -> float:
-        """How old metrics may be that a sync uses, in seconds.
+        """The tick: how old metrics may be that a sync uses, in seconds.
 
-        A tenth of the period, and at most two seconds; with `--react-to-changes` at most one.
+        A tenth of the sync period, but at most two seconds; with `--react-to-changes` at most one.
         """
         return min(self.sync_period_s / 10, REACTING_TICK_S if self.reacts else MAX_TICK_S)
 
@@ -105,7 +108,7 @@ class ControllerSettings:
 
     @property
     def flags(self) -> dict[str, Any]:
-        """All settings by the names of their flags, as recordings keep them."""
+        """All settings by the names of their flags, as recordings contain them."""
         prefix = "horizontal-pod-autoscaler-"
         return {
             "concurrent-horizontal-pod-autoscaler-syncs": self.concurrent_syncs,
@@ -132,13 +135,13 @@ class ControllerSettings:
         """The flags of metrics from Heapster, where they are set."""
         if self.heapster is None:
             return {}
-        given, usual = self.heapster, HeapsterService()
+        chosen, defaults = self.heapster, HeapsterService()
         flags = {
-            "heapster-namespace": (given.namespace, usual.namespace),
-            "heapster-service": (given.name, usual.name),
-            "heapster-scheme": (given.scheme, usual.scheme),
-            "heapster-port": (given.port, usual.port),
-            "heapster-url": (given.url, usual.url),
+            "heapster-namespace": (chosen.namespace, defaults.namespace),
+            "heapster-service": (chosen.name, defaults.name),
+            "heapster-scheme": (chosen.scheme, defaults.scheme),
+            "heapster-port": (chosen.port, defaults.port),
+            "heapster-url": (chosen.url, defaults.url),
         }
         changed = {name: value for name, (value, default) in flags.items() if value != default}
         return {"horizontal-pod-autoscaler-use-rest-clients": False} | changed
@@ -149,7 +152,7 @@ class ControllerSettings:
 
     @property
     def _older_flags(self) -> dict[str, str]:
-        """The flags of other releases, where they are set; not `--emulate`, which is the version of a recording."""
+        """The flags of older Kubernetes releases, where they are set; not `--emulate`, which recordings have apart."""
         delays = {"upscale-delay": self.upscale_delay_ns, "downscale-delay": self.downscale_delay_ns}
         flags = {
             f"horizontal-pod-autoscaler-{name}": duration.text(ns) for name, ns in delays.items() if ns is not None

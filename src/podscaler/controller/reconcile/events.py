@@ -1,4 +1,4 @@
-"""The event recorder of autoscalers: events are written in the background, and no sync waits for them.
+"""The event recorder of autoscalers: writes Kubernetes Events in the background, so that no sync waits for them.
 
 Syncs call `AutoscalerEventRecorder.record`; one task (`run`) correlates and writes in order. When 1000 events wait,
 more are dropped. An event that the API server rejects is logged and dropped; one that does not reach it is tried 12
@@ -39,7 +39,7 @@ RETRY_DELAY_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The autoscaler that an event is about."""
+    """The autoscaler that an event is about, and its resourceVersion when the sync read it."""
 
     namespace: str
     name: str
@@ -64,7 +64,7 @@ class _Waiting(NamedTuple):
     """An event that is not written yet.
 
     Attributes:
-        write_lease: of the sync that recorded it; None: it had none.
+        write_lease: the write lease of the sync that recorded it; None: the sync had none.
         over: set when the event is written or dropped.
     """
 
@@ -148,9 +148,9 @@ class AutoscalerEventRecorder:
         path = urls.path("api", "v1", "namespaces", subject.namespace, "events")
         if event.count > 1:
             patch = {"count": event.count, "lastTimestamp": rfc3339(event.at_ns), "message": event.message}
-            body, place = msgspec.json.encode(patch), path + urls.path(event.name)
+            body, event_path = msgspec.json.encode(patch), path + urls.path(event.name)
             try:
-                await self._client.patch(place, body, subject="events", content_type=STRATEGIC_MERGE_PATCH)
+                await self._client.patch(event_path, body, subject="events", content_type=STRATEGIC_MERGE_PATCH)
                 return
             except StatusError as error:
                 if not is_not_found(error):

@@ -1,7 +1,7 @@
 """Collects the facts of one sync: the target's scale, its pods, and the metrics that the decision reads.
 
-Pods come from the cache; the scale and each metric may cost a request. The metrics of one autoscaler are queried
-concurrently.
+The reconciler calls `Observer.observe` in each sync. Pods come from the cache; the scale and each metric may cost a
+request. The metrics of one autoscaler are queried concurrently.
 
 Source: docs/spec/decision.md 2 (Reconcile in order, steps 1 to 10), 3.1 (Selector checks), 7 (Metrics client).
 """
@@ -17,7 +17,7 @@ from podscaler.base.errors import StatusError
 from podscaler.controller.informers.observed_objects import Autoscaler, CachedPod
 from podscaler.controller.informers.scale_client import ScaleClient, ScaleTarget
 from podscaler.controller.reconcile.state import AutoscalerStates
-from podscaler.controller.recording.observed import ObservedSync
+from podscaler.controller.recording.observed_sync import ObservedSync
 from podscaler.core import decide
 from podscaler.core.decide import Demand
 from podscaler.core.model import model
@@ -32,12 +32,12 @@ from podscaler.metrics.queries import MetricsSource
 
 @dataclass(frozen=True, slots=True)
 class SyncSources:
-    """Where the facts of a sync come from.
+    """The sources of the facts of a sync.
 
     Attributes:
-        targets: the scales of targets.
-        pods: all pods, from the watch.
-        metrics: the metrics APIs.
+        targets: reads the scales of targets.
+        pods: the cache of all pods.
+        metrics: reads the metrics APIs.
         find_conflicting: the keys of the autoscalers of other controllers that scale the same target.
     """
 
@@ -51,8 +51,8 @@ class Observer:
     """Collects the facts of syncs.
 
     Args:
-        sources: of the facts.
-        states: the selectors of the other autoscalers.
+        sources: the sources of the facts.
+        states: has the selectors of the other autoscalers.
         flags: the settings of decisions.
     """
 
@@ -66,7 +66,7 @@ class Observer:
         self._flags = flags
 
     async def observe(self, autoscaler: Autoscaler) -> ObservedSync:
-        """The facts; a request that fails is a fact too."""
+        """The facts of one sync; a request that failed is a fact, too (`Failure`)."""
         target, scale = await self._read_target(autoscaler)
         state = self._states.of(autoscaler.key)
         conflicting = frozenset(self._find_conflicting(autoscaler))
@@ -85,6 +85,7 @@ class Observer:
         return ObservedSync(observation, target, pods, answers, durations_s)
 
     async def _read_target(self, autoscaler: Autoscaler) -> tuple[ScaleTarget | None, Scale | Failure]:
+        """The target, for the write, with its scale as a fact; None with the failure where it cannot be read."""
         if fault := autoscaler.spec.target_fault or autoscaler.fault:
             return None, Failure(fault)
         reference = autoscaler.wire.spec.scale_target_ref
@@ -125,6 +126,7 @@ class Observer:
     async def _answers(
         self, namespace: str, needed: Demand
     ) -> tuple[tuple[FetchedMetric | None, ...], tuple[float, ...]]:
+        """The result of each needed metric (None: it is not needed), and the duration of each query in seconds."""
         selector = needed.selector or selectors.NOTHING
         timed = [self._timed(namespace, metric, selector) for metric in needed.metrics]
         results = [await timed[0]] if len(timed) == 1 else await asyncio.gather(*timed)

@@ -1,7 +1,8 @@
 """One sync of one autoscaler: observe, decide, carry out, report.
 
-`AutoscalerReconciler.reconcile` does it. The decision is that of `podscaler.core`; here it is carried out in upstream's
-order: scale, events, status (only where it changed), the events that follow the status.
+The worker calls `AutoscalerReconciler.reconcile`. `podscaler.core.decide` decides; this module carries the decision out
+in the order of `reconcileAutoscaler` of kube-controller-manager: scale, events, status (only where it changed), the
+events that follow the status.
 
 Source: docs/spec/decision.md 2 (Reconcile in order), 11.2 (Writing); docs/spec/controller.md 3 (Processing one key).
 """
@@ -22,7 +23,7 @@ from podscaler.controller.reconcile.observe import Observer
 from podscaler.controller.reconcile.reporting import SyncReporter
 from podscaler.controller.reconcile.state import AutoscalerState, AutoscalerStates
 from podscaler.controller.reconcile.status import StatusWriter
-from podscaler.controller.recording.observed import ObservedSync
+from podscaler.controller.recording.observed_sync import ObservedSync
 from podscaler.controller.recording.recording import SyncRecord
 from podscaler.core import decide, settle
 from podscaler.core.decision import Decision, Draft
@@ -43,14 +44,14 @@ class Outdated(PodscalerError):
 
 @dataclass(frozen=True, slots=True)
 class SyncWrites:
-    """What a sync writes with.
+    """The parts that write the results of a sync.
 
     Attributes:
-        gate: whether anything may be written.
-        find_latest: the autoscaler as the cache has it now; None: it is gone.
+        gate: decides whether anything may be written.
+        find_latest: returns the autoscaler as the cache has it now; None: it was deleted.
         scales: writes the scale of the target.
         statuses: writes the status of the autoscaler.
-        history: keeps histories for later processes; a rescale is stored before it is written.
+        history: stores histories for later processes; a rescale is stored before it is written.
     """
 
     gate: WriteGate
@@ -64,10 +65,10 @@ class AutoscalerReconciler:
     """Executes syncs of autoscalers.
 
     Args:
-        observer: the facts.
-        states: what is kept of autoscalers between syncs.
-        writes: where results are written.
-        reporter: where results are reported.
+        observer: collects the facts.
+        states: the state of each autoscaler between syncs.
+        writes: writes the results.
+        reporter: reports the results.
         flags: the settings of decisions.
     """
 
@@ -89,11 +90,11 @@ class AutoscalerReconciler:
         self._flags = flags
 
     async def reconcile(self, autoscaler: Autoscaler) -> Decision:
-        """The decision, as it turned out; failures to read, to decide or to write are in it.
+        """Sync the autoscaler; the decision with the results of its writes. Failures of requests are part of it.
 
         Raises Outdated where the spec was changed meanwhile, and LeadershipLost where the write lease ended.
 
-        Differs: upstream carries out what it decided by the spec that it began with.
+        Differs: kube-controller-manager carries out what it decided by the spec that it began with.
         """
         clock, state = self._clock, self._states.of(autoscaler.key)
         started_s = clock.monotonic_s()
@@ -117,7 +118,7 @@ class AutoscalerReconciler:
         return sync.decision
 
     async def _act(self, autoscaler: Autoscaler, seen: ObservedSync, past: History, decision: Decision) -> SyncRecord:
-        """Carry out and report a decision; the sync as it turned out."""
+        """Carry out and report a decision; returns the sync with the results of its writes."""
         now_ns, state = decision.trace.now, self._states.of(autoscaler.key)
         state.leave_standby()
         decision, errors = await self._carry_out(autoscaler, seen, decision)
@@ -136,7 +137,7 @@ class AutoscalerReconciler:
         return sync
 
     def _stand_by(self, autoscaler: Autoscaler, seen: ObservedSync, decision: Decision) -> None:
-        """Keep what was decided and what others wrote, so that the first sync that writes continues from there."""
+        """Add the recommendation, and rescales by others, to the history that the first sync that writes needs."""
         state, scale = self._states.of(autoscaler.key), seen.observation.scale
         if decision.selector is not None:
             self._states.keep_selector(state, decision.selector)
@@ -147,7 +148,7 @@ class AutoscalerReconciler:
         state.history = past
 
     def _ensure_latest(self, autoscaler: Autoscaler) -> None:
-        """Raise Outdated where the cache has another spec. Compares specs, as old servers count no generations."""
+        """Raise Outdated where the cache has another spec; old API servers set no generation that could be compared."""
         latest = self._writes.find_latest(autoscaler.key)
         if latest is None or latest is autoscaler:
             return
@@ -156,19 +157,19 @@ class AutoscalerReconciler:
             raise Outdated(f"{autoscaler.described} was edited while it was synced: it is synced again")
 
     async def _restore_history(self, autoscaler: Autoscaler, state: AutoscalerState) -> None:
-        """Load what an earlier process left; the next sync tries again where that cannot be read."""
+        """Load the history that an earlier process stored; where it cannot be read, the next sync tries again."""
         if state.is_restored:
             return
         try:
-            found = await self._writes.history.find(autoscaler.key, autoscaler.metadata.uid)
-            if found is None:
-                found = handover.find_history(autoscaler.metadata, self._clock.now_ns())
-            state.restore(found)
+            restored = await self._writes.history.find(autoscaler.key, autoscaler.metadata.uid)
+            if restored is None:
+                restored = handover.find_history(autoscaler.metadata, self._clock.now_ns())
+            state.restore(restored)
         except StatusError as error:
             log.debug("%s: its kept history: %s", autoscaler.described, error)
 
     def _keep_history(self, autoscaler: Autoscaler, seen: ObservedSync, decision: Decision) -> None:
-        """Have the history that this sync leaves written for later processes."""
+        """Have the history after this sync stored for later processes."""
         scale = seen.observation.scale
         if isinstance(scale, Scale) and self._states.of(autoscaler.key).is_restored:
             replicas = scale.replicas if decision.replicas is None else decision.replicas
@@ -176,7 +177,7 @@ class AutoscalerReconciler:
             self._writes.history.keep(autoscaler.key, snapshot)
 
     async def _store_rescale(self, autoscaler: Autoscaler, draft: Draft) -> None:
-        """Store the history that a rescale will leave before it is written: a process that is killed may have."""
+        """Store the history as after the rescale, before the scale is written: the process may be killed after that."""
         if not self._states.of(autoscaler.key).is_restored:
             return
         before, after, now_ns = draft.scale.replicas, draft.desired, draft.now
@@ -187,7 +188,7 @@ class AutoscalerReconciler:
     async def _carry_out(
         self, autoscaler: Autoscaler, seen: ObservedSync, decision: Decision
     ) -> tuple[Decision, Sequence[StatusError]]:
-        """Write the scale and keep the history; the decision as it turned out, and the errors of failed attempts."""
+        """Write the scale, keep the history; the decision with the result, and the errors of failed attempts."""
         state = self._states.of(autoscaler.key)
         errors: Sequence[StatusError] = ()
         if decision.selector is not None:

@@ -26,10 +26,10 @@ class SyncReporter:
     """Reports each sync to events, metrics, log and recording.
 
     Args:
-        telemetry: the metrics.
-        recorder: the events.
-        recording: keeps syncs, so that they can be decided again.
-        health: a fault of the API server, which the log has once for all syncs.
+        telemetry: the Prometheus metrics.
+        recorder: writes events.
+        recording: records syncs, so that they can be decided again.
+        health: tells whether a fault of the API server, which is logged once, explains the errors of syncs.
         comparison: compares decisions in standby with another controller's; None: they are logged.
     """
 
@@ -53,18 +53,18 @@ class SyncReporter:
         log.debug("%s is skipped: %s", described, lag)
 
     def waits(self, autoscaler: Autoscaler) -> None:
-        """An autoscaler waits for a handover: the event that its migration waits for."""
+        """An autoscaler waits for a migration: record the event that `podscaler migrate` waits for."""
         message = handover.waiting_message(autoscaler.metadata.annotations or {})
         self._recorder.record(subject_of(autoscaler), "Normal", handover.WAITING, message)
 
     def events(self, autoscaler: Autoscaler, decision: Decision, *, follow_status: bool) -> None:
-        """The events of a decision: those before the status is written, or those after."""
+        """Record the events of a decision: those before the status is written, or those after."""
         for event in decision.events:
             if event.follows_status is follow_status:
                 self._recorder.record(subject_of(autoscaler), event.type, event.reason, event.message)
 
     def desired(self, autoscaler: Autoscaler, decision: Decision) -> None:
-        """The gauge of desired replicas, where the decision has them."""
+        """Set the gauge of desired replicas, where the decision has them."""
         if decision.reached_end:
             self._telemetry.desired(autoscaler.key, decision.status.desired_replicas)
 
@@ -80,7 +80,7 @@ class SyncReporter:
         log.log(level, "%s: its status: %s", autoscaler.described, error, extra={"error": str(error)})
 
     def not_carried_out(self, sync: SyncRecord, state: AutoscalerState, reason: str) -> None:
-        """A decision is not carried out for that reason: what it would write, or how another controller's differs."""
+        """A decision is not carried out: log what it would write, or compare it with another controller's status."""
         self.desired(sync.autoscaler, sync.decision)
         if self._comparison is not None:
             self._comparison.compare(sync.autoscaler, sync.seen, sync.past, sync.decision)
@@ -89,7 +89,7 @@ class SyncReporter:
         self.record(sync)
 
     def ended(self, sync: SyncRecord, state: AutoscalerState, duration_s: float) -> None:
-        """A sync ended with a decision: its error, where it is new, and its metrics."""
+        """A sync ended with a decision: log its error, where it is new, and count it."""
         decision = sync.decision
         self._log_error(sync.autoscaler, state, decision.error)
         self._telemetry.reconciled(decision.action.value, decision.error_kind.value, duration_s)

@@ -1,18 +1,19 @@
-"""The controller's state of each autoscaler between syncs: one record for each key, in memory.
+"""The controller's state of each autoscaler between syncs: one AutoscalerState for each key, in memory.
 
-The controller registers and forgets autoscalers; a sync reads and changes the record of its own. Lifetimes:
+The controller registers and forgets autoscalers; a sync reads and changes the state of its own. Lifetimes:
 
 * The history (recommendations, scale events) and the last error: from the first sync that reads a scale until a sync
-  finds the autoscaler gone. An autoscaler that is deleted and created again before that keeps them. What an earlier
-  process left (`podscaler.controller.history.store`) is added when a scale is read.
-* The registration, the selector and what concerns the target: from the watch's addition until its deletion.
+  finds the autoscaler deleted. An autoscaler that is deleted and created again before that keeps them. The history that
+  an earlier process stored (`podscaler.controller.history.store`) is added when a scale is read.
+* The registration, the selector and the facts about the target: from the watch's addition until its deletion.
 * The version of the last status write: until the cache has it (`podscaler.controller.informers.consistency`).
-* The failures in a row: until a sync succeeds. A status write without a response, and a sync that was skipped because
-  of a stale cache, are no result of the autoscaler: it is synced again after FIRST_RETRY_S, doubled each time, instead
-  of a whole period later. A delay of a period or more is none: a server that stays away gets no more requests than
-  otherwise. A conflict counts as such a failure only after one: the write without a response may have been carried out.
+* The failures in a row: until a sync succeeds. A sync whose status write got no response, or that was skipped because
+  of a stale cache, has no result: it is repeated after FIRST_RETRY_S, doubled each time, instead of a whole period
+  later. Where that would be a period or more, it waits for its period: a server that is away for long gets no more
+  requests than otherwise. A conflict counts as such a failure only after another one, whose write may have been carried
+  out although it got no response.
 
-Source: docs/spec/controller.md 1 (State). Differs: upstream retries after a period.
+Source: docs/spec/controller.md 1 (State). Differs: kube-controller-manager retries after a period.
 """
 
 import zlib
@@ -39,24 +40,25 @@ FIRST_RETRY_S = 1.0
 
 @dataclass(slots=True)
 class AutoscalerState:
-    """The record of one autoscaler.
+    """The state of one autoscaler.
 
     Attributes:
+        key: namespace and name.
         is_registered: whether the watch has the autoscaler.
-        history: what earlier syncs left.
-        is_restored: whether it is known what an earlier process left.
-        restored: what an earlier process left and no sync has added to `history` yet; None: nothing.
-        selector: of the target's pods; None where no sync has read it.
+        history: recommendations and scale events of earlier syncs.
+        is_restored: whether the history of an earlier process was looked up.
+        restored: the history of an earlier process that is not added to `history` yet; None: there is none.
+        selector: the selector of the target's pods; None where no sync has read it.
         conflicting: the autoscalers that another controller manages and that scale the same target.
-        is_waiting: whether it waits for a handover (`podscaler.controller.informers.handover`).
-        standby_replicas: the target's replicas at the last sync that wrote nothing because of standby; None: no such.
+        is_waiting: whether the autoscaler waits for a migration (`podscaler.controller.informers.handover`).
+        standby_replicas: the target's replicas at the last sync on standby; None: there was none.
         standby_desired: the replicas that this sync would have written; None: it would not write.
-        error: of the last sync; empty where it succeeded.
+        error: the error of the last sync; empty where it succeeded.
         written: the last status write that the cache does not have yet.
         status_written_s: from when the status period counts, by the monotonic clock; None: no status was written.
-        is_synced: whether a sync was ever begun; then the record stays until a sync finds the autoscaler gone.
-        failures: syncs in a row that ended without a result.
-        may_retry: whether the last sync did.
+        is_synced: whether a sync was ever begun; then this state stays until a sync finds the autoscaler deleted.
+        failures: the number of syncs in a row that ended without a result.
+        may_retry: whether the last sync ended without a result.
     """
 
     key: Key
@@ -77,15 +79,15 @@ class AutoscalerState:
     may_retry: bool = False
 
     def restore(self, found: RestoredHistory | None) -> None:
-        """Record what an earlier process left; None: nothing."""
+        """Take the history that an earlier process stored; None: there is none."""
         self.is_restored, self.restored = True, found
 
     def resume(self, replicas: int, now_ns: int, *, has_behavior: bool) -> None:
-        """Add what an earlier process left to the history, once a scale was read.
+        """Add the history of an earlier process, once a scale was read.
 
         Args:
-            replicas: of the scale.
-            now_ns: of the sync.
+            replicas: spec.replicas of the scale.
+            now_ns: the instant of the sync, since the epoch.
             has_behavior: whether the spec has a `behavior`.
         """
         if self.restored is not None:
@@ -99,12 +101,12 @@ class AutoscalerState:
         return change
 
     def is_new_desired(self, replicas: int | None) -> bool:
-        """Whether a sync in standby would write another count (None: none) than the one before."""
+        """Whether a sync on standby would write another number (None: nothing) than the one before."""
         is_new, self.standby_desired = self.standby_desired != replicas, replicas
         return is_new
 
     def leave_standby(self) -> None:
-        """From now on the replicas of the target are written here."""
+        """Take note that this process writes the target's replicas from now on."""
         self.standby_replicas = self.standby_desired = None
 
     def is_new_error(self, error: str) -> bool:
@@ -153,7 +155,7 @@ class AutoscalerState:
 
 
 class AutoscalerStates:
-    """The records of all autoscalers, and the selectors of their targets; see the module."""
+    """The states of all autoscalers, and the selectors of their targets' pods by namespace."""
 
     def __init__(self) -> None:
         self._states: dict[Key, AutoscalerState] = {}
@@ -161,7 +163,7 @@ class AutoscalerStates:
         self._clock_offset_ns: int | None = None
 
     def of(self, key: Key) -> AutoscalerState:
-        """The record of an autoscaler, a new one where there is none."""
+        """The state of an autoscaler, a new one where there is none."""
         state = self._states.get(key)
         if state is None:
             state = self._states[key] = AutoscalerState(key)
@@ -186,13 +188,13 @@ class AutoscalerStates:
         return [key for key, state in self._states.items() if state.is_registered and belongs(key)]
 
     def known(self, belongs: Callable[[Key], bool]) -> list[Key]:
-        """As `registered`, with those that a sync has yet to find gone."""
+        """As `registered`, and those that were deleted and not synced since."""
         return [key for key in self._states if belongs(key)]
 
     def follow_clock(self, now_ns: int, monotonic_s: float) -> None:
         """Shift the instants of all histories where the wall clock was set by more than STEP_MAX_NS.
 
-        Source: the instants that Go's time.Now returns carry a monotonic reading, by which upstream compares them.
+        Source: Go's time.Now has a monotonic reading, by which kube-controller-manager compares instants.
         """
         offset_ns = now_ns - round(monotonic_s * NANOSECONDS)
         if self._clock_offset_ns is None:
@@ -210,7 +212,7 @@ class AutoscalerStates:
             self._selectors.store("/".join(state.key), selector)
 
     def wait(self, state: AutoscalerState) -> bool:
-        """An autoscaler waits for a handover, and its selector counts no more; whether it did not wait before."""
+        """An autoscaler waits for a migration, so its selector is dropped; returns whether it did not wait before."""
         self._drop_selector(state)
         is_new, state.is_waiting = not state.is_waiting, True
         return is_new
@@ -240,7 +242,7 @@ class AutoscalerStates:
                 self.register(key)
 
     def _drop_target(self, state: AutoscalerState) -> None:
-        """Drop what syncs found out about the target."""
+        """Drop the facts about the target that syncs have read."""
         self._drop_selector(state)
         self.drop_conflicting(state)
         state.leave_standby()

@@ -1,6 +1,6 @@
-"""Writes the status of an autoscaler: only when it says something new, and always as the whole object.
+"""Writes the status of an autoscaler, only when it differs from the stored one, and always with the whole object.
 
-The reconciler has one `StatusWriter`.
+The reconciler has one `StatusWriter`. Statuses are compared by meaning: the quantities `1000m` and `1` are equal.
 
 Source: docs/spec/decision.md 11.2 (Writing).
 """
@@ -51,7 +51,7 @@ class StatusWriter:
     async def write(
         self, autoscaler: Autoscaler, latest: HorizontalPodAutoscalerStatus, state: AutoscalerState
     ) -> StatusError | None:
-        """Write a status that says something new; the error of a write that failed, None where none did."""
+        """Write a status that differs; returns the error of a failed write, None where none failed."""
         if is_same(autoscaler.wire.status, latest) or self._can_wait(autoscaler, latest, state):
             return None
         try:
@@ -103,6 +103,7 @@ def _subject(metric: Any) -> Any:
 
 
 def _are_same(before: Sequence[Any] | None, after: Sequence[Any] | None) -> bool:
+    """Whether two lists (None: absent) of metrics or conditions are equal as in `is_same`."""
     before, after = before or (), after or ()
     return len(before) == len(after) and all(
         old == new or _mean_the_same(msgspec.to_builtins(old), msgspec.to_builtins(new))

@@ -1,7 +1,7 @@
-"""A recording in a file, written in the background.
+"""Writes the recording of syncs into a file, in the background.
 
-The command line makes one; syncs report to it. Once a second the reports are encoded, compressed and flushed to the
-file in a thread. So a kill loses the last second or two, and the rest of the file can be read. Rules:
+The command line makes a FileRecording; syncs report to it. Once a second the reports are encoded, compressed and
+flushed to the file in a thread. So a kill loses the last second or two, and the rest of the file can be read. Rules:
 
 1. At most WAITING_MAX reports wait. When the disk is slower than that, or fails, lines are lost; they are counted and
    logged, and the autoscaling goes on.
@@ -31,7 +31,7 @@ class FileRecording(Recording):
     """Writes a recording into a file in the background; `close` ends the file.
 
     Args:
-        file: open.
+        file: the file, begun already.
     """
 
     is_on = True
@@ -48,14 +48,14 @@ class FileRecording(Recording):
         self.lines_written = 0
         self.lines_lost = 0
 
-    def report(self, what: SyncRecord | End) -> None:
-        """Keep it; never waits."""
+    def report(self, record: SyncRecord | End) -> None:
+        """Have a report written; never waits."""
         if len(self._waiting) >= WAITING_MAX:
             if not self.lines_lost:
                 log.warning("the recording %s: the disk is too slow; lines are lost", self._file.path)
             self.lines_lost += 1
             return
-        self._waiting.append(what)
+        self._waiting.append(record)
         self._filled.set()
 
     async def run(self) -> None:
@@ -98,10 +98,10 @@ class FileRecording(Recording):
         """Write it in large pieces: compressing lets the event loop run, and getting back takes milliseconds."""
         chunk: list[bytes] = []
         size_bytes = 0
-        for what in batch:
+        for record in batch:
             if not chunk and self._file.is_full:
                 self._begin()
-            chunk.append(line := self._lines.of(what))
+            chunk.append(line := self._lines.of(record))
             size_bytes += len(line)
             if size_bytes >= CHUNK_BYTES:
                 self._file.write(b"".join(chunk))

@@ -30,10 +30,10 @@ class RecordFile:
     """The open gzip file of a recording, and its numbered predecessors.
 
     Args:
-        path: FILE.
+        path: the value of `--record`, called FILE here.
         header: the first line of each file.
         max_bytes: the compressed size at which the next file is begun.
-        files: how many are kept, FILE included; at least 1.
+        files: how many files are kept, FILE included; at least 1.
     """
 
     def __init__(self, path: Path, header: bytes, *, max_bytes: int, files: int) -> None:
@@ -112,6 +112,7 @@ class RecordFile:
             self._size_bytes += len(packed)
 
     def _end_member(self) -> None:
+        """Write the end of the gzip data, and close the file, if one is open. Raises OSError."""
         if self._descriptor < 0:
             return
         try:
@@ -120,6 +121,7 @@ class RecordFile:
             self.abandon()
 
     def _number(self) -> None:
+        """Rename FILE to number 1, 1 to 2, and so on; the last number is overwritten."""
         for number in range(self._files - 1, 0, -1):
             source = self._numbered(number - 1)
             with suppress(FileNotFoundError):

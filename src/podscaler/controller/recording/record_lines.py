@@ -1,9 +1,9 @@
-"""The lines of a recording: the facts and the results of a sync as text.
+"""Encodes the lines of a recording: the facts and the results of each sync as JSON.
 
-`podscaler.controller.recording.file_recording` takes the lines of each report, in order, in its thread. Invariant: a
-replay of a file gives the decisions that were taken. A reader derives the history before a sync from the lines before
-it; where it cannot (the first line of an autoscaler in a file, or the report before was lost), the line has the
-history.
+`podscaler.controller.recording.file_recording` calls `RecordLines.of` with each report, in order, in its thread.
+Invariant: a replay of a file gives the decisions that were taken. A reader derives the history before a sync from the
+lines before it; where it cannot (the first line of an autoscaler in a file, or after a lost report), the line contains
+the history.
 
 Source: docs/recordings.md.
 """
@@ -15,7 +15,7 @@ from podscaler.api.typed import recording
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscaler, Scale
 from podscaler.base.errors import StatusError
 from podscaler.controller.informers.observed_objects import Autoscaler
-from podscaler.controller.recording.observed import ObservedSync
+from podscaler.controller.recording.observed_sync import ObservedSync
 from podscaler.controller.recording.recording import End, SyncRecord
 from podscaler.core import replay
 from podscaler.core.model import history
@@ -26,7 +26,7 @@ from podscaler.metrics.fetched import FetchedMetric
 
 
 class RecordLines:
-    """Makes the lines of reports; keeps the history that a reader of the file knows by then, by autoscaler."""
+    """Makes the lines of reports; remembers the history of each autoscaler that a reader has derived so far."""
 
     def __init__(self) -> None:
         self._known: dict[Key, tuple[History, int]] = {}
@@ -35,18 +35,18 @@ class RecordLines:
         """A new file begins: its reader knows no history."""
         self._known.clear()
 
-    def of(self, what: SyncRecord | End) -> bytes:
+    def of(self, record: SyncRecord | End) -> bytes:
         """The lines of a report."""
-        if isinstance(what, End):
-            self._known.pop(what.key, None)
-            return _end_line(what.key, what.at_ns)
-        key = what.autoscaler.key
-        past, last_at_ns = self._known.get(key, (history.EMPTY, what.at_ns))
+        if isinstance(record, End):
+            self._known.pop(record.key, None)
+            return _end_line(record.key, record.at_ns)
+        key = record.autoscaler.key
+        past, last_at_ns = self._known.get(key, (history.EMPTY, record.at_ns))
         text = b""
-        if what.at_ns < last_at_ns:  # the wall clock was set back: the autoscaler begins again
-            text, past = _end_line(key, what.at_ns), history.EMPTY
-        self._known[key] = what.decision.history, what.at_ns
-        return text + recording.sync_line(_sync_line(what, None if past == what.past else what.past))
+        if record.at_ns < last_at_ns:  # the wall clock was set back: the autoscaler begins again
+            text, past = _end_line(key, record.at_ns), history.EMPTY
+        self._known[key] = record.decision.history, record.at_ns
+        return text + recording.sync_line(_sync_line(record, None if past == record.past else record.past))
 
 
 def _end_line(key: Key, at_ns: int) -> bytes:

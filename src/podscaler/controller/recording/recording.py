@@ -1,8 +1,8 @@
-"""The interface of recordings, which keep every sync so that it can be decided again, and the one that keeps nothing.
+"""The interface of recordings, which store every sync so that it can be decided again; the base class stores nothing.
 
-The reconciler reports each sync, and an end is reported for each autoscaler that is synced here no more;
-`podscaler.controller.recording.file_recording` keeps them. A report never waits, and hands over immutable objects that
-exist anyway.
+The reconciler reports each sync, and an `End` is reported for each autoscaler that this process syncs no more;
+`podscaler.controller.recording.file_recording` writes them to a file. A report never waits, and consists of immutable
+objects that exist anyway.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from podscaler.base.errors import StatusError
 from podscaler.controller.informers.observed_objects import Autoscaler
-from podscaler.controller.recording.observed import ObservedSync
+from podscaler.controller.recording.observed_sync import ObservedSync
 from podscaler.core.decision import Decision
 from podscaler.core.model.history import History
 from podscaler.kube.informers.cache import Key
@@ -21,12 +21,13 @@ class SyncRecord:
     """The facts and the results of one sync; everything in it is immutable and shared.
 
     Attributes:
-        at_ns: the instant of the decision.
+        at_ns: the instant of the decision, since the epoch.
+        autoscaler: the autoscaler that was synced.
         seen: the facts.
-        past: the history before.
-        decision: as it turned out.
-        scale_errors: of the failed attempts to write the scale, in order.
-        status_error: of the write of the status; None: it succeeded, or there was none.
+        past: the history before the sync.
+        decision: the decision with the results of its writes.
+        scale_errors: the errors of failed attempts to write the scale, in order.
+        status_error: the error of the write of the status; None: it succeeded, or nothing was written.
     """
 
     at_ns: int
@@ -40,27 +41,27 @@ class SyncRecord:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """An autoscaler is synced here no more, and its state is dropped."""
+    """The report that this process syncs an autoscaler no more, so that its history ends; `at_ns` since the epoch."""
 
     at_ns: int
     key: Key
 
 
 class Recording:
-    """Gets every sync; this one keeps nothing.
+    """Takes the report of every sync; this base class drops them.
 
     Attributes:
-        is_on: whether anything is kept.
+        is_on: whether reports are written anywhere.
         lines_written: how many lines of the file are written.
-        lines_lost: how many never will be.
+        lines_lost: how many lines were lost.
     """
 
     is_on = False
     lines_written = 0
     lines_lost = 0
 
-    def report(self, what: SyncRecord | End) -> None:
-        """Keep it; never waits."""
+    def report(self, record: SyncRecord | End) -> None:
+        """Take a report; never waits."""
 
     async def run(self) -> None:
         """Write what is reported, until cancelled."""

@@ -1,9 +1,10 @@
 """Waits for the API server at the start, and gives up on errors that waiting cannot resolve.
 
-`podscaler controller` calls `wait_for_server` before it starts. Errors that may resolve are logged once and tried
-again: a server that is away or busy, a name that does not resolve yet, credentials that a program or a file renews.
-A permission that is missing may be granted later. An error that needs another command line or kubeconfig is a
-UsageError: a server whose certificate is not trusted, a static token that is rejected, no autoscaling/v2.
+`podscaler controller` calls `wait_for_server` before it starts. Errors that may resolve are logged once, and the
+request is repeated: a server that does not respond or is busy, a name that does not resolve yet, credentials that a
+program or a file renews. A missing permission does not count: it may be granted later. An error that needs another
+command line or kubeconfig is a UsageError: a server whose certificate is not trusted, a static token that is rejected,
+no autoscaling/v2.
 """
 
 import logging
@@ -22,6 +23,7 @@ AUTOSCALERS = "/apis/autoscaling/v2/horizontalpodautoscalers"
 SUBJECT = "horizontalpodautoscalers.autoscaling"
 TIMEOUT_S = 10.0
 NOT_TRUSTED = "tls: failed to verify certificate"
+"""The beginning of `TransportError.cause` for a certificate that is not trusted."""
 
 
 async def wait_for_server(client: Client, config: Config, clock: Clock, *, rng: random.Random | None = None) -> None:
@@ -34,15 +36,15 @@ async def wait_for_server(client: Client, config: Config, clock: Clock, *, rng: 
     Raises:
         UsageError: a sentence with the error that waiting cannot resolve, and what to change.
     """
-    backoff, said = Backoff(rng or random.Random()), ""
+    backoff, logged = Backoff(rng or random.Random()), ""
     while (failure := await _failure(client)) is not None:
         text = sentence(failure, config)
         if not _may_resolve(failure, config):
             raise UsageError(text)
-        log.log(logging.DEBUG if text == said else logging.WARNING, "%s; trying again", text)
-        said = text
+        log.log(logging.DEBUG if text == logged else logging.WARNING, "%s; trying again", text)
+        logged = text
         await clock.sleep(backoff.next_s())
-    if said:
+    if logged:
         log.info("the API server %s answers", client.server)
 
 
@@ -59,6 +61,7 @@ def sentence(failure: StatusError, config: Config) -> str:
 
 
 async def _failure(client: Client) -> StatusError | None:
+    """The error of a list of autoscalers; None where it succeeds or is forbidden."""
     try:
         await client.get(AUTOSCALERS, subject=SUBJECT, query=[("limit", "1")], timeout_s=TIMEOUT_S)
     except StatusError as error:

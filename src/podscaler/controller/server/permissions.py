@@ -2,9 +2,10 @@
 
 `podscaler controller` calls `warn` at its start and continues: a missing permission may be granted later, and one that
 is not used is not needed. One log line lists all that are missing, and names the manifest that grants them. A request
-that is forbidden later shows in conditions, events or the log, as upstream's do.
+that is forbidden later appears in conditions, events or the log. A new permission: add it to NEEDED, or to a function
+`of_...` and to `needed`.
 
-Source: docs/spec/controller.md 9 (RBAC); the watch of pods and kept histories need more than that.
+Source: docs/spec/controller.md 9 (RBAC); the watch of pods and stored histories need more than that.
 """
 
 import asyncio
@@ -32,10 +33,10 @@ class Permission:
     """A permission, as RBAC has it.
 
     Attributes:
-        verb, group, resource, subresource: as in a rule.
-        purpose: what does not work without it.
-        namespace: empty: all.
-        name: of the object, where a role may be limited to some; empty: all.
+        verb, group, resource, subresource: as in an RBAC rule.
+        purpose: what does not work without the permission.
+        namespace: the namespace; empty: all.
+        name: the object's name, where a role may be limited to some objects; empty: all.
     """
 
     verb: str
@@ -66,11 +67,11 @@ NEEDED = (
     *_several("get list", "external.metrics.k8s.io", "*", purpose="external metrics are not known"),
     *_several("create patch", "", "events", purpose="events are not written"),
 )
-"""Of scales only those of Deployments are checked: a role that restricts `*/scale` does so on purpose."""
+"""The permissions of every controller. Of scales only those of Deployments are checked: a role may exclude others."""
 
 
 def of_histories(namespace: str) -> tuple[Permission, ...]:
-    """The permissions to keep histories in ConfigMaps of `namespace`; one ConfigMap is checked for all."""
+    """The permissions to store histories in ConfigMaps of `namespace`; one ConfigMap is checked for all."""
     purpose = "histories do not survive a restart"
     names = {"get": history_maps.NAME, "create": "", "patch": history_maps.NAME}
     return tuple(
@@ -101,9 +102,9 @@ def of_metrics_access() -> tuple[Permission, ...]:
 
 
 def of_leases(namespace: str, name: str, *, is_sharded: bool) -> tuple[Permission, ...]:
-    """What holding the Lease of that name needs, or those that begin with it: a role may be limited to the one.
+    """The permissions to hold the Lease of that name, or with shards all Leases whose names begin with it.
 
-    A lone leader does without watching them, and takes over later.
+    A single leader works without `watch`, but takes over later.
     """
     purpose = "no lease can be held, so nothing is done"
     verbs = dict.fromkeys(("get", "create", "update", "list"), purpose)
@@ -135,7 +136,7 @@ def of_heapster(service: HeapsterService) -> tuple[Permission, ...]:
 
 
 def needed(settings: ControllerSettings) -> tuple[Permission, ...]:
-    """What a controller with these settings needs."""
+    """The permissions that a controller with these settings needs."""
     wanted = list(NEEDED)
     if settings.heapster is not None:
         wanted = [each for each in wanted if each.group not in METRICS_APIS] + [*of_heapster(settings.heapster)]
@@ -158,9 +159,9 @@ class _Review(msgspec.Struct):
 
 async def warn(client: Client, permissions: tuple[Permission, ...] = NEEDED) -> None:
     """Log in one line which of `permissions` are missing, if any."""
-    found = await missing(client, permissions)
-    if found:
-        log.warning("%s", summary(found, client))
+    lacking = await missing(client, permissions)
+    if lacking:
+        log.warning("%s", summary(lacking, client))
 
 
 async def missing(client: Client, permissions: tuple[Permission, ...] = NEEDED) -> list[Permission]:
@@ -169,10 +170,10 @@ async def missing(client: Client, permissions: tuple[Permission, ...] = NEEDED) 
     return [permission for permission, is_allowed in zip(permissions, allowed, strict=True) if not is_allowed]
 
 
-def summary(found: Sequence[Permission], client: Client) -> str:
-    """The missing permissions (at least one), what does not work without each, and how to grant them."""
+def summary(lacking: Sequence[Permission], client: Client) -> str:
+    """A sentence with the missing permissions (at least one), what does not work without each, and the remedy."""
     verbs: dict[tuple[str, str, str], list[str]] = {}
-    for each in found:
+    for each in lacking:
         resource = ".".join(filter(None, (each.resource, each.group))) + (
             f"/{each.subresource}" if each.subresource else ""
         )
@@ -190,6 +191,7 @@ def summary(found: Sequence[Permission], client: Client) -> str:
 
 
 async def _is_allowed(client: Client, permission: Permission) -> bool:
+    """Whether the API server grants a permission, by a SelfSubjectAccessReview; True where it cannot be reviewed."""
     attributes = {
         "verb": permission.verb,
         "group": permission.group,

@@ -20,7 +20,7 @@ METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Figures(Protocol):
-    """Renders /metrics: a controller's Telemetry, for one."""
+    """Renders /metrics; a controller's Telemetry does."""
 
     def render(self) -> bytes:
         """The metrics in Prometheus' text format; called in a thread."""
@@ -28,7 +28,7 @@ class Figures(Protocol):
 
 
 class Access(Protocol):
-    """Decides about requests of /metrics."""
+    """Authenticates and authorizes requests of /metrics; DelegatedAccess does."""
 
     async def check(self, authorization: str, verb: str, path: str) -> AccessError | None:
         """The error of a request; None where it is allowed."""
@@ -36,13 +36,13 @@ class Access(Protocol):
 
 
 class Endpoints:
-    """The server.
+    """Serves the endpoints from `start` to `stop`.
 
     Args:
         figures: renders /metrics.
         unready: returns the reasons why the controller is not ready; empty when it is.
         fault: returns the reason why /healthz fails; empty where it does not.
-        access: decides about requests of /metrics; None: all are allowed.
+        access: authorizes requests of /metrics; None: all are allowed.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Endpoints:
         self._runner: web.ServerRunner | None = None
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> str:
-        """Listen, over HTTPS with `tls`; the bound address; `port` 0 takes a free port.
+        """Listen, over HTTPS with `tls`; returns the bound address `host:port`. The port 0 takes a free port.
 
         Raises:
             UsageError: the address cannot be bound.
@@ -90,10 +90,10 @@ class Endpoints:
 
     async def _metrics(self, request: web.BaseRequest) -> web.Response:
         if self._access is not None:
-            given = request.headers.get("Authorization", "")
-            check = await self._access.check(given, request.method.lower(), request.path)
-            if check is not None:
-                return _error_response(check)
+            authorization = request.headers.get("Authorization", "")
+            error = await self._access.check(authorization, request.method.lower(), request.path)
+            if error is not None:
+                return _error_response(error)
         body = await asyncio.to_thread(self._figures.render)
         return web.Response(body=body, headers={"Content-Type": METRICS_TYPE})
 
@@ -108,12 +108,12 @@ class Endpoints:
         return web.Response(text="".join(f"{line}\n" for line in reasons) or "ok", status=503 if reasons else 200)
 
 
-def _error_response(check: AccessError) -> web.Response:
-    """The error as a Status, as API servers respond."""
+def _error_response(error: AccessError) -> web.Response:
+    """The error as a Status object, as kube-apiserver responds."""
     status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
-    status |= {"message": check.message, "reason": check.reason}
-    if check.code == 403:
-        status["details"] = {}
-    body = json.dumps(status | {"code": check.code}, indent=2)
+    status |= {"message": error.message, "reason": error.reason}
+    if error.code == 403:
+        status["details"] = {}  # as kube-apiserver's responsewriters.Forbidden
+    body = json.dumps(status | {"code": error.code}, indent=2)
     headers = {"X-Content-Type-Options": "nosniff"}
-    return web.Response(text=f"{body}\n", status=check.code, content_type="application/json", headers=headers)
+    return web.Response(text=f"{body}\n", status=error.code, content_type="application/json", headers=headers)

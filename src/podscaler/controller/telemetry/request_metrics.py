@@ -1,7 +1,7 @@
 """Prometheus metrics of the requests that the controller sends: their number, results and durations.
 
 `podscaler controller` and the autoscaler of `podscaler up` call `count` for their clients. A watch is counted when its
-response begins, and has no duration, as upstream.
+response begins, and has no duration, as in client-go.
 
 Source: k8s.io/component-base/metrics/prometheus/restclient (names, labels, buckets).
 """
@@ -18,10 +18,11 @@ from podscaler.kube.transport.transport import Request, Response, ResponseStream
 
 BUCKETS_S = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 NO_ANSWER = "<error>"
+"""The label `code` of a request without a response, as client-go sets it."""
 
 
 class ClientRequestMetrics:
-    """`rest_client_requests_total` and `rest_client_request_duration_seconds`."""
+    """The metrics `rest_client_requests_total` and `rest_client_request_duration_seconds`."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         requests = Counter(
@@ -50,11 +51,11 @@ class ClientRequestMetrics:
 
 
 class CountedTransport:
-    """A transport whose requests are counted; see the module.
+    """A transport that counts and measures the requests that it passes on.
 
     Args:
-        transport: sends requests; closed with this one.
-        metrics: count the requests.
+        transport: sends the requests; closed with this one.
+        metrics: counts the requests.
     """
 
     def __init__(self, transport: Transport, metrics: ClientRequestMetrics, clock: Clock) -> None:

@@ -1,4 +1,4 @@
-"""The health of the API server: faults that make all syncs fail are logged once instead of by each sync.
+"""Detects faults of the API server, so that a fault that makes all syncs fail is logged once, not by each sync.
 
 A ServerHealth wraps the transport of the controller's client and, with leader election, of the client of Leases. Rules:
 
@@ -25,6 +25,7 @@ from podscaler.kube.transport.transport import Request, Response, ResponseStream
 log = logging.getLogger(__name__)
 
 FLAP_S = 5.0
+"""A fault that recurs within this time is reported only once it has lasted as long."""
 REPEAT_S = 300.0
 AFTERMATH_S = 1.0
 """How long after a fault a sync may still end with an error because of it."""
@@ -32,10 +33,10 @@ METRICS = ("/apis/metrics.k8s.io/", "/apis/custom.metrics.k8s.io/", "/apis/exter
 
 
 class _Fault:
-    """One kind of fault, by instants of the monotonic clock.
+    """One kind of fault (unreachable, unauthorized); instants are seconds of the monotonic clock.
 
     Args:
-        gauge: 1 while it lasts.
+        gauge: set to 1 while the fault lasts.
     """
 
     def __init__(self, gauge: Gauge) -> None:
@@ -50,7 +51,7 @@ class _Fault:
         gauge.set(0)
 
     def note_failure(self, now_s: float) -> bool:
-        """A request failed because of it; whether that is to be logged, for the first time or again."""
+        """A request failed because of the fault; returns whether to log it, for the first time or again."""
         self._failed_s = now_s
         if not self.is_active:
             self.is_active, self.began_s, self.failed_syncs, self.is_reported = True, now_s, 0, False
@@ -62,7 +63,7 @@ class _Fault:
         return False
 
     def note_success(self, begun_s: float, now_s: float) -> bool:
-        """A request that began at `begun_s` did not fail because of it; whether its end is to be logged."""
+        """A request that began at `begun_s` did not fail because of the fault; returns whether to log its end."""
         if not self.is_active or begun_s < self._failed_s:
             return False
         self.is_active, self.ended_s = False, now_s
@@ -70,7 +71,7 @@ class _Fault:
         return self.is_reported
 
     def described(self) -> str:
-        """Its length, and the number of syncs that failed."""
+        """The fault's length, and the number of syncs that failed: `after 3.2 s in which 7 syncs failed`."""
         syncs = "1 sync" if self.failed_syncs == 1 else f"{self.failed_syncs} syncs"
         return f"after {self.ended_s - self.began_s:.1f} s in which {syncs} failed"
 
@@ -79,7 +80,7 @@ class ServerHealth:
     """The state of the API server as the requests of one controller show it, by the module's rules.
 
     Args:
-        client: of the controller; its requests are observed from now on.
+        client: the controller's client; its requests are observed from now on.
     """
 
     def __init__(self, client: Client, clock: Clock, registry: CollectorRegistry) -> None:

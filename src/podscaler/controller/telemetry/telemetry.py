@@ -1,7 +1,8 @@
-"""The controller's Prometheus metrics, with upstream's names, labels, buckets and stability levels.
+"""The controller's Prometheus metrics, with kube-controller-manager's names, labels, buckets and stability levels.
 
-The controller reports here; `podscaler.controller.server.serving` renders `registry`. Each Telemetry has a registry of
-its own, so that several controllers may run in one process.
+The controller calls a method for each event; `podscaler.controller.server.serving` renders `registry`. Each Telemetry
+has a registry of its own, so that several controllers may run in one process. A new metric: make it in `__init__`, and
+add a method that counts. Metrics named `podscaler_...` are podscaler's own.
 
 Source: docs/spec/controller.md 8 (Prometheus metrics).
 """
@@ -106,11 +107,11 @@ class Telemetry:
         self._responses = _failure_responses(self.registry)
 
     def failure_response(self, response: FailureResponse) -> None:
-        """A failure policy applied in a sync (our own metric)."""
+        """A failure policy applied in a sync."""
         self._responses.labels(response.value).inc()
 
     def sync_panicked(self, duration_s: float) -> None:
-        """A sync failed by a bug; upstream's counters have that as an internal error."""
+        """A sync failed by a bug; kube-controller-manager's counters have that as an internal error."""
         self.reconciled("none", "internal", duration_s)
         self.panicked("sync")
 
@@ -135,13 +136,14 @@ class Telemetry:
         self._autoscalers.inc()
 
     def autoscaler_deleted(self) -> None:
-        """One autoscaler is gone."""
+        """One autoscaler less is controlled."""
         self._autoscalers.dec()
 
     def desired(self, key: Key, replicas: int) -> None:
         """Set the desired replicas of an autoscaler.
 
-        Differs: upstream's series stays when the autoscaler goes; ours goes with it, so that memory is bounded.
+        Differs: kube-controller-manager keeps the series of a deleted autoscaler; here `drop_desired` removes it, so
+        that memory is bounded.
         """
         if self._desired.get(key) != replicas:
             self._desired[key] = replicas
@@ -153,11 +155,11 @@ class Telemetry:
             self._desired_replicas.remove(*key)
 
     def stale_skip(self) -> None:
-        """A sync was skipped because the cache has not seen our last write."""
+        """A sync was skipped because the cache lacks the controller's last write."""
         self._stale_skips.labels("autoscaling", "horizontalpodautoscalers").inc()
 
     def count_comparisons(self, verdicts: Iterable[str]) -> None:
-        """Add the metrics of comparisons with another controller (our own)."""
+        """Add the metrics of comparisons with another controller; call it once, with `--compare`."""
         self._comparisons = Counter(
             "podscaler_comparisons",
             "Decisions that were compared with the status that another controller wrote, by what that found.",
@@ -184,7 +186,7 @@ class Telemetry:
         self._differences.labels(field).inc()
 
     def count_recording(self, recording: "RecordingFigures") -> None:
-        """Add the metrics of a recording, if there is one (our own)."""
+        """Add the metrics of a recording, if it is on."""
         if recording.is_on:
             self.registry.register(RecordingMetrics(recording))
 
@@ -194,7 +196,7 @@ class Telemetry:
 
 
 class RecordingFigures(Protocol):
-    """The counts of a recording."""
+    """The counts of a recording; `podscaler.controller.recording.recording.Recording` has them."""
 
     @property
     def is_on(self) -> bool: ...
@@ -222,7 +224,7 @@ class RecordingMetrics(Collector):
 
 
 class QueueMetrics(Collector):
-    """Upstream's work-queue metrics; `MeteredQueue` reports to it."""
+    """The work queue metrics of kube-controller-manager, and lateness; `MeteredQueue` reports to it."""
 
     def __init__(self, registry: CollectorRegistry, clock: Clock) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""Traces each sync as a span: the autoscaler, the decision, and the number of requests.
+"""Traces each sync as an OpenTelemetry span with the autoscaler, the decision, and the number of requests.
 
 It wraps the reconciler where traces are enabled (`podscaler.cli.options.tracing`), and is not imported elsewhere. The
 requests of the sync are spans within it (`podscaler.kube.transport.traced_transport`).
@@ -7,7 +7,7 @@ requests of the sync are spans within it (`podscaler.kube.transport.traced_trans
 from opentelemetry.trace import Span, StatusCode, Tracer
 
 from podscaler.controller.informers.observed_objects import Autoscaler
-from podscaler.controller.telemetry.syncing import SyncHandler
+from podscaler.controller.telemetry.current_sync import SyncHandler
 from podscaler.core.decision import Decision
 from podscaler.kube.transport.traced_transport import COUNT, Count
 
@@ -27,7 +27,7 @@ class TracedSyncs:
         self._tracer = tracer
 
     async def reconcile(self, autoscaler: Autoscaler) -> Decision:
-        """As the reconciler."""
+        """Reconcile within a span; as SyncHandler."""
         count = Count()
         token = COUNT.set(count)
         try:

@@ -48,6 +48,7 @@ SHORT_WATCH_S = 1.0
 """A watch that ends sooner without an event counts as failed, so that it is retried with back-off."""
 
 T = TypeVar("T", bound=Cached)
+_FORBIDDEN = 403
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,8 @@ class Reflector(Generic[T]):
         self.last_error = ""
         self.is_served = True
         """False where the last failure was that the server does not serve the resource."""
+        self.is_forbidden = False
+        """True where the last failure was that the client may not list or watch the resource."""
         self.is_watching = False
         """Whether a watch is open now."""
 
@@ -105,8 +108,7 @@ class Reflector(Generic[T]):
         while True:
             try:
                 await self._list_and_watch()
-                self._backoff.reset()
-                self.last_error, self.is_served = "", True
+                self._note_success()
             except StatusError as error:
                 if self._switches_to_pages(error):
                     continue
@@ -135,6 +137,10 @@ class Reflector(Generic[T]):
         self._streams_lists = False
         return True
 
+    def _note_success(self) -> None:
+        self._backoff.reset()
+        self.last_error, self.is_served, self.is_forbidden = "", True, False
+
     async def _wait(self, error: StatusError) -> None:
         asked_s = retry_delay_s(error, "WATCH") or 0.0
         delay_s = 0.0 if error.code == 410 and not self.last_error else max(self._backoff.next_s(), asked_s)
@@ -145,6 +151,7 @@ class Reflector(Generic[T]):
             level = logging.DEBUG
         log.log(level, "following %s: %s; again in %.1f s", self._source.subject, error, delay_s)
         self.last_error, self.is_served = str(error), not is_not_served(error)
+        self.is_forbidden = error.code == _FORBIDDEN
         await self._clock.sleep(delay_s)
 
     async def _list(self, version: str) -> None:
@@ -225,8 +232,8 @@ class Reflector(Generic[T]):
                 async for lines in stream.batches():
                     await self._apply_all(lines)
                     if not has_event:
-                        has_event, self.last_error, self.is_served = True, "", True
-                        self._backoff.reset()
+                        has_event = True
+                        self._note_success()
             finally:
                 self.is_watching = False
         if not has_event and self._clock.monotonic_s() - started_s < SHORT_WATCH_S:

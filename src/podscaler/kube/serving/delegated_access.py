@@ -197,7 +197,7 @@ class DelegatedAccess:
                 if wider is not None and await self._find_error(user, wider) is None:
                     return None
                 return await self._find_error(user, attributes)
-        except (StatusError, msgspec.DecodeError, TimeoutError) as error:
+        except (StatusError, msgspec.DecodeError, UnicodeEncodeError, TimeoutError) as error:
             subject = attributes.path or attributes.resource
             log.warning("access to %s could not be reviewed: %s", subject, error or "no answer in time")
             return UNREVIEWED
@@ -207,7 +207,9 @@ class DelegatedAccess:
         token = _bearer_token(authorization)
         if not token:
             return ANONYMOUS
-        digest = hashlib.sha256(token.encode(errors="surrogateescape")).hexdigest()
+        if not token.isascii():  # RFC 6750 2.1; such bytes cannot be in the JSON of a review either
+            return None
+        digest = hashlib.sha256(token.encode()).hexdigest()
         cached = self._users.find(digest)
         if cached is None or cached.until_s <= self._clock.monotonic_s():
             cached = self._cached_review(await self._review_token(token))

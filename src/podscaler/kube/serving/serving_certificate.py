@@ -8,7 +8,6 @@ Source: the flags of these names of kube-controller-manager and of extension API
 
 import asyncio
 import logging
-import os
 import ssl
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -22,6 +21,7 @@ from cryptography.x509.oid import NameOID
 from podscaler.base.certificate_pair import PERIOD_S, CertificatePair
 from podscaler.base.clock import Clock
 from podscaler.base.errors import UsageError
+from podscaler.base.memory_file import MemoryFile
 
 log = logging.getLogger(__name__)
 
@@ -84,8 +84,6 @@ def self_signed_context(names: Sequence[str]) -> ssl.SSLContext:
     pem = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
     pem += certificate.public_bytes(serialization.Encoding.PEM)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    with os.fdopen(os.memfd_create("serving"), "wb") as file:
-        file.write(pem)
-        file.flush()
-        context.load_cert_chain(f"/proc/self/fd/{file.fileno()}")
+    with MemoryFile(pem) as path:
+        context.load_cert_chain(path)
     return context

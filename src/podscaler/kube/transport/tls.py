@@ -3,19 +3,18 @@
 `transport.http_transport` builds one for each client certificate, in a thread: OpenSSL reads it from a file.
 """
 
-import os
 import re
 import ssl
-import tempfile
 
 from podscaler.base.errors import UsageError
+from podscaler.base.memory_file import MemoryFile
 from podscaler.kube.transport.config import Config
 
 CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 
 
 def server_context(config: Config, client_pem: bytes | None) -> ssl.SSLContext:
-    """The context of connections to the API server; writes a temporary file.
+    """The context of connections to the API server.
 
     Args:
         config: the trusted authorities.
@@ -50,12 +49,8 @@ def _without_authorities(pem: bytes) -> bytes:
 
 
 def _load_client_certificate(context: ssl.SSLContext, pem: bytes, origin: str) -> None:
-    descriptor, name = tempfile.mkstemp(prefix="podscaler-")  # mode 0600
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(_without_authorities(pem))
-        context.load_cert_chain(name, password=lambda: b"")
+        with MemoryFile(_without_authorities(pem)) as path:
+            context.load_cert_chain(path, password=lambda: b"")
     except (ssl.SSLError, OSError) as error:
         raise UsageError(f"{origin}: client-certificate and client-key cannot be used: {error}") from error
-    finally:
-        os.unlink(name)

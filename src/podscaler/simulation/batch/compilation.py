@@ -7,7 +7,7 @@ notices a change of the module of an entry point, but not of the modules that it
 file contains a digest of the whole package.
 
 Invariants: no fast math and no threads, so that results are those of `podscaler.core` to the last bit. Integers are 64
-bits wide and wrap.
+bits wide. Where they may wrap, `wrapped_sum` and `wrapped_product` are used.
 
 Source: docs/spec/decision.md 1.1 (Integer and float semantics); numba's documentation of caching.
 """
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -52,16 +53,28 @@ def _sources_digest() -> str:
 @compiled
 def wrap32(value: int) -> int:
     """As `numbers.wrap32`."""
-    return ((value + 2**31) & 0xFFFF_FFFF) - 2**31
+    return int(np.int32(value))
+
+
+@compiled
+def wrapped_sum(first: int, second: int) -> int:
+    """The low 64 bits of a sum; the compiler assumes that a plain sum of signed integers does not wrap."""
+    return int(np.int64(np.uint64(first) + np.uint64(second)))
+
+
+@compiled
+def wrapped_product(first: int, second: int) -> int:
+    """The low 64 bits of a product."""
+    return int(np.int64(np.uint64(first) * np.uint64(second)))
 
 
 @compiled
 def divide_toward_zero(dividend: int, divisor: int) -> int:
     """As `numbers.divide_toward_zero`, wrapped; `divisor` is not 0."""
     if divisor == -1:  # the processor traps on the quotient of the least integer
-        return -dividend
+        return wrapped_product(dividend, -1)
     quotient = dividend // divisor
-    if quotient < 0 and quotient * divisor != dividend:
+    if dividend % divisor != 0 and (dividend < 0) != (divisor < 0):
         return quotient + 1
     return quotient
 

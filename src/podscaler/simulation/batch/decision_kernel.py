@@ -13,8 +13,8 @@ Source: docs/spec/decision.md 2 (Reconcile in order), 3 (Combining the metrics),
 from podscaler.simulation.batch import layout as at
 from podscaler.simulation.batch import metric_kernel
 from podscaler.simulation.batch.compilation import INT32_MAX, INT32_MIN, ceil_int32, compiled, int32_of_float, wrap32
+from podscaler.simulation.batch.layout import Array, KernelInputs, KernelMemory
 from podscaler.simulation.batch.metric_kernel import NO_PROPOSAL
-from podscaler.simulation.batch.tables import Array
 
 UNCHANGED = -1
 """The result of a decision that leaves the scale as it is."""
@@ -23,114 +23,96 @@ UP, DOWN = 0, 1
 
 
 @compiled
-def decide(
-    spec: Array,
-    tolerance: Array,
-    metrics: Array,
-    policies: Array,
-    world: Array,
-    containers: Array,
-    feeds: Array,
-    state: Array,
-    cohorts: Array,
-    samples: Array,
-    marks: Array,
-    highest: Array,
-    lowest: Array,
-    events: Array,
-    sync: int,
-    now_ms: int,
-) -> int:
+def decide(inputs: KernelInputs, memory: KernelMemory, candidate: int, sync: int, now_ms: int) -> int:
     """The replicas to write, or UNCHANGED, and the history with this decision: `decide.decide`."""
+    spec, state, marks = inputs.specs[candidate], memory.state, memory.marks
     now_ns, current = now_ms * at.MS_NS, state[at.REPLICAS]
     if not marks[at.HAS_BEGUN]:
         marks[at.HAS_BEGUN] = 1
-        _recommend(marks, highest, lowest, current, now_ns)
+        recommend(memory, current, now_ns)
     if current == 0:
         if not state[at.WAS_SCALED_TO_ZERO] or (spec[at.MIN_REPLICAS] == 0 and not spec[at.SCALES_ON_OTHERS]):
             return UNCHANGED
     elif current > spec[at.MAX_REPLICAS]:
-        return _written(spec, world, state, marks, events, spec[at.MAX_REPLICAS], now_ns)
+        return _written(spec, inputs.world, memory, spec[at.MAX_REPLICAS], now_ns)
     elif current < spec[at.MIN_REPLICAS]:
-        return _written(spec, world, state, marks, events, spec[at.MIN_REPLICAS], now_ns)
+        return _written(spec, inputs.world, memory, spec[at.MIN_REPLICAS], now_ns)
     best, without = 0, 0
     for index in range(spec[at.METRICS], spec[at.END_OF_METRICS]):
-        proposal = metric_kernel.proposal(
-            metrics, index, tolerance, world, containers, feeds, state, cohorts, samples, sync, now_ms
-        )
+        proposal = metric_kernel.proposal(inputs, memory, candidate, index, sync, now_ms)
         if proposal == NO_PROPOSAL:
             without += 1
         elif best == 0 or proposal > best:
             best = proposal
     if without == spec[at.END_OF_METRICS] - spec[at.METRICS] or (without > 0 and best < current):
         return UNCHANGED
-    desired = limited(spec, policies, marks, highest, lowest, events, max(best, 0), current, now_ns)
+    desired = limited(spec, inputs.policies, memory, max(best, 0), current, now_ns)
     if current == 0 and desired < spec[at.MIN_REPLICAS]:
         desired = spec[at.MIN_REPLICAS]
     if desired == current:
         return UNCHANGED
-    return _written(spec, world, state, marks, events, desired, now_ns)
+    return _written(spec, inputs.world, memory, desired, now_ns)
 
 
 @compiled
-def _written(spec: Array, world: Array, state: Array, marks: Array, events: Array, desired: int, now_ns: int) -> int:
+def _written(spec: Array, world: Array, memory: KernelMemory, desired: int, now_ns: int) -> int:
     """The replicas after they are written: `settle.written`."""
+    state = memory.state
     current = state[at.REPLICAS]
     is_zero = current > 0 and desired == 0 and spec[at.MIN_REPLICAS] == 0 and spec[at.SCALES_ON_OTHERS]
     state[at.WAS_SCALED_TO_ZERO] = 1 if is_zero and world[at.SCALES_TO_ZERO] else 0
-    if spec[at.HAS_BEHAVIOR]:
-        if desired > current:
-            _record(events, UP, marks, desired - current, now_ns, now_ns - spec[at.UP_LONGEST_NS])
-        else:
-            _record(events, DOWN, marks, current - desired, now_ns, now_ns - spec[at.DOWN_LONGEST_NS])
+    record_rescale(spec, memory, desired - current, now_ns)
     return desired
 
 
 @compiled
-def _record(events: Array, direction: int, marks: Array, change: int, now_ns: int, cutoff_ns: int) -> None:
-    """`history.recorded`."""
-    length = marks[at.UP_EVENTS + direction]
-    slot = length
-    for index in range(length):
-        if events[direction, index, at.CHANGED_NS] < cutoff_ns:
-            events[direction, index, at.IS_OUTDATED] = 1
-        if events[direction, index, at.IS_OUTDATED]:
-            slot = index
-    marks[at.UP_EVENTS + direction] = max(length, slot + 1)
-    events[direction, slot, at.CHANGE] = change
-    events[direction, slot, at.CHANGED_NS] = now_ns
-    events[direction, slot, at.IS_OUTDATED] = 0
+def record_rescale(spec: Array, memory: KernelMemory, change: int, now_ns: int) -> None:
+    """The history after the replicas changed by `change`: `settle.with_change`."""
+    if not spec[at.HAS_BEHAVIOR]:
+        return
+    if change > 0:
+        _record(memory, UP, change, now_ns, now_ns - spec[at.UP_LONGEST_NS])
+    else:
+        _record(memory, DOWN, -change, now_ns, now_ns - spec[at.DOWN_LONGEST_NS])
 
 
 @compiled
-def limited(
-    spec: Array,
-    policies: Array,
-    marks: Array,
-    highest: Array,
-    lowest: Array,
-    events: Array,
-    wanted: int,
-    current: int,
-    now_ns: int,
-) -> int:
+def _record(memory: KernelMemory, direction: int, change: int, now_ns: int, cutoff_ns: int) -> None:
+    """`history.recorded`."""
+    marks, events = memory.marks, memory.events[direction]
+    length = marks[at.UP_EVENTS + direction]
+    slot = length
+    for index in range(length):
+        if events[index, at.CHANGED_NS] < cutoff_ns:
+            events[index, at.IS_OUTDATED] = 1
+        if events[index, at.IS_OUTDATED]:
+            slot = index
+    marks[at.UP_EVENTS + direction] = max(length, slot + 1)
+    events[slot, at.CHANGE] = change
+    events[slot, at.CHANGED_NS] = now_ns
+    events[slot, at.IS_OUTDATED] = 0
+
+
+@compiled
+def limited(spec: Array, policies: Array, memory: KernelMemory, wanted: int, current: int, now_ns: int) -> int:
     """The wanted replicas within windows, rates and bounds: `normalisation.by_windows`."""
+    marks, highest, lowest = memory.marks, memory.highest, memory.lowest
     down_cutoff_ns = now_ns - spec[at.DOWN_WINDOW_NS]
     if not spec[at.HAS_BEHAVIOR]:
         _expire(marks, at.HIGHEST_HEAD, at.HIGHEST_TAIL, highest, down_cutoff_ns - 1)
         stabilized = max(wanted, _front(marks, at.HIGHEST_HEAD, at.HIGHEST_TAIL, highest, wanted))
-        _recommend(marks, highest, lowest, wanted, now_ns)
+        recommend(memory, wanted, now_ns)
         return _without_behavior(spec, stabilized, current)
     _expire(marks, at.HIGHEST_HEAD, at.HIGHEST_TAIL, highest, down_cutoff_ns)
     _expire(marks, at.LOWEST_HEAD, at.LOWEST_TAIL, lowest, now_ns - spec[at.UP_WINDOW_NS])
     most = max(wanted, _front(marks, at.HIGHEST_HEAD, at.HIGHEST_TAIL, highest, wanted))
     least = min(wanted, _front(marks, at.LOWEST_HEAD, at.LOWEST_TAIL, lowest, wanted))
-    _recommend(marks, highest, lowest, wanted, now_ns)
+    recommend(memory, wanted, now_ns)
     stabilized = min(max(current, least), most)
     if stabilized > current:
-        return _scaled_up(spec, policies, marks, events, stabilized, current, now_ns)
+        return _scaled_up(spec, policies, memory, stabilized, current, now_ns)
     if stabilized < current:
-        return _scaled_down(spec, policies, marks, events, stabilized, current, now_ns)
+        return _scaled_down(spec, policies, memory, stabilized, current, now_ns)
     return current
 
 
@@ -144,8 +126,9 @@ def _without_behavior(spec: Array, wanted: int, current: int) -> int:
 
 
 @compiled
-def _recommend(marks: Array, highest: Array, lowest: Array, replicas: int, now_ns: int) -> None:
+def recommend(memory: KernelMemory, replicas: int, now_ns: int) -> None:
     """Add a recommendation to both queues, and drop those that it makes irrelevant."""
+    marks, highest, lowest = memory.marks, memory.highest, memory.lowest
     tail = marks[at.HIGHEST_TAIL]
     while tail > marks[at.HIGHEST_HEAD] and highest[tail - 1, at.RECOMMENDED] <= replicas:
         tail -= 1
@@ -172,55 +155,51 @@ def _front(marks: Array, head: int, tail: int, queue: Array, default: int) -> in
 
 
 @compiled
-def _scaled_up(
-    spec: Array, policies: Array, marks: Array, events: Array, wanted: int, current: int, now_ns: int
-) -> int:
+def _scaled_up(spec: Array, policies: Array, memory: KernelMemory, wanted: int, current: int, now_ns: int) -> int:
     """`bounds.with_behavior` and `policies.scale_up_limit`."""
     limit = current
     if spec[at.UP_SELECTION] != at.SELECT_DISABLED:
         is_min = spec[at.UP_SELECTION] == at.SELECT_MIN
         limit = INT32_MAX if is_min else INT32_MIN
         for index in range(spec[at.UP_POLICIES], spec[at.DOWN_POLICIES]):
-            allowed = _allowed(policies, index, marks, events, current, now_ns, 1)
+            allowed = _allowed(policies[index], memory, current, now_ns, 1)
             limit = min(limit, allowed) if is_min else max(limit, allowed)
         limit = max(limit, current)
     return min(wanted, limit, spec[at.MAX_REPLICAS])
 
 
 @compiled
-def _scaled_down(
-    spec: Array, policies: Array, marks: Array, events: Array, wanted: int, current: int, now_ns: int
-) -> int:
+def _scaled_down(spec: Array, policies: Array, memory: KernelMemory, wanted: int, current: int, now_ns: int) -> int:
     """`bounds.with_behavior` and `policies.scale_down_limit`."""
     limit = current
     if spec[at.DOWN_SELECTION] != at.SELECT_DISABLED:
         is_min = spec[at.DOWN_SELECTION] == at.SELECT_MIN
         limit = INT32_MIN if is_min else INT32_MAX
         for index in range(spec[at.DOWN_POLICIES], spec[at.END_OF_POLICIES]):
-            allowed = _allowed(policies, index, marks, events, current, now_ns, -1)
+            allowed = _allowed(policies[index], memory, current, now_ns, -1)
             limit = max(limit, allowed) if is_min else min(limit, allowed)
         limit = min(limit, current)
     return max(wanted, limit, spec[at.MIN_REPLICAS])
 
 
 @compiled
-def _allowed(policies: Array, policy: int, marks: Array, events: Array, current: int, now_ns: int, sign: int) -> int:
+def _allowed(policy: Array, memory: KernelMemory, current: int, now_ns: int, sign: int) -> int:
     """The count that a policy allows: `policies._budget`."""
-    cutoff_ns = now_ns - policies[policy, at.POLICY_PERIOD_NS]
-    added = _changed_since(events, UP, marks[at.UP_EVENTS], cutoff_ns)
-    removed = _changed_since(events, DOWN, marks[at.DOWN_EVENTS], cutoff_ns)
+    cutoff_ns = now_ns - policy[at.POLICY_PERIOD_NS]
+    added = _changed_since(memory.events[UP], memory.marks[at.UP_EVENTS], cutoff_ns)
+    removed = _changed_since(memory.events[DOWN], memory.marks[at.DOWN_EVENTS], cutoff_ns)
     begin = wrap32(current - added + removed)
-    if policies[policy, at.IS_PODS]:
-        return wrap32(begin + sign * policies[policy, at.POLICY_VALUE])
-    scaled = float(begin) * (1.0 + sign * float(policies[policy, at.POLICY_VALUE]) / 100.0)
+    if policy[at.IS_PODS]:
+        return wrap32(begin + sign * policy[at.POLICY_VALUE])
+    scaled = float(begin) * (1.0 + sign * float(policy[at.POLICY_VALUE]) / 100.0)
     return ceil_int32(scaled) if sign > 0 else int32_of_float(scaled)
 
 
 @compiled
-def _changed_since(events: Array, direction: int, length: int, cutoff_ns: int) -> int:
+def _changed_since(events: Array, length: int, cutoff_ns: int) -> int:
     """`history.changed_since`."""
     total = 0
     for index in range(length):
-        if events[direction, index, at.CHANGED_NS] > cutoff_ns:
-            total += events[direction, index, at.CHANGE]
+        if events[index, at.CHANGED_NS] > cutoff_ns:
+            total += events[index, at.CHANGE]
     return wrap32(total)

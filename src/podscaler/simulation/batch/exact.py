@@ -10,7 +10,7 @@ from podscaler.core.decision import Action
 from podscaler.core.model.spec import Spec
 from podscaler.simulation import engine
 from podscaler.simulation.batch import layout as at
-from podscaler.simulation.batch.tables import Array
+from podscaler.simulation.batch.layout import Array
 from podscaler.simulation.model.results import SimulatedSync, WorkloadState
 from podscaler.simulation.model.scenario import AutoscalerModel, SimulationScenario
 
@@ -114,6 +114,6 @@ def compared(needed: Array, ready: Array) -> tuple[Array, Array]:
     deviations[at.UNSTABLE_SYNCS] = (supply != demand).sum()
     deviations[at.SUPPLY_CHANGES] = (supply != 0).sum()
     deviations[at.DEMAND_CHANGES] = (demand != 0).sum()
-    shares = missing / np.maximum(needed, 1)
+    shares = np.where(needed > 0, missing / np.maximum(needed, 1), 0)
     under, over = sum(shares[missing > 0].tolist()), sum((-shares[missing < 0]).tolist())
     return deviations, np.array([under, over], np.float64)

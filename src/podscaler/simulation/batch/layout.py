@@ -1,9 +1,16 @@
-"""The fields of the integer arrays that the compiled functions share, as indexes.
+"""The arrays that the compiled functions share: which there are, and their fields as indexes.
 
 `tables` fills the arrays of inputs; the compiled modules read them and keep their own. Numbers are 64 bits wide: times
 in ms (`_MS`) or ns (`_NS`) since the start of the scenario, CPU in millionths of a core, work in those times ms, memory
 in bytes, metric values in thousandths.
 """
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
 
 FAR_MS = 1 << 60
 """Later than everything."""
@@ -154,3 +161,75 @@ TOTAL_FIELDS = 7
 UNDER_SYNCS, OVER_SYNCS, UNSTABLE_SYNCS, SUPPLY_CHANGES, DEMAND_CHANGES = range(5)
 """`deviations[candidate]` of the ready pods from the needed ones."""
 DEVIATION_FIELDS = 5
+
+
+class KernelInputs(NamedTuple):
+    """What candidates share, and the candidates; the fields of the arrays are stated above.
+
+    Attributes:
+        needed: pods for each sync; empty: unknown.
+    """
+
+    world: Array
+    loads: Array
+    feeds: Array
+    containers: Array
+    specs: Array
+    tolerances: Array
+    metrics: Array
+    policies: Array
+    needed: Array
+
+
+class KernelMemory(NamedTuple):
+    """What a candidate changes while it is simulated; the fields of the arrays are stated above.
+
+    Attributes:
+        writes: the instants at which pods are made or removed, as a ring.
+        last: of the sync before: the work that had arrived and was lost, the ready pods, the needed pods.
+    """
+
+    state: Array
+    cohorts: Array
+    samples: Array
+    writes: Array
+    marks: Array
+    highest: Array
+    lowest: Array
+    events: Array
+    last: Array
+
+
+class KernelResults(NamedTuple):
+    """The arrays to fill, one row for each candidate; timelines have no rows where they are not kept.
+
+    Attributes:
+        inaccuracies: the sums of the shares of missing and of surplus pods.
+    """
+
+    replicas: Array
+    ready: Array
+    totals: Array
+    deviations: Array
+    inaccuracies: Array
+
+
+def memory_for(world: Array, event_slots: int) -> KernelMemory:
+    """The memory of one candidate.
+
+    Args:
+        event_slots: how many scale events it keeps at most in each direction.
+    """
+    entries = int(world[SYNCS]) + 3
+    writes = int(world[ACTUATION_MS]) // int(world[SYNC_PERIOD_MS]) + 2
+    return KernelMemory(
+        state=np.zeros(STATE_FIELDS, np.int64),
+        cohorts=np.empty((entries, COHORT_FIELDS), np.int64),
+        samples=np.empty((entries, int(world[SLOTS]), SAMPLE_FIELDS), np.int64),
+        writes=np.empty(writes, np.int64),
+        marks=np.zeros(MARK_FIELDS, np.int64),
+        highest=np.empty((entries, 2), np.int64),
+        lowest=np.empty((entries, 2), np.int64),
+        events=np.empty((2, event_slots, 3), np.int64),
+        last=np.zeros(4, np.int64),
+    )

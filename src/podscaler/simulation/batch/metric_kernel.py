@@ -15,8 +15,10 @@ from podscaler.simulation.batch.compilation import (
     compiled,
     divide_toward_zero,
     wrap32,
+    wrapped_product,
+    wrapped_sum,
 )
-from podscaler.simulation.batch.tables import Array
+from podscaler.simulation.batch.layout import Array, KernelInputs, KernelMemory
 
 NO_PROPOSAL = 1 << 40
 """Of a metric that has none."""
@@ -26,48 +28,25 @@ _COUNTED, _UNREADY, _MISSING = range(3)
 
 
 @compiled
-def proposal(
-    metrics: Array,
-    metric: int,
-    tolerance: Array,
-    world: Array,
-    containers: Array,
-    feeds: Array,
-    state: Array,
-    cohorts: Array,
-    samples: Array,
-    sync: int,
-    now_ms: int,
-) -> int:
-    """The proposal of one metric at a sync, or NO_PROPOSAL."""
-    kind = metrics[metric, at.KIND]
+def proposal(inputs: KernelInputs, memory: KernelMemory, candidate: int, index: int, sync: int, now_ms: int) -> int:
+    """The proposal of a candidate's metric (a row of `inputs.metrics`) at a sync, or NO_PROPOSAL."""
+    metric, tolerance, feeds, state = inputs.metrics[index], inputs.tolerances[candidate], inputs.feeds, memory.state
+    kind, feed = metric[at.KIND], metric[at.FEED]
     if kind <= at.RESOURCE_AVERAGE:
-        return _of_resource(metrics, metric, tolerance, world, containers, state, cohorts, samples, now_ms)
+        return _of_resource(inputs, memory, metric, tolerance, now_ms)
     if kind == at.PODS_AVERAGE:
-        return _of_pods(metrics, metric, tolerance, feeds, state, cohorts, sync)
-    usage = (
-        world_kernel.waiting_milli(world, state)
-        if metrics[metric, at.FEED] < 0
-        else feeds[metrics[metric, at.FEED], sync]
-    )
+        value = state[at.RATE] if feed < 0 else feeds[feed, sync]
+        return _of_pods(memory, metric, tolerance, value)
+    usage = world_kernel.waiting_milli(inputs.world, state) if feed < 0 else feeds[feed, sync]
     if kind == at.TOTAL:
-        return _of_total(metrics, metric, tolerance, state, usage)
-    return _of_average(metrics, metric, tolerance, state, usage)
+        return of_total(metric, tolerance, state, usage)
+    return of_average(metric, tolerance, state, usage)
 
 
 @compiled
-def _of_resource(
-    metrics: Array,
-    metric: int,
-    tolerance: Array,
-    world: Array,
-    containers: Array,
-    state: Array,
-    cohorts: Array,
-    samples: Array,
-    now_ms: int,
-) -> int:
-    """`per_pod.propose_resource`, with the groups of `pods.grouped`."""
+def _of_resource(inputs: KernelInputs, memory: KernelMemory, metric: Array, tolerance: Array, now_ms: int) -> int:
+    """`per_pod.propose_resource`, with the groups of `pod_groups.grouped`."""
+    world, state, cohorts, samples = inputs.world, memory.state, memory.cohorts, memory.samples
     usage = counted = unready = missing = 0
     published = state[at.PUBLISHED]
     slot = max(published, 0) % world[at.SLOTS]
@@ -80,28 +59,26 @@ def _of_resource(
             group = _UNREADY
         elif samples[index, slot, at.SAMPLE_NUMBER] != published:
             group = _MISSING
-        elif metrics[metric, at.IS_CPU]:
+        elif metric[at.IS_CPU]:
             is_ready = index < state[at.NEXT_TO_BE_READY]
-            group = _cpu_group(
-                world, cohorts, index, is_ready, taken_ms, samples[index, slot, at.SAMPLE_WINDOW_MS], now_ms
-            )
+            window_ms = samples[index, slot, at.SAMPLE_WINDOW_MS]
+            group = _cpu_group(world, cohorts[index], is_ready, taken_ms, window_ms, now_ms)
         if group == _COUNTED:
             counted += count
-            usage += count * _value_milli(metrics, metric, containers, samples, index, slot)
+            value_milli = _value_milli(metric, inputs.containers, samples[index, slot])
+            usage = wrapped_sum(usage, wrapped_product(count, value_milli))
         elif group == _UNREADY:
             unready += count
         else:
             missing += count
-    return per_pod(metrics, metric, tolerance, state[at.REPLICAS], usage, counted, unready, missing)
+    return per_pod(metric, tolerance, state[at.REPLICAS], usage, (counted, unready, missing))
 
 
 @compiled
-def _cpu_group(
-    world: Array, cohorts: Array, cohort: int, is_ready: bool, taken_ms: int, window_ms: int, now_ms: int
-) -> int:
+def _cpu_group(world: Array, cohort: Array, is_ready: bool, taken_ms: int, window_ms: int, now_ms: int) -> int:
     """The group of pods that have a sample of CPU: `pods._cpu_rule`."""
-    started_ns = cohorts[cohort, at.MADE_MS] // _SECOND_MS * _SECOND_MS * at.MS_NS
-    changed_ms = cohorts[cohort, at.READY_MS] if is_ready else cohorts[cohort, at.MADE_MS]
+    started_ns = cohort[at.MADE_MS] // _SECOND_MS * _SECOND_MS * at.MS_NS
+    changed_ms = cohort[at.READY_MS] if is_ready else cohort[at.MADE_MS]
     changed_ms -= changed_ms % _SECOND_MS
     if started_ns + world[at.CPU_INITIALIZATION_NS] > now_ms * at.MS_NS:
         return _COUNTED if is_ready and taken_ms >= changed_ms + window_ms else _UNREADY
@@ -111,27 +88,26 @@ def _cpu_group(
 
 
 @compiled
-def _value_milli(metrics: Array, metric: int, containers: Array, samples: Array, cohort: int, slot: int) -> int:
+def _value_milli(metric: Array, containers: Array, sample: Array) -> int:
     """The value of a sample: `sampling._cpu_milli`, `sampling._memory_bytes`."""
-    first, end = metrics[metric, at.FIRST_CONTAINER], metrics[metric, at.END_OF_CONTAINERS]
+    first, end = metric[at.FIRST_CONTAINER], metric[at.END_OF_CONTAINERS]
     total = 0
-    if not metrics[metric, at.IS_CPU]:
+    if not metric[at.IS_CPU]:
         for index in range(first, end):
-            share = world_kernel.share(samples[cohort, slot, at.SAMPLE_BYTES], containers[index, at.LOAD_PERMILLE])
+            share = world_kernel.share(sample[at.SAMPLE_BYTES], containers[index, at.LOAD_PERMILLE])
             total += containers[index, at.IDLE_MEMORY] + share
         return total * 1000
-    window_ms = samples[cohort, slot, at.SAMPLE_WINDOW_MS]
+    window_ms = sample[at.SAMPLE_WINDOW_MS]
     for index in range(first, end):
-        share = world_kernel.share(samples[cohort, slot, at.SAMPLE_SERVED], containers[index, at.LOAD_PERMILLE])
+        share = world_kernel.share(sample[at.SAMPLE_SERVED], containers[index, at.LOAD_PERMILLE])
         total += containers[index, at.IDLE_CPU] * window_ms + share
     return -(-total // (window_ms * 1000))
 
 
 @compiled
-def _of_pods(
-    metrics: Array, metric: int, tolerance: Array, feeds: Array, state: Array, cohorts: Array, sync: int
-) -> int:
+def _of_pods(memory: KernelMemory, metric: Array, tolerance: Array, value: int) -> int:
     """`per_pod.propose_pods`, with the samples of `MetricFeeds._of_pods`."""
+    state, cohorts = memory.state, memory.cohorts
     others = unready = 0
     for index in range(state[at.NEXT_TO_BE_READY], state[at.TOP]):
         if index < state[at.NEXT_TO_RUN]:
@@ -139,13 +115,9 @@ def _of_pods(
         else:
             unready += cohorts[index, at.COUNT]
     ready = state[at.READY]
-    if metrics[metric, at.FEED] < 0:
-        usage = state[at.RATE] // max(ready, 1) * ready
-    elif metrics[metric, at.IS_SHARED]:
-        usage = feeds[metrics[metric, at.FEED], sync] // max(ready, 1) * ready
-    else:
-        usage = feeds[metrics[metric, at.FEED], sync] * (ready + others)
-    return per_pod(metrics, metric, tolerance, state[at.REPLICAS], usage, ready + others, unready, 0)
+    of_each, pods = (value // max(ready, 1), ready) if metric[at.IS_SHARED] else (value, ready + others)
+    usage = wrapped_product(of_each, pods)
+    return per_pod(metric, tolerance, state[at.REPLICAS], usage, (ready + others, unready, 0))
 
 
 @compiled
@@ -155,29 +127,33 @@ def is_within(tolerance: Array, ratio: float) -> bool:
 
 
 @compiled
-def per_pod(
-    metrics: Array, metric: int, tolerance: Array, current: int, usage: int, counted: int, unready: int, missing: int
-) -> int:
-    """The proposal for pods in these groups, of which the counted ones use `usage`: `per_pod._calculate`."""
-    if counted == 0 or (metrics[metric, at.KIND] == at.UTILIZATION and not metrics[metric, at.HAS_REQUEST]):
+def per_pod(metric: Array, tolerance: Array, current: int, usage: int, groups: tuple[int, int, int]) -> int:
+    """The proposal for pods: `per_pod._calculate`.
+
+    Args:
+        usage: of the pods that count.
+        groups: how many pods count, are unready, and are missing.
+    """
+    counted, unready, missing = groups
+    if counted == 0 or (metric[at.KIND] == at.UTILIZATION and not metric[at.HAS_REQUEST]):
         return NO_PROPOSAL
-    if metrics[metric, at.KIND] == at.UTILIZATION and metrics[metric, at.REQUEST] * counted == 0:
+    if metric[at.KIND] == at.UTILIZATION and wrapped_product(metric[at.REQUEST], counted) == 0:
         return NO_PROPOSAL
-    first = _ratio(metrics, metric, usage, counted)
+    first = _ratio(metric, usage, counted)
     includes_unready = unready > 0 and first > 1.0
     if not includes_unready and missing == 0:
         return current if is_within(tolerance, first) else ceil_int32(first * float(counted))
     members = counted
     if first < 1.0:
         members += missing
-        usage += missing * _on_target(metrics, metric)
+        usage = wrapped_sum(usage, wrapped_product(missing, _on_target(metric)))
     elif first > 1.0:
         members += missing
     if includes_unready:
         members += unready
-    if metrics[metric, at.KIND] == at.UTILIZATION and metrics[metric, at.REQUEST] * members == 0:
+    if metric[at.KIND] == at.UTILIZATION and wrapped_product(metric[at.REQUEST], members) == 0:
         return NO_PROPOSAL
-    second = _ratio(metrics, metric, usage, members)
+    second = _ratio(metric, usage, members)
     if is_within(tolerance, second) or (first < 1.0 < second) or (second < 1.0 < first):
         return current
     replicas = ceil_int32(second * float(members))
@@ -187,26 +163,27 @@ def per_pod(
 
 
 @compiled
-def _ratio(metrics: Array, metric: int, usage: int, members: int) -> float:
+def _ratio(metric: Array, usage: int, members: int) -> float:
     """The ratio of a reading: `_UtilizationGauge.read`, `_AverageGauge.read`."""
-    if metrics[metric, at.KIND] != at.UTILIZATION:
-        return float(divide_toward_zero(usage, members)) / float(metrics[metric, at.TARGET])
-    percent = wrap32(divide_toward_zero(usage * 100, metrics[metric, at.REQUEST] * members))
-    return float(percent) / float(metrics[metric, at.TARGET])
+    if metric[at.KIND] != at.UTILIZATION:
+        return float(divide_toward_zero(usage, members)) / float(metric[at.TARGET])
+    requests = wrapped_product(metric[at.REQUEST], members)
+    percent = wrap32(divide_toward_zero(wrapped_product(usage, 100), requests))
+    return float(percent) / float(metric[at.TARGET])
 
 
 @compiled
-def _on_target(metrics: Array, metric: int) -> int:
+def _on_target(metric: Array) -> int:
     """The usage that is assumed for a missing pod before a scale-down."""
-    if metrics[metric, at.KIND] != at.UTILIZATION:
-        return metrics[metric, at.TARGET]
-    return divide_toward_zero(metrics[metric, at.REQUEST] * max(100, metrics[metric, at.TARGET]), 100)
+    if metric[at.KIND] != at.UTILIZATION:
+        return metric[at.TARGET]
+    return divide_toward_zero(wrapped_product(metric[at.REQUEST], max(100, metric[at.TARGET])), 100)
 
 
 @compiled
-def _of_total(metrics: Array, metric: int, tolerance: Array, state: Array, usage: int) -> int:
+def of_total(metric: Array, tolerance: Array, state: Array, usage: int) -> int:
     """`totals._of_total`."""
-    ratio = float(usage) / float(metrics[metric, at.TARGET])
+    ratio = float(usage) / float(metric[at.TARGET])
     if state[at.REPLICAS] == 0:
         return ceil_int32(ratio)
     if is_within(tolerance, ratio):
@@ -217,14 +194,14 @@ def _of_total(metrics: Array, metric: int, tolerance: Array, state: Array, usage
 
 
 @compiled
-def _of_average(metrics: Array, metric: int, tolerance: Array, state: Array, usage: int) -> int:
+def of_average(metric: Array, tolerance: Array, state: Array, usage: int) -> int:
     """The part of `totals.propose_object` and `totals.propose_external` for AverageValue targets."""
-    target = float(metrics[metric, at.TARGET])
-    if metrics[metric, at.KIND] == at.EXTERNAL_AVERAGE and usage < 0:
+    target = float(metric[at.TARGET])
+    if metric[at.KIND] == at.EXTERNAL_AVERAGE and usage < 0:
         usage = INT64_MAX
     ratio = float(usage) / (target * float(state[at.PODS]))
     if is_within(tolerance, ratio):
-        return state[at.REPLICAS]
-    if metrics[metric, at.KIND] == at.EXTERNAL_AVERAGE:
+        return state[at.PODS]
+    if metric[at.KIND] == at.EXTERNAL_AVERAGE:
         return ceil_int32_saturating(float(usage) / target)
     return ceil_int32(float(usage) / target)

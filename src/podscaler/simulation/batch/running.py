@@ -13,10 +13,10 @@ import numpy as np
 from podscaler.core.model.spec import Spec
 from podscaler.simulation.batch import candidate_kernel, exact, scenario_tables, tables
 from podscaler.simulation.batch import layout as at
-from podscaler.simulation.batch.candidate_kernel import KernelInputs, KernelResults
 from podscaler.simulation.batch.exact import ExactCandidate
+from podscaler.simulation.batch.layout import Array, KernelInputs, KernelResults
 from podscaler.simulation.batch.scenario_tables import BatchScenario
-from podscaler.simulation.batch.tables import Array, NotCovered, SpecTables
+from podscaler.simulation.batch.tables import NotCovered, SpecTables
 from podscaler.simulation.model.scenario import SimulationScenario
 
 
@@ -59,7 +59,8 @@ class Deviations(msgspec.Struct, frozen=True, kw_only=True):
     """How the ready pods (supply) deviated from the needed ones (demand), as sums over the counted syncs.
 
     Attributes:
-        under, over: the sums of the shares by which pods were missing or surplus, of what was needed.
+        under, over: the sums of the shares by which pods were missing or surplus, of what was needed; syncs that need
+            no pod have no share.
         under_syncs, over_syncs: at which pods were missing or surplus.
         unstable_syncs: at which supply and demand changed in different directions.
         supply_changes, demand_changes: how often they changed.
@@ -128,7 +129,7 @@ def _run(scenario: BatchScenario, candidates: Sequence[Spec], measures: Measures
         specs.policies,
         needed,
     )
-    memory = candidate_kernel.memory_for(world, specs.event_slots)
+    memory = at.memory_for(world, specs.event_slots)
     slo_ms = math.nan if measures.slo_ms is None else float(measures.slo_ms)
     candidate_kernel.simulate(inputs, memory, results.arrays, slo_ms)
     return results
@@ -193,7 +194,7 @@ def _spec_tables(scenario: BatchScenario, candidates: Sequence[Spec]) -> SpecTab
     stated = scenario.scenario
     most = max([scenario.sources.workload.replicas, *(each.max_replicas for each in candidates)])
     if most > scenario.most_replicas:
-        raise NotCovered(f"{most} replicas have more capacity than 60 bits can state")
+        raise NotCovered(f"{most} replicas have more capacity than 61 bits can state")
     return tables.of_specs(candidates, scenario.sources, stated.settings, len(scenario.at_ms), stated.sync_period_ms)
 
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from podscaler.core.model import emulation, settings
 from podscaler.simulation.batch import layout as at
-from podscaler.simulation.batch.tables import Array, MetricSources, NotCovered, span_ns
+from podscaler.simulation.batch.layout import Array
+from podscaler.simulation.batch.tables import MetricSources, NotCovered, span_ns
 from podscaler.simulation.model.scenario import MetricFeed, SimulationScenario
 from podscaler.simulation.model.step_series import StepSeries
 from podscaler.simulation.model.workloads import WorkloadModel
@@ -182,7 +183,7 @@ def _loads(workload: WorkloadModel, start_ms: int, duration_ms: int) -> Array:
 def values_at(series: StepSeries, at_ms: Array) -> Array:
     """The values of a series at these instants. Raises NotCovered where they have more than 64 bits."""
     if max(map(abs, series.values)) >= _LARGEST:
-        raise NotCovered("values of a load or a metric beyond 60 bits are not covered")
+        raise NotCovered("values of a load or a metric beyond 61 bits are not covered")
     steps = np.searchsorted(np.array(series.at_ms, np.int64), at_ms, side="right") - 1
     values: Array = np.array(series.values, np.int64)[np.maximum(steps, 0)]
     return values
@@ -207,7 +208,7 @@ def _check_amounts(workload: WorkloadModel, loads: Array, span_ms: int) -> None:
     idle_bytes = sum(each.idle_memory_bytes for each in workload.pod.containers)
     memory = (int(loads[:, at.LOAD_BYTES].max()) + bytes_waiting + idle_bytes) * 1000
     if max(work, used, burst, memory) >= _LARGEST:
-        raise NotCovered("the sums of work or memory need more than 60 bits")
+        raise NotCovered("the sums of work or memory need more than 61 bits")
 
 
 def _most_replicas(workload: WorkloadModel, resolution_ms: int) -> int:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from podscaler.core.calculation import situation
 from podscaler.core.limits import stabilization
@@ -24,9 +23,8 @@ from podscaler.core.model.metric_spec import (
 )
 from podscaler.core.model.spec import Policy, Spec
 from podscaler.simulation.batch import layout as at
+from podscaler.simulation.batch.layout import Array
 from podscaler.simulation.model.workloads import ContainerModel, WorkloadModel
-
-Array = npt.NDArray[Any]
 
 _FURTHEST_NS = 1 << 61
 _INT64_MAX = 2**63 - 1
@@ -175,7 +173,7 @@ def _set_values(
         own = "" if load is None else load.rate_metric if isinstance(metric, PodsMetric) else load.queue_metric
         if load is None or own != name:
             raise NotCovered(f"{spec.key}: the scenario has no values of the metric {name}")
-    row[at.FEED], row[at.IS_SHARED] = (-1, 0) if feed is None else (feed[0], int(feed[1]))
+    row[at.FEED], row[at.IS_SHARED] = (-1, 1) if feed is None else (feed[0], int(feed[1]))
     if isinstance(metric, PodsMetric):
         row[at.KIND] = at.PODS_AVERAGE
     elif isinstance(metric.target, Total):

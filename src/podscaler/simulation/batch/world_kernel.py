@@ -12,19 +12,20 @@ Source: docs/simulation.md (The model).
 
 from podscaler.simulation.batch import layout as at
 from podscaler.simulation.batch.compilation import compiled
-from podscaler.simulation.batch.tables import Array
+from podscaler.simulation.batch.layout import Array, KernelInputs, KernelMemory
 
 _LONG_AGO_MS = 3_600_000
 _UNLIMITED = 1 << 62
 
 
 @compiled
-def start(world: Array, loads: Array, state: Array, cohorts: Array, samples: Array) -> None:
+def start(inputs: KernelInputs, memory: KernelMemory) -> None:
     """The world before the first sync: `VirtualWorkload._start`."""
+    world, state, cohorts = inputs.world, memory.state, memory.cohorts
     state[:] = 0
     start_ms = world[at.START_MS]
     state[at.AT_MS] = start_ms
-    take_load(loads, state, 0)
+    take_load(inputs.loads, state, 0)
     state[at.REPLICAS] = state[at.PODS] = state[at.READY] = world[at.INITIAL_REPLICAS]
     state[at.NEXT_MEASUREMENT_MS] = start_ms + world[at.RESOLUTION_MS]
     state[at.NEXT_PUBLICATION_MS] = state[at.NEXT_MEASUREMENT_MS] + world[at.LAG_MS]
@@ -32,7 +33,7 @@ def start(world: Array, loads: Array, state: Array, cohorts: Array, samples: Arr
     state[at.NEXT_WRITE_MS] = at.FAR_MS
     if world[at.INITIAL_REPLICAS] == 0:
         return
-    push_cohort(state, cohorts, samples, world[at.INITIAL_REPLICAS])
+    push_cohort(memory, world[at.INITIAL_REPLICAS])
     cohorts[0, at.MADE_MS] = cohorts[0, at.RUNS_MS] = cohorts[0, at.READY_MS] = -_LONG_AGO_MS
     cohorts[0, at.MEASURED_MS] = start_ms
     cohorts[0, at.MEASURED_WORK] = burst_work(world, start_ms + _LONG_AGO_MS)
@@ -40,8 +41,9 @@ def start(world: Array, loads: Array, state: Array, cohorts: Array, samples: Arr
 
 
 @compiled
-def push_cohort(state: Array, cohorts: Array, samples: Array, count: int) -> None:
+def push_cohort(memory: KernelMemory, count: int) -> None:
     """Add a cohort without times, whose pods are counted already."""
+    state, cohorts, samples = memory.state, memory.cohorts, memory.samples
     top = state[at.TOP]
     for field in range(at.COHORT_FIELDS):
         cohorts[top, field] = 0
@@ -62,10 +64,10 @@ def take_load(loads: Array, state: Array, step: int) -> None:
 
 
 @compiled
-def change_load(world: Array, loads: Array, state: Array, at_ms: int) -> None:
+def change_load(inputs: KernelInputs, state: Array, at_ms: int) -> None:
     """The event of a step of the load; at 0 the simulation begins, as `ServedLoad.forget_past`."""
-    advance(world, state, at_ms)
-    take_load(loads, state, state[at.LOAD_STEP])
+    advance(inputs.world, state, at_ms)
+    take_load(inputs.loads, state, state[at.LOAD_STEP])
     if at_ms == 0:
         state[at.BACKLOG] = state[at.ARRIVED] = state[at.LOST] = 0
 
@@ -136,25 +138,27 @@ def burst_work(world: Array, age_ms: int) -> int:
 
 
 @compiled
-def move_pods(world: Array, state: Array, cohorts: Array, samples: Array, at_ms: int) -> None:
+def move_pods(world: Array, memory: KernelMemory, at_ms: int) -> None:
     """The events of pods at that instant: they run, and become ready."""
+    state, cohorts = memory.state, memory.cohorts
     while True:
         run, ready = state[at.NEXT_TO_RUN], state[at.NEXT_TO_BE_READY]
         if run < state[at.TOP] and cohorts[run, at.RUNS_MS] <= at_ms:
             state[at.NEXT_TO_RUN] = run + 1
         elif ready < run and cohorts[ready, at.READY_MS] <= at_ms:
-            _become_ready(world, state, cohorts, samples, at_ms)
+            _become_ready(world, memory, at_ms)
         else:
             return
 
 
 @compiled
-def _become_ready(world: Array, state: Array, cohorts: Array, samples: Array, at_ms: int) -> None:
+def _become_ready(world: Array, memory: KernelMemory, at_ms: int) -> None:
     """The next cohort becomes ready, one pod after the other; after the first the workload is reconciled."""
+    state, cohorts = memory.state, memory.cohorts
     advance(world, state, at_ms)
     cohort = state[at.NEXT_TO_BE_READY]
     state[at.READY] += 1
-    reconcile(world, state, cohorts, samples, at_ms, 1)
+    reconcile(world, memory, at_ms, 1)
     if state[at.TOP] > cohort:
         state[at.READY] += cohorts[cohort, at.COUNT] - 1
         cohorts[cohort, at.READY_WORK] = state[at.WORK_OF_EACH]
@@ -162,19 +166,20 @@ def _become_ready(world: Array, state: Array, cohorts: Array, samples: Array, at
 
 
 @compiled
-def reconcile(world: Array, state: Array, cohorts: Array, samples: Array, at_ms: int, half_ready: int) -> None:
+def reconcile(world: Array, memory: KernelMemory, at_ms: int, half_ready: int) -> None:
     """Make or remove pods: `VirtualWorkload._reconcile`.
 
     Args:
         half_ready: how many pods (0 or 1) of the cohort at NEXT_TO_BE_READY are ready already, its oldest.
     """
+    state, cohorts = memory.state, memory.cohorts
     missing = state[at.REPLICAS] - state[at.PODS]
     if missing == 0:
         return
     state[at.PODS] = state[at.REPLICAS]
     if missing > 0:
         made = state[at.TOP]
-        push_cohort(state, cohorts, samples, missing)
+        push_cohort(memory, missing)
         cohorts[made, at.MADE_MS] = at_ms
         cohorts[made, at.RUNS_MS] = at_ms + world[at.LAUNCH_MS]
         cohorts[made, at.READY_MS] = at_ms + world[at.LAUNCH_MS] + world[at.STARTUP_MS]
@@ -201,8 +206,9 @@ def reconcile(world: Array, state: Array, cohorts: Array, samples: Array, at_ms:
 
 
 @compiled
-def measure(world: Array, state: Array, cohorts: Array, samples: Array, at_ms: int) -> None:
+def measure(world: Array, memory: KernelMemory, at_ms: int) -> None:
     """Measure all pods that run: `ResourceSampling.measure`."""
+    state, cohorts, samples = memory.state, memory.cohorts, memory.samples
     advance(world, state, at_ms)
     number = state[at.MEASUREMENT]
     slot = number % world[at.SLOTS]

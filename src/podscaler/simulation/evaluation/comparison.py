@@ -22,7 +22,7 @@ from podscaler.simulation.model.step_series import StepSeries
 from podscaler.simulation.scaling import Scaler
 
 _HOUR_MS = 3_600_000
-_ROUNDING = 1 + 1e-9
+ROUNDING = 1 + 1e-9
 """A load that meets the SLO exactly must not miss it by the rounding of the response time."""
 
 MakeScaler = Callable[[], Scaler]
@@ -214,7 +214,7 @@ def _run(scenario: SimulationScenario, candidate: Candidate, needs: Needs) -> Ru
 
 
 def _bound_ms(needs: Needs) -> float | None:
-    return None if needs.slo_ms is None else needs.slo_ms * _ROUNDING
+    return None if needs.slo_ms is None else needs.slo_ms * ROUNDING
 
 
 def _workload(scenario: SimulationScenario) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from podscaler.api.machinery import quantity
+from podscaler.api.machinery import quantity, selectors
 from podscaler.api.typed import recording
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
 from podscaler.api.typed.recording import RecordingError
@@ -88,7 +88,7 @@ def read(lines: Iterable[bytes], selection: RecordedSelection) -> RecordedWorklo
 
 
 class _ContainerLimits(msgspec.Struct, frozen=True):
-    limits: Mapping[str, str] = {}
+    limits: Mapping[str, str] | None = None
 
 
 class _LimitedContainer(msgspec.Struct, frozen=True):
@@ -96,7 +96,7 @@ class _LimitedContainer(msgspec.Struct, frozen=True):
 
 
 class _LimitedSpec(msgspec.Struct, frozen=True):
-    containers: tuple[_LimitedContainer, ...] = ()
+    containers: tuple[_LimitedContainer, ...] | None = None
 
 
 class _LimitedPod(msgspec.Struct, frozen=True):
@@ -111,8 +111,9 @@ _LIMITED_POD = msgspec.json.Decoder(_LimitedPod)
 def _limit_milli(text: bytes) -> int | None:
     """The sum of a pod's CPU limits; None: a container has none."""
     try:
-        containers = _LIMITED_POD.decode(text).spec.containers
-        limits = [each.resources.limits.get("cpu") if each.resources else None for each in containers]
+        containers = _LIMITED_POD.decode(text).spec.containers or ()
+        resources = [each.resources.limits or {} if each.resources else {} for each in containers]
+        limits = [each.get("cpu") for each in resources]
         return sum(quantity.parse(limit).milli_value() for limit in limits if limit) if limits and all(limits) else None
     except (msgspec.DecodeError, ValueError) as error:
         raise RecordingError(f"the limits of a pod cannot be read: {error}") from None
@@ -130,6 +131,8 @@ class _Reader:
         self._feeds: dict[tuple[str, str, bool], list[tuple[int, int]]] = {}
         self._periods_ms: Counter[int] = Counter()
         self._windows_ms: Counter[int] = Counter()
+        self._requests_milli: Counter[int] = Counter()
+        self._pods: list[Pod] = []
         self._start_ups_ms: dict[str, int] = {}
         self._least_age_ms: int | None = None
         self._first: RecordedSync | None = None
@@ -152,12 +155,15 @@ class _Reader:
             self._take(sync)
 
     def _take(self, sync: RecordedSync) -> None:
-        if self._limit_milli is None and sync.line.pods:
-            self._limit_milli = _limit_milli(bytes(sync.line.pods[0]))
+        pods = _selected(sync)
+        if self._limit_milli is None and pods:
+            self._limit_milli = _limit_milli(bytes((sync.line.pods or ())[pods[0]]))
+        self._pods = [sync.observation.pods[index] for index in pods]
+        self._requests_milli.update(each.requests_milli.get("cpu", 0) for each in self._pods)
         if self._last is not None:
             self._periods_ms[round((sync.now - self._last.now) / _MS_NS / _SECOND_MS) * _SECOND_MS] += 1
         self._first, self._last = self._first or sync, sync
-        self._take_start_ups(sync.observation.pods)
+        self._take_start_ups(self._pods)
         for metric, measurement in zip(sync.spec.metrics, sync.observation.metrics, strict=False):
             if measurement is None or isinstance(measurement, Failure):
                 continue
@@ -201,7 +207,7 @@ class _Reader:
                 at_ms=at_ms,
                 used_milli=sum(sample.value_milli for sample in samples),
                 measured=len(found.samples),
-                ready=sum(pod.ready == "True" and not pod.is_deleting for pod in sync.observation.pods),
+                ready=sum(pod.ready == "True" and not pod.is_deleting for pod in self._pods),
                 limited=sum(sample.value_milli >= AT_LIMIT_RATIO * limit for sample in samples) if limit else 0,
             )
         )
@@ -245,12 +251,14 @@ class _Reader:
             key=f"{first.spec.namespace}/{name}",
             kind=kind,
             replicas=scale.replicas,
-            pod=self._pod(first.observation.pods),
+            pod=self._pod(),
             demands=(ResourceLoad(resource="cpu", total=found.demand),),
         )
 
-    def _pod(self, pods: Sequence[Pod]) -> PodModel:
-        requests = dict(pods[-1].requests_milli) if pods else {}
+    def _pod(self) -> PodModel:
+        """A pod with the most frequent request."""
+        request_milli = _usual(self._requests_milli, 0)
+        requests = {"cpu": request_milli} if request_milli else {}
         container = ContainerModel(name="all", requests_milli=requests, cpu_limit_milli=self._limit_milli)
         return PodModel(containers=(container,), launch=fixed(0), startup=self._startup())
 
@@ -300,7 +308,19 @@ class _Reader:
         return found
 
 
-def _usual(found_ms: Counter[int], default_ms: int) -> int:
-    """The most frequent positive duration."""
-    positive = [(count, value) for value, count in found_ms.items() if value > 0]
-    return max(positive)[1] if positive else default_ms
+def _selected(sync: RecordedSync) -> Sequence[int]:
+    """The places of the pods that the scale's selector picks, among all pods of the sync. Raises RecordingError."""
+    scale, pods = sync.observation.scale, sync.observation.pods
+    if not isinstance(scale, Scale):
+        return ()
+    try:
+        selector = selectors.parse(scale.selector)
+    except ValueError as error:
+        raise RecordingError(f"the selector {scale.selector} cannot be read: {error}") from None
+    return [index for index, pod in enumerate(pods) if selector.matches(pod.labels)]
+
+
+def _usual(found: Counter[int], default: int) -> int:
+    """The most frequent number above 0."""
+    positive = [(count, value) for value, count in found.items() if value > 0]
+    return max(positive)[1] if positive else default

@@ -58,8 +58,10 @@ def sentence(comparison: CandidateComparison) -> str:
         return f"{best.name} is better than the present spec: {_words(best)}."
     mixed = [each for each in found if min(_signs(each)) < 0 < max(_signs(each))]
     if mixed:
-        first = min(mixed, key=lambda each: (-each.speedup, _cost(each)))
-        return f"No candidate is better in both measures; {first.name} has {_words(first)} than the present spec."
+        first = min(mixed, key=lambda each: (-each.speedup, each.missing.candidate, _cost(each)))
+        return (
+            f"No candidate is better in both measures; compared to the present spec, {first.name} has {_words(first)}."
+        )
     if all(max(_signs(each)) > 0 for each in found):
         return "No candidate is better than the present spec: each has more pod-hours or more missing pods."
     return "No candidate is better than the present spec: the differences are within the noise of this load."
@@ -79,25 +81,25 @@ def _cost(found: Differences) -> float:
 
 def _differences(comparison: CandidateComparison, present: CandidateResult, other: CandidateResult) -> Differences:
     needed = comparison.needed
-    hours = comparison.sync_period_ms / 3_600_000
-    supplied = _difference([each * hours for each in present.run.ready], [each * hours for each in other.run.ready])
+    supplied = _difference(present.run.ready, other.run.ready)
+    supplied = msgspec.structs.replace(supplied, present=present.pod_hours, candidate=other.pod_hours)
     missing = _difference(_missing(needed, present.run.ready), _missing(needed, other.run.ready))
     return Differences(other.name, supplied, missing, other.speedup or 0.0)
 
 
-def _missing(needed: Sequence[int], ready: Sequence[int]) -> list[float]:
-    return [float(max(need - supply, 0)) for need, supply in zip(needed, ready, strict=True)]
+def _missing(needed: Sequence[int], ready: Sequence[int]) -> list[int]:
+    return [max(need - supply, 0) for need, supply in zip(needed, ready, strict=True)]
 
 
-def _difference(present: Sequence[float], candidate: Sequence[float]) -> Difference:
-    before, after = math.fsum(present), math.fsum(candidate)
+def _difference(present: Sequence[int], candidate: Sequence[int]) -> Difference:
+    before, after = sum(present), sum(candidate)
     changes = [later - earlier for earlier, later in zip(_parts(present), _parts(candidate), strict=True)]
     error = statistics.stdev(changes) * math.sqrt(len(changes)) if len(changes) > 1 else 0.0
     is_noise = abs(after - before) <= max(_ERRORS * error, _LEAST_RATIO * before)
     return Difference(before, after, is_noise)
 
 
-def _parts(values: Sequence[float]) -> list[float]:
+def _parts(values: Sequence[int]) -> list[float]:
     """The sums of ten equal parts, or of all values where there are fewer."""
     size = max(len(values) // PARTS, 1)
     return [math.fsum(values[begin : begin + size]) for begin in range(0, size * min(PARTS, len(values)), size)]
@@ -115,5 +117,5 @@ def _phrase(difference: Difference, measure: str) -> str:
         return f"no {measure}"
     way = "more" if difference.candidate > difference.present else "fewer"
     if not difference.present:
-        return f"more {measure} (there were none)"
+        return f"{measure} where there were none"
     return f"{abs(difference.candidate / difference.present - 1):.0%} {way} {measure}"

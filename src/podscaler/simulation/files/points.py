@@ -153,7 +153,9 @@ class _StepBuilder:
     def _bridge(self, at_ms: int, place: str) -> None:
         """Decide about the time between the last point and this one."""
         if self.last is None:
-            if at_ms > 0 and self.rules.gaps == "zero":
+            if at_ms > 0 and self.rules.gaps == "hold":
+                raise self.rules.error(place, "the values before this one are missing, and there is none to hold")
+            if at_ms > 0:
                 self.steps.append((0, 0))
             return
         distance_ms = at_ms - self.last.at_ms

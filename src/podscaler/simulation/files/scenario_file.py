@@ -12,7 +12,7 @@ import msgspec
 from podscaler.api.kinds.autoscaling import conversion
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
 from podscaler.base.errors import UsageError
-from podscaler.core.model.metric_spec import Metric, ResourceMetric, Utilization
+from podscaler.core.model.metric_spec import IdentifiedMetric, Metric, ResourceMetric, Utilization
 from podscaler.core.model.spec import Spec
 from podscaler.simulation.files import documents, scenario_parts, workloads
 from podscaler.simulation.files.documents import ManifestObject
@@ -21,7 +21,7 @@ from podscaler.simulation.files.loads import LoadContext, RangeQuery
 from podscaler.simulation.files.scenario_parts import ScenarioNames
 from podscaler.simulation.metric_feeds import MetricFeeds
 from podscaler.simulation.model.expectations import Expectation
-from podscaler.simulation.model.scenario import AutoscalerModel, SimulationScenario
+from podscaler.simulation.model.scenario import AutoscalerModel, SimulationScenario, SpecEdited
 from podscaler.simulation.model.workloads import WorkloadModel
 
 _FIELDS = (
@@ -112,6 +112,11 @@ class _Reader:
         names = ScenarioNames(workloads=targets, autoscalers=specs, settings=settings)
         models = {each.key: each for each in workloads.read_all(targets, members.get("workloads"), context)}
         bound = tuple(_bound(each, specs[each.key], models) for each in autoscalers)
+        events = tuple(scenario_parts.read_events(members.get("events"), names, context))
+        edits = [event.spec for event in events if isinstance(event, SpecEdited)]
+        for edited in edits:
+            self._check_edit(edited, bound, models)
+        every_spec = [*specs.values(), *edits]
         default = SimulationScenario(workloads=(), autoscalers=(), duration_ms=1)
         scenario = SimulationScenario(
             workloads=tuple(models.values()),
@@ -124,8 +129,8 @@ class _Reader:
             sync_period_ms=self._sync_period_ms(default.sync_period_ms),
             first_sync_ms=self._duration_ms("firstSync", default.first_sync_ms),
             actuation_ms=self._duration_ms("actuation", default.actuation_ms),
-            events=tuple(scenario_parts.read_events(members.get("events"), names, context)),
-            outages=tuple(scenario_parts.read_outages(members.get("outages"))),
+            events=events,
+            outages=tuple(scenario_parts.read_outages(members.get("outages"), _metric_names(every_spec))),
             seed=context.seed,
         )
         self._check(scenario)
@@ -145,6 +150,15 @@ class _Reader:
         flag = flags.entries().get(scenario_parts.SYNC_PERIOD) if flags is not None else None
         field = self._members.get("syncPeriod", flag)
         return default_ms if field is None else field.duration_ms(low_ms=1000)
+
+    def _check_edit(
+        self, edited: Spec, autoscalers: Iterable[AutoscalerModel], models: dict[str, WorkloadModel]
+    ) -> None:
+        """Raises UsageError where an edited autoscaler cannot be evaluated on its workload."""
+        key = next(each.workload for each in autoscalers if each.spec.key == edited.key)
+        for metric in edited.metrics:
+            if fault := _fault(metric, models[key]):
+                raise self._members["events"].error(f"the edited autoscaler {edited.name}: {fault}")
 
     def _check(self, scenario: SimulationScenario) -> None:
         """Raises UsageError where the scenario has nothing to simulate, or lacks the values of a metric."""
@@ -184,6 +198,17 @@ def _bound(manifest: ManifestObject, spec: Spec, models: dict[str, WorkloadModel
         if fault:
             raise manifest.field.error(f"{manifest.kind} {manifest.name}: {fault}")
     return AutoscalerModel(spec=spec, workload=model.key)
+
+
+def _metric_names(specs: Iterable[Spec]) -> list[str]:
+    """The names of all resources and metrics that specs read, each once."""
+    names: dict[str, None] = {}
+    for metric in (metric for each in specs for metric in each.metrics):
+        if isinstance(metric, ResourceMetric):
+            names[metric.resource] = None
+        elif isinstance(metric, IdentifiedMetric):
+            names[metric.identifier.name] = None
+    return list(names)
 
 
 def _fault(metric: Metric, model: WorkloadModel) -> str:

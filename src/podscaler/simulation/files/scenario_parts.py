@@ -3,7 +3,7 @@
 Called by `scenario_file`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast, get_args
 
@@ -137,6 +137,8 @@ def read_events(field: FileField | None, names: ScenarioNames, context: LoadCont
         if "at" not in members:
             raise each.error("`at` is needed: the instant of the event")
         at_ms = members["at"].duration_ms()
+        if at_ms > context.duration_ms:
+            raise members["at"].error("the event is after the end of the scenario")
         match sorted(set(members) - {"at"}):
             case ["replicas", "scale"]:
                 key = find_key(members["scale"], names.workloads)
@@ -166,8 +168,14 @@ def _edited(field: FileField, names: ScenarioNames, context: LoadContext) -> Spe
     return documents.parse_spec(objects[0], names.settings)
 
 
-def read_outages(field: FileField | None) -> Iterator[MetricsOutage]:
-    """The spans in which metrics cannot be read. Raises UsageError."""
+def read_outages(field: FileField | None, metrics: Collection[str]) -> Iterator[MetricsOutage]:
+    """The spans in which metrics cannot be read.
+
+    Args:
+        metrics: the names of resources and metrics that autoscalers read.
+
+    Raises UsageError.
+    """
     for each in [] if field is None else field.elements():
         members = each.members(("from", "to", "metric"))
         if "from" not in members or "to" not in members:
@@ -175,7 +183,8 @@ def read_outages(field: FileField | None) -> Iterator[MetricsOutage]:
         at_ms, until_ms = members["from"].duration_ms(), members["to"].duration_ms()
         if until_ms <= at_ms:
             raise members["to"].error("`to` is not after `from`")
-        yield MetricsOutage(at_ms, until_ms, members["metric"].text() if "metric" in members else "")
+        metric = members["metric"].choice(metrics) if "metric" in members else ""
+        yield MetricsOutage(at_ms, until_ms, metric)
 
 
 def read_expectations(field: FileField | None, workloads: Iterable[str], duration_ms: int) -> Iterator[Expectation]:

@@ -170,17 +170,18 @@ def parquet_points(columns: TraceColumns) -> Iterator[TracePoint]:
         wanted = [columns.time] + ([] if columns.value is None else [columns.value])
         for name in wanted:
             _column(columns, name, names)
+        parser = _ValueParser(columns)
         for first in range(0, frame.select(polars.len()).collect().item(), _BATCH_ROWS):
             batch = frame.select(wanted).slice(first, _BATCH_ROWS).collect()
             for index, row in enumerate(batch.iter_rows(), first + 1):
-                yield _of_typed_row(row, columns, f"row {index}")
+                yield _of_typed_row(row, columns, parser, f"row {index}")
     except OSError as error:
         raise UsageError(f"cannot read {columns.path}: {error.strerror or error}") from None
     except polars.exceptions.PolarsError as error:
         raise UsageError(f"{columns.path} is not a Parquet file that can be read: {error}") from None
 
 
-def _of_typed_row(row: tuple[Any, ...], columns: TraceColumns, place: str) -> TracePoint:
+def _of_typed_row(row: tuple[Any, ...], columns: TraceColumns, parser: _ValueParser, place: str) -> TracePoint:
     at = row[0]
     if isinstance(at, datetime):
         at_ms = round((at if at.tzinfo else at.replace(tzinfo=columns.timezone)).timestamp() * 1000)
@@ -193,4 +194,4 @@ def _of_typed_row(row: tuple[Any, ...], columns: TraceColumns, place: str) -> Tr
     value = row[1]
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise columns.error(place, columns.value, f"{value!r} is not a number")
-    return TracePoint(at_ms, _ValueParser(columns).value("" if value is None else str(value), place), place)
+    return TracePoint(at_ms, parser.value("" if value is None else str(value), place), place)

@@ -1,7 +1,8 @@
-"""A value by the time of day: one between a start and the next end, and another one at other times.
+"""A source whose number depends on the time: one value between a start and the next end, another value otherwise.
 
-The time is inside where the next end comes before the next start, so the schedule needs no memory. Daylight saving time
-is that of the time zone, with the rules of Debian's cron.
+With start `0 8 * * 1-5` and end `0 18 * * 1-5` the inside value counts on working days from 8 to 18 o'clock. The time
+is inside if the next end comes before the next start, so the schedule needs no memory. Daylight saving time is that of
+the time zone, with the rules of Debian's cron.
 
 Source: cronsim's documentation; the cron scaler of KEDA has the same rule.
 """
@@ -16,7 +17,7 @@ from podscaler.sources.protocol import InvalidSource, Number, SourceConfig, Syst
 
 
 class CronSettings(SystemSettings, frozen=True):
-    """`spec.cron`."""
+    """The section `spec.cron`; `start` and `end` are cron expressions of five fields."""
 
     start: str
     end: str
@@ -26,7 +27,7 @@ class CronSettings(SystemSettings, frozen=True):
 
 
 class CronSource:
-    """A `podscaler.sources.protocol.ExternalSource`. Raises InvalidSource for invalid settings."""
+    """The ExternalSource of `spec.cron`. Raises InvalidSource for invalid settings."""
 
     def __init__(self, config: SourceConfig) -> None:
         self._settings = parse_settings(config, CronSettings)

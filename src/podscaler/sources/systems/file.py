@@ -6,7 +6,6 @@ long as they stay below the folder (a mounted ConfigMap consists of such links);
 Source: open(2) (O_NOFOLLOW), path_resolution(7).
 """
 
-import asyncio
 import os
 import stat
 from contextlib import ExitStack
@@ -20,11 +19,12 @@ SIZE_MAX_BYTES = 1024 * 1024
 
 
 class FileSettings(SystemSettings, frozen=True):
-    """`spec.file`.
+    """The section `spec.file`.
 
     Attributes:
-        json_path: empty: the whole text is a number.
-        max_age_seconds: None: any age.
+        path: the path of the file, relative to the folder.
+        json_path: selects the number in JSON; empty: the whole text is a number.
+        max_age_seconds: how old the file may be; None: it may have any age.
     """
 
     path: str
@@ -33,7 +33,7 @@ class FileSettings(SystemSettings, frozen=True):
 
 
 class FileSource:
-    """A `podscaler.sources.protocol.ExternalSource`. Raises InvalidSource for invalid settings, or without a folder."""
+    """The ExternalSource of `spec.file`. Raises InvalidSource for invalid settings, or without a folder."""
 
     def __init__(self, config: SourceConfig) -> None:
         self._settings = settings = parse_settings(config, FileSettings)
@@ -50,7 +50,7 @@ class FileSource:
 
     async def read(self) -> Number:
         """The number in the file."""
-        return await asyncio.to_thread(self._read)
+        return await json_path.run_in_thread(self._read)
 
     async def close(self) -> None:
         """Do nothing: files are closed after each read."""
@@ -76,16 +76,16 @@ class FileSource:
 
 
 def _resolved(folder: Path, name: str) -> Path:
-    """The path of the file relative to the folder, without links. Raises InvalidSource where it is not below."""
+    """The path of the file relative to the folder, links followed. Raises InvalidSource where it is not below."""
     root = folder.resolve()
-    found = (root / name).resolve()
-    if not found.is_relative_to(root) or found == root:
+    target = (root / name).resolve()
+    if not target.is_relative_to(root) or target == root:
         raise InvalidSource(f"{name} is not below the folder of --metric-source-folder")
-    return found.relative_to(root)
+    return target.relative_to(root)
 
 
 def _open_below(root: Path, path: Path, files: ExitStack) -> int:
-    """The descriptor of the file; no part of the path is a link any more, so one that is made meanwhile fails."""
+    """The descriptor of the file. `path` has no links, so a link that is made meanwhile makes the opening fail."""
     descriptor = _opened(files, str(root), os.O_DIRECTORY, None)
     for part in path.parts[:-1]:
         descriptor = _opened(files, part, os.O_DIRECTORY, descriptor)

@@ -1,10 +1,8 @@
-"""Reads a number from the response to a GET request, by a JSONPath query or as the whole body.
+"""Reads a metric's number from the response to a GET request, by a JSONPath query or as the whole body.
 
-The age of a response is not known: a server that serves an old value is not detected. Caches are requested to ask the
-server (Cache-Control: no-cache).
+`podscaler.sources.catalog` finds HttpSource by the section `spec.http` of a MetricSource. The age of a response is not
+known: an old value is not detected. Caches are told to ask the server (Cache-Control: no-cache).
 """
-
-import asyncio
 
 import msgspec
 
@@ -14,10 +12,10 @@ from podscaler.sources.systems.web import WebClient
 
 
 class HttpSettings(SystemSettings, frozen=True):
-    """`spec.http`.
+    """The section `spec.http`.
 
     Attributes:
-        json_path: empty: the whole body is a number.
+        json_path: selects the number in JSON; empty: the whole body is a number.
     """
 
     url: str
@@ -26,7 +24,7 @@ class HttpSettings(SystemSettings, frozen=True):
 
 
 class HttpSource:
-    """A `podscaler.sources.protocol.ExternalSource`. Raises InvalidSource for invalid settings."""
+    """The ExternalSource of `spec.http`. Raises InvalidSource for invalid settings."""
 
     def __init__(self, config: SourceConfig) -> None:
         self._settings = parse_settings(config, HttpSettings)
@@ -40,7 +38,10 @@ class HttpSource:
 
     async def read(self) -> Number:
         """The number in the response."""
-        return await asyncio.to_thread(json_path.number_in, await self._web.get(), self._path)
+        body = await self._web.get()
+        if self._path is None:
+            return json_path.number_in(body, None)
+        return await json_path.run_in_thread(json_path.number_in, body, self._path)
 
     async def close(self) -> None:
         """Close all connections."""

@@ -1,22 +1,168 @@
-"""Selects one number of a text: by a JSONPath query, or as the whole text. Used by http and file.
+"""Selects one number in a text, by a JSONPath query, or as the whole text.
+
+Used by `http` and `file`: of `{"queue": {"length": 7}}` the query `$.queue.length` selects 7.
+
+Evaluations run in THREADS threads of their own, and end after STEPS_MAX steps, so that no query takes the threads that
+other parts of the process need: a short query can select a document many times over (`[*,*][*,*]`).
 
 Source: RFC 9535. Differs: the functions match and search are unknown, and a query has one descendant segment (`..`) and
-one filter (`?`) at most: several could take longer than any time limit of a read.
+one filter (`?`) at most.
 """
 
+import asyncio
 import json
 import re
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import jsonpath_rfc9535
-from jsonpath_rfc9535 import JSONPathError, JSONPathQuery
+from jsonpath_rfc9535 import JSONPathError, JSONPathNode, JSONPathQuery
+from jsonpath_rfc9535.filter_expressions import (
+    Expression,
+    FilterContext,
+    FilterExpression,
+    FilterQuery,
+    FunctionExtension,
+    RootFilterQuery,
+)
+from jsonpath_rfc9535.selectors import FilterSelector, JSONPathSelector
 
 from podscaler.sources import values
 from podscaler.sources.protocol import InvalidSource, InvalidValue, Number
 
+P = ParamSpec("P")
+T = TypeVar("T")
 DEPTH_MAX = 64
+STEPS_MAX = 4_000_000
+"""Of one evaluation, two to four seconds: a simple filter of all values of the longest response takes fewer."""
+CONTAINER_STEPS = 10_000
+"""Of a list or an object of the whole document that a filter uses, which a comparison may read as a whole."""
+THREADS = 4
 _LITERAL = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
+_EXECUTOR = ThreadPoolExecutor(THREADS, thread_name_prefix="json-path")
+
+
+async def run_in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """The result of a function that reads a value; it runs in one of this module's threads, which starts no others."""
+    return await asyncio.get_running_loop().run_in_executor(_EXECUTOR, lambda: function(*args, **kwargs))
+
+
+class _TooManySteps(Exception):
+    """An evaluation that needs more than STEPS_MAX steps."""
+
+
+class _Steps:
+    """The steps that an evaluation has left."""
+
+    def __init__(self) -> None:
+        self.left = 0
+
+    def spend(self, steps: int = 1) -> None:
+        """Count some steps. Raises _TooManySteps."""
+        self.left -= steps
+        if self.left < 0:
+            raise _TooManySteps
+
+
+class _CountedSelector(JSONPathSelector):
+    """A selector whose applications and results are counted."""
+
+    def __init__(self, selector: JSONPathSelector, steps: _Steps) -> None:
+        super().__init__(env=selector.env, token=selector.token)
+        self._selector = selector
+        self._steps = steps
+
+    def resolve(self, node: JSONPathNode) -> Iterable[JSONPathNode]:
+        self._steps.spend()
+        for each in self._selector.resolve(node):
+            self._steps.spend()
+            yield each
+
+
+class _CountedFilter(FilterExpression):
+    """A filter whose evaluations are counted, each with the number of its parts."""
+
+    def __init__(self, expression: FilterExpression, parts: int, steps: _Steps) -> None:
+        super().__init__(expression.token, expression.expression)
+        self._parts = parts
+        self._steps = steps
+
+    def evaluate(self, context: FilterContext) -> bool:
+        self._steps.spend(self._parts)
+        return super().evaluate(context)
+
+
+class _CountedRootQuery(RootFilterQuery):
+    """A query of the whole document within a filter, whose lists and objects are counted."""
+
+    def __init__(self, query: RootFilterQuery, steps: _Steps) -> None:
+        super().__init__(query.token, query.query)
+        self._steps = steps
+
+    def evaluate(self, context: FilterContext) -> object:
+        found = self.query.find(context.root)
+        for node in found:
+            self._steps.spend(CONTAINER_STEPS if isinstance(node.value, list | dict) else 1)
+        return found
+
+
+class JsonPath:
+    """A query whose evaluations are counted; they do not overlap in time.
+
+    Args:
+        query: changed by the object, and not used elsewhere.
+    """
+
+    def __init__(self, query: JSONPathQuery) -> None:
+        self._query = query
+        self._steps = _Steps()
+        _count_query(query, self._steps)
+
+    def find_two(self, document: Any) -> list[Any]:
+        """The first values that the query selects, at most two. Raises InvalidValue."""
+        self._steps.left = STEPS_MAX
+        try:
+            return [node.value for node in islice(self._query.finditer(document), 2)]
+        except _TooManySteps:
+            raise InvalidValue(f"jsonPath takes more than {STEPS_MAX} steps") from None
+        except (JSONPathError, RecursionError) as error:
+            raise InvalidValue(f"jsonPath cannot be evaluated: {type(error).__name__}") from None
+
+
+def _count_query(query: JSONPathQuery, steps: _Steps) -> int:
+    """Let the selectors of a query be counted; the number of its parts."""
+    parts = 0
+    for segment in query.segments:
+        parts += len(segment.selectors)
+        for selector in segment.selectors:
+            if isinstance(selector, FilterSelector):
+                inner = _count_parts(selector.expression, steps)
+                selector.expression = _CountedFilter(selector.expression, inner, steps)
+                parts += inner
+        segment.selectors = tuple(_CountedSelector(selector, steps) for selector in segment.selectors)
+    return parts
+
+
+def _count_parts(expression: Expression, steps: _Steps) -> int:
+    """The same for the queries of an expression of a filter."""
+    if isinstance(expression, FilterQuery):
+        return 1 + _count_query(expression.query, steps)
+    if isinstance(expression, FunctionExtension):
+        expression.args = [_counted_root(each, steps) for each in expression.args]
+        return 1 + sum(_count_parts(each, steps) for each in expression.args)
+    parts = 1
+    for name in ("expression", "left", "right"):
+        inner = getattr(expression, name, None)
+        if isinstance(inner, Expression):
+            setattr(expression, name, counted := _counted_root(inner, steps))
+            parts += _count_parts(counted, steps)
+    return parts
+
+
+def _counted_root(expression: Expression, steps: _Steps) -> Expression:
+    return _CountedRootQuery(expression, steps) if isinstance(expression, RootFilterQuery) else expression
 
 
 class _Environment(jsonpath_rfc9535.JSONPathEnvironment):
@@ -30,7 +176,7 @@ class _Environment(jsonpath_rfc9535.JSONPathEnvironment):
             del self.function_extensions[name]
 
 
-def compile_path(text: str) -> JSONPathQuery:
+def compile_path(text: str) -> JsonPath:
     """The query. Raises InvalidSource."""
     try:
         query = _Environment().compile(text)
@@ -39,24 +185,21 @@ def compile_path(text: str) -> JSONPathQuery:
     bare = _LITERAL.sub("", text)
     if bare.count("..") > 1 or bare.count("?") > 1:
         raise InvalidSource("jsonPath has more than one descendant segment (..) or filter (?)")
-    return query
+    return JsonPath(query)
 
 
-def number_in(body: bytes, query: JSONPathQuery | None) -> Number:
-    """The number that `query` selects in JSON, or that the whole text is where it is None. Raises InvalidValue."""
+def number_in(body: bytes, path: JsonPath | None) -> Number:
+    """The number that `path` selects in JSON, or that the whole text is where it is None. Raises InvalidValue."""
     try:
         text = body.decode()
     except UnicodeDecodeError:
         raise InvalidValue("the text is not UTF-8") from None
-    if query is None:
+    if path is None:
         return values.number_of(text)
-    try:
-        found = list(islice(query.finditer(_parsed(text)), 2))
-    except (JSONPathError, RecursionError) as error:
-        raise InvalidValue(f"jsonPath cannot be evaluated: {type(error).__name__}") from None
+    found = path.find_two(_parsed(text))
     if len(found) != 1:
         raise InvalidValue(f"jsonPath selects {'several values' if found else 'no value'}, not one")
-    return values.number_of(found[0].value)
+    return values.number_of(found[0])
 
 
 def _parsed(text: str) -> Any:

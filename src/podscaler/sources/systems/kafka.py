@@ -1,7 +1,7 @@
-"""Reads the lag of a consumer group for a topic from Kafka: end offsets less committed ones, over all partitions.
+"""Reads the lag of a consumer group for a topic from Kafka: the sum of end offsets less committed offsets.
 
-Messages of a transaction that is not committed count. A partition without a committed offset counts as
-`offsetResetPolicy` says: nothing of it, as a new consumer with `latest` would skip it, or all that is retained.
+Messages of a transaction that is not committed count. Of a partition without a committed offset nothing counts with
+`offsetResetPolicy: Latest`, as a new consumer would skip its messages; with `Earliest` all retained messages count.
 
 Source: the documentation of Kafka (protocol: OffsetFetch, ListOffsets; consumer configuration auto.offset.reset).
 """
@@ -16,7 +16,7 @@ from podscaler.sources.systems import network
 
 
 class KafkaSettings(SystemSettings, frozen=True):
-    """`spec.kafka`."""
+    """The section `spec.kafka`; each of `bootstrap_servers` is `host:port`."""
 
     bootstrap_servers: list[str]
     consumer_group: str
@@ -27,7 +27,7 @@ class KafkaSettings(SystemSettings, frozen=True):
 
 
 class KafkaSource:
-    """A `podscaler.sources.protocol.ExternalSource`. Raises InvalidSource for invalid settings."""
+    """The ExternalSource of `spec.kafka`. Raises InvalidSource for invalid settings."""
 
     def __init__(self, config: SourceConfig) -> None:
         self._settings = settings = parse_settings(config, KafkaSettings)
@@ -45,8 +45,8 @@ class KafkaSource:
     async def read(self) -> Number:
         """The lag."""
         admin, consumer = await self._connected()
-        found = await admin.describe_topics([self._settings.topic])
-        partitions = [TopicPartition(self._settings.topic, each["partition"]) for each in found[0]["partitions"]]
+        topics = await admin.describe_topics([self._settings.topic])
+        partitions = [TopicPartition(self._settings.topic, each["partition"]) for each in topics[0]["partitions"]]
         if not partitions:
             raise InvalidValue(f"there is no topic {self._settings.topic}, or the user may not describe it")
         committed = await admin.list_consumer_group_offsets(self._settings.consumer_group, partitions=partitions)

@@ -16,10 +16,11 @@ CLOSE_TIMEOUT_S = 1.0
 
 
 class NatsSettings(SystemSettings, frozen=True):
-    """`spec.nats`.
+    """The section `spec.nats`.
 
     Attributes:
-        consumer: empty: all messages of the stream count.
+        consumer: the consumer whose messages count; empty: all messages of the stream count.
+        include_unacknowledged: whether messages count that the consumer has received and not acknowledged.
     """
 
     address: str
@@ -30,7 +31,7 @@ class NatsSettings(SystemSettings, frozen=True):
 
 
 class NatsSource:
-    """A `podscaler.sources.protocol.ExternalSource`. Raises InvalidSource for invalid settings."""
+    """The ExternalSource of `spec.nats`. Raises InvalidSource for invalid settings."""
 
     def __init__(self, config: SourceConfig) -> None:
         self._settings = settings = parse_settings(config, NatsSettings)
@@ -56,9 +57,9 @@ class NatsSource:
         manager = client.jsm(timeout=self._timeout_s)
         if not self._settings.consumer:
             return (await manager.stream_info(self._settings.stream)).state.messages
-        found = await manager.consumer_info(self._settings.stream, self._settings.consumer, timeout=self._timeout_s)
-        unacknowledged = found.num_ack_pending if self._settings.include_unacknowledged else 0
-        return (found.num_pending or 0) + (unacknowledged or 0)
+        consumer = await manager.consumer_info(self._settings.stream, self._settings.consumer, timeout=self._timeout_s)
+        unacknowledged = consumer.num_ack_pending if self._settings.include_unacknowledged else 0
+        return (consumer.num_pending or 0) + (unacknowledged or 0)
 
     async def close(self) -> None:
         """Close the connection."""

@@ -1,7 +1,7 @@
-"""TLS contexts for the connections of sources, and addresses as text.
+"""Makes TLS contexts for the connections of sources, and parses and formats addresses `host:port`.
 
-The modules of systems call `context_of` in their factory, which runs in a thread: loading authorities takes
-milliseconds.
+Called by the modules of systems. They call `context_of` in their factory, which runs in a thread, as loading
+authorities takes milliseconds.
 """
 
 import re

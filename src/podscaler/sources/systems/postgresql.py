@@ -8,20 +8,18 @@ Source: the documentation of PostgreSQL (SET TRANSACTION, statement_timeout, ext
 """
 
 import asyncio
-import os
-import tempfile
-from pathlib import Path
 from typing import Any
 
 from psycopg import AsyncConnection
 
+from podscaler.base.memory_file import MemoryFile
 from podscaler.sources import values
 from podscaler.sources.protocol import InvalidValue, Number, SourceConfig, SystemSettings, TLSSettings, parse_settings
 from podscaler.sources.systems import network
 
 
 class PostgresqlSettings(SystemSettings, frozen=True):
-    """`spec.postgresql`."""
+    """The section `spec.postgresql`; `query` is a SELECT statement with one number as result."""
 
     host: str
     database: str
@@ -31,7 +29,7 @@ class PostgresqlSettings(SystemSettings, frozen=True):
 
 
 class PostgresqlSource:
-    """A `podscaler.sources.protocol.ExternalSource`. Raises InvalidSource for invalid settings."""
+    """The ExternalSource of `spec.postgresql`. Raises InvalidSource for invalid settings."""
 
     def __init__(self, config: SourceConfig) -> None:
         self._settings = parse_settings(config, PostgresqlSettings)
@@ -41,14 +39,14 @@ class PostgresqlSource:
         self._tls = config.tls
         if config.tls is not None:
             network.context_of(config.tls)  # checks the authorities
-        self._authorities: Path | None = None
+        self._authorities: MemoryFile | None = None
         self._connection: AsyncConnection | None = None
 
     @property
     def query(self) -> str:
         """`postgresql SELECT count(*) FROM jobs at db:5432/shop`."""
-        place = network.joined(self._settings.host, self._settings.port)
-        return f"postgresql {self._settings.query} at {place}/{self._settings.database}"
+        address = network.joined(self._settings.host, self._settings.port)
+        return f"postgresql {self._settings.query} at {address}/{self._settings.database}"
 
     async def read(self) -> Number:
         """The number in the only column of the only row."""
@@ -59,8 +57,8 @@ class PostgresqlSource:
             cursor = await self._connection.execute(query.encode(), prepare=True)
             rows = await cursor.fetchmany(2)
         if len(rows) != 1 or len(rows[0]) != 1:
-            found = "no row" if not rows else "more than one row" if len(rows) > 1 else f"{len(rows[0])} columns"
-            raise InvalidValue(f"the result has {found}, not one row with one number")
+            shape = "no row" if not rows else "more than one row" if len(rows) > 1 else f"{len(rows[0])} columns"
+            raise InvalidValue(f"the result has {shape}, not one row with one number")
         return values.number_of(rows[0][0])
 
     async def close(self) -> None:
@@ -68,7 +66,7 @@ class PostgresqlSource:
         if self._connection is not None:
             await self._connection.close()
         if self._authorities is not None:
-            self._authorities.unlink(missing_ok=True)
+            self._authorities.close()
 
     async def _connect(self) -> AsyncConnection:
         parameters = await asyncio.to_thread(self._tls_parameters, self._tls)
@@ -97,8 +95,5 @@ class PostgresqlSource:
         if not tls.authorities_pem:
             return {"sslmode": "verify-full", "sslrootcert": "system"}
         if self._authorities is None:
-            descriptor, name = tempfile.mkstemp(prefix="podscaler-", suffix=".pem")
-            self._authorities = Path(name)
-            with os.fdopen(descriptor, "w", encoding="ascii") as file:
-                file.write(tls.authorities_pem)
-        return {"sslmode": "verify-full", "sslrootcert": str(self._authorities)}
+            self._authorities = MemoryFile(tls.authorities_pem.encode("ascii"))
+        return {"sslmode": "verify-full", "sslrootcert": self._authorities.path}

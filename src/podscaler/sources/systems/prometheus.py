@@ -14,11 +14,11 @@ from podscaler.sources.systems.web import WebClient
 
 
 class PrometheusQuerySettings(SystemSettings, frozen=True):
-    """`spec.prometheus`.
+    """The section `spec.prometheus`.
 
     Attributes:
-        url: the server, with the path under which its API is.
-        empty_value: the value of an empty result; None: it is a failure.
+        url: the URL below which `/api/v1/query` is.
+        empty_value: the value of an empty result; None: an empty result is a failure.
     """
 
     url: str
@@ -40,7 +40,7 @@ class _Response(msgspec.Struct, rename="camel"):
 
 
 class PrometheusSource:
-    """A `podscaler.sources.protocol.ExternalSource`. Raises InvalidSource for invalid settings."""
+    """The ExternalSource of `spec.prometheus`. Raises InvalidSource for invalid settings."""
 
     def __init__(self, config: SourceConfig) -> None:
         self._settings = parse_settings(config, PrometheusQuerySettings)
@@ -69,6 +69,7 @@ class PrometheusSource:
         await self._web.close()
 
     def _value(self, data: _Data) -> Number:
+        """The number in a result of the API. Raises InvalidValue."""
         match data.result_type, data.result:
             case "scalar", [_, value]:
                 return values.number_of(value)

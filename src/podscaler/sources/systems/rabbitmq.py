@@ -1,7 +1,7 @@
-"""Reads the number of ready messages of a queue from RabbitMQ, by a passive declaration.
+"""Reads the number of ready messages of a queue from RabbitMQ, with a passive declaration of the queue (AMQP).
 
-A passive declaration creates nothing, and needs no permission on the queue but to read it. Messages that a consumer
-has received and not acknowledged do not count.
+A passive declaration creates nothing, and needs only the permission to read the queue. Messages that a consumer has
+received and not acknowledged do not count.
 
 Source: the AMQP 0-9-1 specification (queue.declare, passive).
 """
@@ -17,10 +17,10 @@ TLS_PORT = 5671
 
 
 class RabbitmqSettings(SystemSettings, frozen=True):
-    """`spec.rabbitmq`.
+    """The section `spec.rabbitmq`.
 
     Attributes:
-        port: 0: PORT, or TLS_PORT with TLS.
+        port: the TCP port; 0: PORT, or TLS_PORT with TLS.
     """
 
     host: str
@@ -31,7 +31,7 @@ class RabbitmqSettings(SystemSettings, frozen=True):
 
 
 class RabbitmqSource:
-    """A `podscaler.sources.protocol.ExternalSource`. Raises InvalidSource for invalid settings."""
+    """The ExternalSource of `spec.rabbitmq`. Raises InvalidSource for invalid settings."""
 
     def __init__(self, config: SourceConfig) -> None:
         self._settings = settings = parse_settings(config, RabbitmqSettings)
@@ -45,8 +45,8 @@ class RabbitmqSource:
     @property
     def query(self) -> str:
         """`rabbitmq queue mails at rabbit:5672/`."""
-        place = network.joined(self._settings.host, self._port)
-        return f"rabbitmq queue {self._settings.queue} at {place}/{self._settings.virtual_host.removeprefix('/')}"
+        address = network.joined(self._settings.host, self._port)
+        return f"rabbitmq queue {self._settings.queue} at {address}/{self._settings.virtual_host.removeprefix('/')}"
 
     async def read(self) -> Number:
         """The number of messages that are ready."""

@@ -1,4 +1,4 @@
-"""Reads the length of a list, or a figure of a stream, from Redis, or from a server with its protocol (Valkey).
+"""Reads the length of a list or stream, or the lag of a consumer group, from Redis or a server with its protocol.
 
 A list or a stream that does not exist has length 0, as Redis removes empty lists. The lag of a consumer group needs
 Redis 7 or newer.
@@ -25,7 +25,7 @@ from podscaler.sources.systems import network
 
 
 class RedisStream(SystemSettings, frozen=True):
-    """`spec.redis.stream`."""
+    """The section `spec.redis.stream`; `Lag` and `Pending` count messages of the group, `Length` all messages."""
 
     key: str
     consumer_group: str = ""
@@ -33,7 +33,7 @@ class RedisStream(SystemSettings, frozen=True):
 
 
 class RedisSettings(SystemSettings, frozen=True):
-    """`spec.redis`; exactly one of `list` and `stream` is set."""
+    """The section `spec.redis`; exactly one of `list` and `stream` is set, `address` is `host:port`."""
 
     address: str
     database: int = 0
@@ -43,7 +43,7 @@ class RedisSettings(SystemSettings, frozen=True):
 
 
 class RedisSource:
-    """A `podscaler.sources.protocol.ExternalSource`. Raises InvalidSource for invalid settings."""
+    """The ExternalSource of `spec.redis`. Raises InvalidSource for invalid settings."""
 
     def __init__(self, config: SourceConfig) -> None:
         self._settings = settings = parse_settings(config, RedisSettings)
@@ -62,14 +62,14 @@ class RedisSource:
     def query(self) -> str:
         """`redis list jobs at redis:6379/0`."""
         settings, stream = self._settings, self._settings.stream
-        place = f"{network.joined(self._host, self._port)}/{settings.database}"
+        address = f"{network.joined(self._host, self._port)}/{settings.database}"
         if stream is None:
-            return f"redis list {settings.list} at {place}"
+            return f"redis list {settings.list} at {address}"
         group = f" of group {stream.consumer_group}" if stream.consumer_group else ""
-        return f"redis stream {stream.key} {stream.count.lower()}{group} at {place}"
+        return f"redis stream {stream.key} {stream.count.lower()}{group} at {address}"
 
     async def read(self) -> Number:
-        """The length, or the figure of the stream."""
+        """The length of the list or stream, or the lag or the pending messages of the consumer group."""
         redis, stream = self._opened(), self._settings.stream
         if stream is None:
             return int(await redis.llen(self._settings.list))
@@ -108,7 +108,7 @@ class RedisSource:
 
 
 def _figure(group: dict[str, Any], name: str) -> int:
-    """The figure `pending` or `lag` of a consumer group. Raises InvalidValue."""
+    """The field `pending` or `lag` of a consumer group. Raises InvalidValue."""
     value = group.get(name)
     if value is None:
         raise InvalidValue(f"the server does not know the {name} of the consumer group")

@@ -1,10 +1,10 @@
-"""GET and POST requests of the systems that are read over HTTP: prometheus and http.
+"""The HTTP client of the sources `prometheus` and `http`: GET and POST requests with checked URLs and headers.
 
 Rules:
 
 1. Redirects are not followed, and proxies of the environment are not used.
-2. Addresses that are link-local, or those of a cloud's metadata service, are refused, as a literal and after DNS: such
-   a service gives credentials of the machine to whoever asks from it.
+2. Link-local addresses, and addresses of a cloud's metadata service, are refused, as a literal and after DNS: such a
+   service gives the machine's credentials to every process on it.
 3. A response has at most BODY_MAX_BYTES.
 4. The headers of a spec may not replace those that the request needs, nor carry credentials.
 
@@ -27,7 +27,7 @@ from podscaler.sources.systems import network
 BODY_MAX_BYTES = 1024 * 1024
 CONNECTIONS = 2
 METADATA_ADDRESSES = frozenset({"100.100.100.200", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254"})
-"""Of clouds whose metadata service is not link-local."""
+"""The addresses of metadata services that are not link-local."""
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+").fullmatch
 _RESERVED = frozenset({"authorization", "proxy-authorization", "cookie", "host", "content-length", "transfer-encoding"})
@@ -38,12 +38,12 @@ class RefusedAddress(OSError):
 
 
 class WebClient:
-    """Sends the requests of one source; see the module's rules.
+    """Sends the requests of one source, by the module's rules.
 
     Args:
-        config: its credentials are sent: a token as Bearer, user and password as Basic.
-        url: of the request, without user information.
-        headers: further headers.
+        config: has the credentials that are sent: a token as Bearer, user and password as Basic.
+        url: the URL of the request, without user and password.
+        headers: further headers of the request.
 
     Raises:
         InvalidSource: the URL, a header or the authorities are invalid.
@@ -108,10 +108,10 @@ class GuardedResolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         """The addresses of a name. Raises OSError."""
-        found = await self._resolver.resolve(host, port, family)
-        if any(is_refused(each["host"]) for each in found):
+        addresses = await self._resolver.resolve(host, port, family)
+        if any(is_refused(each["host"]) for each in addresses):
             raise RefusedAddress(f"{host} has an address that is refused: it is link-local or of a metadata service")
-        return found
+        return addresses
 
     async def close(self) -> None:
         """Close the resolver."""
@@ -121,16 +121,16 @@ class GuardedResolver(AbstractResolver):
 def is_refused(address: str) -> bool:
     """Whether an IP address is link-local or of a cloud's metadata service, also embedded in an IPv6 address."""
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
+        parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return False
-    if isinstance(found, ipaddress.IPv6Address):
-        embedded = found.ipv4_mapped or found.sixtofour
-        if found in _NAT64:
-            embedded = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
+    if isinstance(parsed, ipaddress.IPv6Address):
+        embedded = parsed.ipv4_mapped or parsed.sixtofour
+        if parsed in _NAT64:
+            embedded = ipaddress.IPv4Address(int(parsed) & 0xFFFFFFFF)
         if embedded is not None:
-            found = embedded
-    return found.is_link_local or str(found) in METADATA_ADDRESSES
+            parsed = embedded
+    return parsed.is_link_local or str(parsed) in METADATA_ADDRESSES
 
 
 def _checked_url(text: str) -> URL:

@@ -1,15 +1,17 @@
 """Parses a scraped body, in Prometheus' text format or OpenMetrics, to samples; called by `scraper`. Pure.
 
 Samples of counters, and the `_count` and `_sum` of histograms and summaries, have `is_counter`; gauges and untyped
-samples do not. Buckets, quantiles, and values that are not finite or exceed `VALUE_MAX` are left out.
+samples do not. Buckets, quantiles, and values that are not finite or exceed `VALUE_MAX` are left out. Where several
+samples have one name and the same labels, the first one counts, as with Prometheus.
 
 Source: the exposition formats (Prometheus documentation, OpenMetrics 1.0). Counters lose `_total`, as in the default
-rules of the Prometheus adapter; a sample whose name ends in `_total` is a counter, whatever its declared type.
+rules of the Prometheus adapter, unless the body has a gauge of that name; a sample whose name ends in `_total` is a
+counter, whatever its declared type.
 """
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from prometheus_client import Metric
@@ -44,7 +46,7 @@ class ExposedSample:
     """One sample of a scraped body.
 
     Attributes:
-        metric: the name of the custom metric; `_total` is removed.
+        metric: the name of the custom metric; `_total` is removed where no other metric has that name.
         is_counter: whether the value is cumulative, so that the custom metric is its rate.
     """
 
@@ -77,7 +79,18 @@ def parse(body: str, content_type: str, now_s: float) -> list[ExposedSample]:
         if isinstance(error, ExpositionError):
             raise
         raise ExpositionError(f"it cannot be read: {error}") from error
-    return found
+    return list(_distinct(found))
+
+
+def _distinct(samples: Sequence[ExposedSample]) -> Iterator[ExposedSample]:
+    """The first sample of each metric and labels; no metric is both a counter and a gauge."""
+    gauges = {each.metric for each in samples if not each.is_counter}
+    seen: set[tuple[str, Labels]] = set()
+    for each in samples:
+        sample = replace(each, metric=f"{each.metric}{_TOTAL}") if each.is_counter and each.metric in gauges else each
+        if (sample.metric, sample.labels) not in seen:
+            seen.add((sample.metric, sample.labels))
+            yield sample
 
 
 def _samples(families: Iterable[Metric]) -> Iterator[tuple[str, ParsedSample]]:

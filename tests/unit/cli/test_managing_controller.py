@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from podscaler.base.clock import NANOSECONDS
-from podscaler.cli.explain.explain_care import Care
+from podscaler.cli.explain.managing_controller import ManagingController
 from podscaler.controller.informers.other_controllers import StatusWrite
 from podscaler.controller.leaderelection.observed_holder import Holding
 
@@ -17,45 +17,45 @@ RELEASED = Holding("podscaler-controller", "", None, is_live=False, shard=None, 
 PLACE = "kube-system/podscaler-controller"
 
 
-def shown(care: Care) -> dict[str, str]:
+def shown(managing: ManagingController) -> dict[str, str]:
     """The lines by their labels."""
-    return {line.label: line.text for line in care.section.lines} if care.section is not None else {}
+    return {line.label: line.text for line in managing.section.lines} if managing.section is not None else {}
 
 
 @pytest.mark.parametrize(
-    ("care", "expected"),
+    ("managing", "expected"),
     [
-        (Care(NOW), {}),
+        (ManagingController(NOW), {}),
         (
-            Care(NOW, "waits until hpa/web/1 is gone", StatusWrite("kube-controller-manager", NOW)),
+            ManagingController(NOW, "waits until hpa/web/1 is gone", StatusWrite("kube-controller-manager", NOW)),
             {"waits": "waits until hpa/web/1 is gone", "status": "written by kube-controller-manager, just now"},
         ),
         (
-            Care(NOW, lease=WHOLE, lease_namespace="kube-system"),
+            ManagingController(NOW, lease=WHOLE, lease_namespace="kube-system"),
             {"lease": f"{PLACE}: held by pod-a, renewed 2 s ago"},
         ),
         (
-            Care(NOW, lease=SHARD, lease_namespace="kube-system"),
+            ManagingController(NOW, lease=SHARD, lease_namespace="kube-system"),
             {"lease": f"{PLACE}-shard-3 (shard 3 of 8): held by nobody: pod-a renewed it last 2 s ago"},
         ),
         (
-            Care(NOW, lease=RELEASED, lease_namespace="kube-system"),
+            ManagingController(NOW, lease=RELEASED, lease_namespace="kube-system"),
             {"lease": f"{PLACE}: released, and held by nobody"},
         ),
     ],
     ids=["nothing is known", "another controller", "a lone leader", "a shard without a holder", "released"],
 )
-def test_lines(care: Care, expected: dict[str, str]) -> None:
+def test_lines(managing: ManagingController, expected: dict[str, str]) -> None:
     """What is known, a line each."""
-    assert shown(care) == expected
+    assert shown(managing) == expected
 
 
 @pytest.mark.parametrize(
-    ("care", "expected"),
+    ("managing", "expected"),
     [
-        (Care(NOW), {}),
+        (ManagingController(NOW), {}),
         (
-            Care(NOW, "waits", StatusWrite("podscaler", NOW), SHARD, "kube-system"),
+            ManagingController(NOW, "waits", StatusWrite("podscaler", NOW), SHARD, "kube-system"),
             {
                 "waits": "waits",
                 "status": {"manager": "podscaler", "at": NOW},
@@ -73,6 +73,6 @@ def test_lines(care: Care, expected: dict[str, str]) -> None:
     ],
     ids=["nothing", "everything"],
 )
-def test_data(care: Care, expected: dict[str, Any]) -> None:
+def test_data(managing: ManagingController, expected: dict[str, Any]) -> None:
     """What is not known is left out."""
-    assert care.data == expected
+    assert managing.data == expected

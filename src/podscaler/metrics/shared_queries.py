@@ -1,11 +1,11 @@
-"""Sends equal queries within a tick as one request.
+"""Sends equal queries for metrics as one request, and reuses its response for a short time.
 
-Wraps another MetricsSource. Autoscalers with the same target, the cpu and memory metrics of one autoscaler, and
-autoscalers of the same queue make equal queries within a moment. A query that is made while the response to an equal
-one is pending gets that response; so does one that is made while the response is fresh, counted from when it was
-requested. Failures are shared while the request is pending, and never kept.
+The controller wraps another MetricsSource in a SharedMetricsSource. Equal queries come from autoscalers with the same
+target, from the cpu and memory metrics of one autoscaler, and from autoscalers of the same queue. A query that is made
+while the response to an equal one is pending gets that response; so does a query that is made within `fresh_s` of the
+request. A failure is shared while the request is pending, and not reused later.
 
-Differs: upstream sends each query by itself. The responses are the same, and at most `fresh_s` older.
+Differs: kube-controller-manager sends each query by itself. Responses are at most `fresh_s` older here.
 """
 
 from collections import OrderedDict
@@ -24,8 +24,8 @@ class SharedMetricsSource:
     Args:
         source: executes the queries.
         clock: for the age of responses.
-        fresh_s: how old a response may be, in seconds since its request; 0 keeps none.
-        away: the context to wait for a response in.
+        fresh_s: the tick: how old a response may be, in seconds since its request; 0: no response is stored.
+        away: returns a context that is entered while a query waits for a response.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class SharedMetricsSource:
         return response
 
     def _drop_stale(self) -> None:
-        """Drop responses that are no longer fresh; one after a slow response may stay a little longer."""
+        """Drop stored responses that are too old; a response behind a slower one may stay a little longer."""
         oldest_s = self._clock.monotonic_s() - self._fresh_s
         while self._kept and next(iter(self._kept.values()))[0] <= oldest_s:
             self._kept.popitem(last=False)

@@ -11,7 +11,7 @@ from podscaler.api.typed.metrics import ExternalMetricValueList
 from podscaler.base.errors import StatusError
 from podscaler.metrics.concurrency_limiter import LimitedMetricsSource
 from podscaler.metrics.queries import ExternalMetricQuery, MetricQuery
-from podscaler.metrics.shared import SharedMetricsSource
+from podscaler.metrics.shared_queries import SharedMetricsSource
 from podscaler.testing.clock import VirtualClock
 
 BLUE = selectors.parse("color=blue")

@@ -1,6 +1,7 @@
-"""The autoscaler of the running sync, for log records and traces, and the interface of what carries out a sync.
+"""The autoscaler that the running task syncs, for the fields of log records; and the interface of a reconciler.
 
-The worker sets `CURRENT` in the task of each sync, so that everything that the sync awaits can read it.
+The worker sets `CURRENT` in the task of each sync, so that all code that the sync awaits can read it; the command line
+gives `log_fields` to the log's formatter. `SyncHandler` is the interface that wrappers of the reconciler (traces) have.
 """
 
 from contextvars import ContextVar
@@ -12,7 +13,7 @@ from podscaler.core.decision import Decision
 from podscaler.kube.informers.cache import Key
 
 CURRENT: ContextVar[Key | None] = ContextVar("autoscaler", default=None)
-"""The key of its autoscaler; None outside of syncs."""
+"""The key of the autoscaler that is synced; None outside of syncs."""
 
 
 class SyncHandler(Protocol):

@@ -12,8 +12,8 @@ import pytest
 from api_server_world import CLOCK, SPEC, ApiServerWorld, named
 
 from podscaler.base.errors import StatusError, UsageError
-from podscaler.cli.lint import lint_cluster
-from podscaler.cli.lint.lint_cluster import ClusterSnapshot
+from podscaler.cli.lint import cluster_reader
+from podscaler.cli.lint.cluster_reader import ClusterSnapshot
 from podscaler.kube.client.client import Client
 from podscaler.kube.config import locate
 from podscaler.kube.transport.config import Config
@@ -42,7 +42,7 @@ async def config_of(world: ApiServerWorld) -> Config:
 
 async def seen(world: ApiServerWorld, *namespaces: str, files: tuple[Item, ...] = ()) -> ClusterSnapshot:
     """What the command sees."""
-    return await lint_cluster.read_cluster(await config_of(world), namespaces, files, CLOCK)
+    return await cluster_reader.read_cluster(await config_of(world), namespaces, files, CLOCK)
 
 
 def rules(look: ClusterSnapshot, files: tuple[Item, ...] = ()) -> list[str]:
@@ -96,7 +96,7 @@ async def test_a_server_that_is_not_there(world: ApiServerWorld) -> None:
     config = await config_of(world)
     await world.stop_server()
     with pytest.raises(UsageError, match="cannot reach the API server https://127"):
-        await lint_cluster.read_cluster(config, (), (), CLOCK)
+        await cluster_reader.read_cluster(config, (), (), CLOCK)
 
 
 async def test_what_may_not_be_listed_is_said(world: ApiServerWorld, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,8 @@
-"""The controller that manages an autoscaler, as a cluster shows it: the writer of its status, the holder of its Lease.
+"""What a cluster shows about the controller that manages an autoscaler: who wrote its status, who holds its Lease.
 
-`podscaler.cli.explain.explain_cluster` makes it, `podscaler.cli.explain.explain` prints it. Other controllers, and ours
-without leader election, have no Lease of ours, and a Lease does not name the kinds of autoscalers that its holder
-manages; so both facts are printed without a conclusion.
+`podscaler.cli.explain.explain_cluster` collects it; `podscaler.cli.explain.explain` prints it as the section "Looked
+after". Both facts are printed without a conclusion: controllers other than podscaler, and podscaler without leader
+election, hold no such Lease, and a Lease does not name the kinds of autoscalers that its holder manages.
 """
 
 from collections.abc import Iterator
@@ -18,19 +18,19 @@ TITLE = "Looked after"
 
 
 @dataclass(frozen=True, slots=True)
-class Care:
-    """What a cluster shows about the controller that manages one autoscaler; None for what is not known.
+class ManagingController:
+    """What is known about the controller that manages one autoscaler; None for what is not known.
 
     Attributes:
-        at: the instant of the observation.
+        observed_at_ns: when the cluster was read, since the epoch.
         waits: why the controller does nothing about a PodAutoscaler yet; empty where it works on it.
-        status: the last write of its status.
-        lease: that of its shard, or of the lone leader.
-        lease_namespace: its namespace.
-        differs: differences between the latest status and this computation, a phrase each.
+        status: the last write of the autoscaler's status.
+        lease: the Lease of the autoscaler's shard; without shards, the Lease of the leader.
+        lease_namespace: the Lease's namespace.
+        differs: differences between the latest status and this explanation's computation, a phrase each.
     """
 
-    at: int
+    observed_at_ns: int
     waits: str = ""
     status: StatusWrite | None = None
     lease: Holding | None = None
@@ -58,15 +58,21 @@ class Care:
                 "holder": self.lease.holder,
                 "isHeld": self.lease.is_live,
             }
-            more = {"renewedAt": self.lease.renewed_at, "shard": self.lease.shard, "shards": self.lease.shards or None}
-            value["lease"] |= {name: each for name, each in more.items() if each is not None}
+            optional = {
+                "renewedAt": self.lease.renewed_at,
+                "shard": self.lease.shard,
+                "shards": self.lease.shards or None,
+            }
+            value["lease"] |= {name: each for name, each in optional.items() if each is not None}
         return value
 
     def _lines(self) -> Iterator[Line]:
         if self.waits:
             yield Line("waits", self.waits)
         if self.status is not None:
-            yield Line("status", f"written by {self.status.manager}, {wording.age(self.status.at_ns, self.at)}")
+            yield Line(
+                "status", f"written by {self.status.manager}, {wording.age(self.status.at_ns, self.observed_at_ns)}"
+            )
         for each in self.differs:
             yield Line("differs", each)
         if self.lease is not None:
@@ -76,7 +82,7 @@ class Care:
         lease = self.lease
         if lease is None or not lease.holder:
             return "released, and held by nobody"
-        renewed = "" if lease.renewed_at is None else f" {wording.age(lease.renewed_at, self.at)}"
+        renewed = "" if lease.renewed_at is None else f" {wording.age(lease.renewed_at, self.observed_at_ns)}"
         if lease.is_live:
             return f"held by {lease.holder}, renewed{renewed}"
         return f"held by nobody: {lease.holder} renewed it last{renewed}"

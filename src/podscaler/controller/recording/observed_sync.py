@@ -1,6 +1,6 @@
-"""The facts of one sync, with the objects that they were made from.
+"""The data class of what one sync observed: the facts, with the objects that they were made from.
 
-`podscaler.controller.reconcile.observe` makes one; the reconciler decides and writes with it, a recording keeps it.
+`podscaler.controller.reconcile.observe` makes one; the reconciler decides and writes with it, a recording stores it.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ class ObservedSync:
     """The facts of a sync.
 
     Attributes:
-        observation: the facts, as the decision takes them.
-        target: the scale, to write it; None where it could not be read.
-        pods: of the observation, as they are cached.
-        answers: the results of the metrics queries, None where a metric was not queried; empty where none was.
-        durations_s: of each query.
+        observation: the facts, as `podscaler.core.decide` takes them.
+        target: the target's scale, for writing it; None where it could not be read.
+        pods: the cached pods of the observation.
+        answers: a result for each metric of the spec, None for one that was not queried; empty where none was queried.
+        durations_s: the duration of each query.
     """
 
     observation: Observation

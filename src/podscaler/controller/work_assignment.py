@@ -1,8 +1,8 @@
-"""Decides which autoscalers this process syncs, and starts and stops them as write leases come and go.
+"""Decides which autoscalers this process syncs, and starts and stops their syncs as leases are acquired and lost.
 
-Leader elections (`podscaler.controller.leaderelection`) call `WorkAssignment` when leases are acquired and lost;
-without an election it has all autoscalers. Those whose lease ends are forgotten: the next holder, which may be this
-process again, continues from their kept histories (`podscaler.controller.history.store`).
+Leader elections (`podscaler.controller.leaderelection`) call `WorkAssignment`; without an election it has all
+autoscalers. When a lease ends, the state of its autoscalers is dropped: the next holder, which may be this process
+again, continues from their stored histories (`podscaler.controller.history.store`).
 """
 
 import asyncio
@@ -29,16 +29,17 @@ from podscaler.kube.informers.cache import Key
 STOP_TIMEOUT_S = 10.0
 FLUSH_TIMEOUT_S = 2.0
 FIRST_RATE_PER_S = 50.0
+"""How many autoscalers a second are synced first after a lease was acquired, at least."""
 
 
 class AutoscalerCleanup:
-    """Drops what the process keeps of an autoscaler that it syncs no more.
+    """Drops the state of an autoscaler that this process syncs no more.
 
     Args:
-        states: the records of autoscalers.
-        history: the kept histories.
-        recording: gets an end for each.
-        others: drop what else is kept of an autoscaler, by its key.
+        states: the state of each autoscaler between syncs.
+        history: stores histories.
+        recording: records the end of each autoscaler.
+        others: functions that drop further state of the autoscaler with a key.
     """
 
     def __init__(
@@ -56,12 +57,12 @@ class AutoscalerCleanup:
         self._others = others
 
     def forget(self, key: Key) -> None:
-        """The autoscaler was deleted: its kept history goes too."""
+        """The autoscaler was deleted: its stored history is deleted, too."""
         self._history.forget(key)
         self._drop(key)
 
     def release(self, key: Key) -> None:
-        """Another process manages the autoscaler from now on, and continues its kept history."""
+        """Another process manages the autoscaler from now on, and continues its stored history."""
         self._history.drop(key)
         self._drop(key)
 
@@ -76,7 +77,7 @@ class RunningSyncs:
     """The tasks of the syncs that run now.
 
     Args:
-        queue: gets `done` for each key.
+        queue: the work queue; its `done` is called when a sync ends.
 
     Attributes:
         last: the key whose sync was started last; None: no sync yet.
@@ -95,19 +96,19 @@ class RunningSyncs:
         task.add_done_callback(lambda done: self._ended(key, done, slot))
 
     async def wait_ended(self, belongs: KeyFilter = every_key) -> None:
-        """Return when no sync of such a key runs."""
+        """Return when no sync runs of a key for which `belongs` is true."""
         while running := self._running(belongs):
             await asyncio.wait(running)
 
     async def cancel(self, belongs: KeyFilter = every_key) -> None:
-        """Cancel the syncs of such keys, and return when they have ended."""
+        """Cancel the syncs of keys for which `belongs` is true, and return when they have ended."""
         await timeouts.end(*self._running(belongs))
 
     def _running(self, belongs: KeyFilter) -> list[asyncio.Task[None]]:
         return [task for key, task in self._tasks.items() if belongs(key)]
 
     def _ended(self, key: Key, task: asyncio.Task[None], slot: Slot) -> None:
-        """Here and not in the sync, which may be cancelled before it has begun."""
+        """A callback of the task, as a sync that is cancelled before it has begun runs no code of its own."""
         if self._tasks.get(key) is task:
             del self._tasks[key]
         self._queue.done(key)
@@ -116,11 +117,11 @@ class RunningSyncs:
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """What is written out for the next holder of a lease.
+    """The parts that are flushed for the next holder, before a lease is released.
 
     Attributes:
-        recorder: the events that wait.
-        history: the histories.
+        recorder: writes the events that wait.
+        history: writes the histories.
         cleanup: drops the state of the autoscalers.
         clock: limits the time that this takes.
     """
@@ -135,10 +136,10 @@ class WorkAssignment:
     """The set of autoscalers that this process syncs; implements the callbacks of elections.
 
     Args:
-        states: the records of autoscalers.
-        syncs: those that run.
-        queue: the keys that are due.
-        handover: what is written out before a lease is released.
+        states: the state of each autoscaler between syncs.
+        syncs: the running syncs.
+        queue: the work queue, with the keys that are due.
+        handover: the parts that are flushed before a lease is released.
         telemetry: counts the autoscalers.
         wait_listed: returns once all autoscalers and pods are listed.
 
@@ -172,7 +173,7 @@ class WorkAssignment:
         self._ownership = ownership
 
     def write_lease(self, key: Key) -> WriteLease | None:
-        """The lease by which an autoscaler is synced here; None where it is not."""
+        """The lease by which this process syncs an autoscaler; None: it does not sync it."""
         return self._ownership.find(key)
 
     def open(self) -> None:
@@ -181,30 +182,30 @@ class WorkAssignment:
         self.begin(every_key)
 
     def is_mine(self, key: Key) -> bool:
-        """Whether the autoscaler is synced here now."""
+        """Whether this process syncs the autoscaler now."""
         return self._is_open and self.write_lease(key) is not None
 
     def register(self, key: Key) -> None:
-        """The watch has a new autoscaler, or one that is to be synced at once."""
+        """An autoscaler is new, or is to be synced at once: queue it."""
         self._states.register(key)
         self._count(key)
         if self.is_mine(key):
             self._queue.add(key)
 
     def queue_within_period(self, key: Key) -> None:
-        """The watch has a new version of an autoscaler: sync it within a period."""
+        """An autoscaler has a new version that is not urgent: sync it within a period."""
         if self.is_mine(key):
             self._queue.add_after(key, self._queue.period_s)
 
     def unregister(self, key: Key, uid: str) -> None:
-        """The watch has no such autoscaler any more."""
+        """The autoscaler was deleted; its next sync finds that out, and drops the state."""
         self._states.unregister(key, uid)
         self._discount(key)
 
     def begin(self, belongs: KeyFilter) -> None:
-        """Queue all such keys, one after the other, by namespace and name; metrics of a namespace are shared.
+        """Queue all keys for which `belongs` is true, by namespace and name: metrics of a namespace are shared.
 
-        Begins after the one that was synced last: where leases are lost again and again, all are synced in turn.
+        Begins after the key that was synced last: if leases are lost again and again, all keys are synced in turn.
         """
         if self._ownership is EVERYTHING:
             self.has_begun.set()
@@ -227,7 +228,7 @@ class WorkAssignment:
         self.begin(belongs)
 
     async def on_stopped_leading(self, belongs: KeyFilter) -> None:
-        """As LeaderCallbacks; what does not end in time is cancelled."""
+        """As LeaderCallbacks; syncs and writes that do not end in time are cancelled."""
         handover, clock = self._handover, self._handover.clock
         await timeouts.first_of(self.syncs.wait_ended(belongs), clock.sleep(STOP_TIMEOUT_S))
         await self.syncs.cancel(belongs)

@@ -1,8 +1,8 @@
-"""Reads the objects of a cluster that rules need, and what the cluster serves. Writes nothing.
+"""Lists the objects of a cluster that lint rules need, and the kinds and metrics that it serves. Writes nothing.
 
-Called by `podscaler.cli.lint.lint`. Collections are listed page by page, each once: autoscalers, the kinds of their
-targets, quotas, limit ranges, and PodAutoscalers, VerticalPodAutoscalers and ScaledObjects where the cluster serves
-them.
+Called by `podscaler.cli.lint.lint`; a rule that needs a further kind: add it to _ALWAYS_LISTED or _OPTIONAL.
+Collections are listed page by page, each once: autoscalers, the kinds of their targets, quotas, limit ranges, and
+PodAutoscalers, VerticalPodAutoscalers and ScaledObjects where the cluster serves them.
 
 Invariant: a collection that may not be read is reported in `ClusterSnapshot.notes` and is unknown to the rules; it is
 never taken for empty. HorizontalPodAutoscalers are the exception: without them `read_cluster` fails.
@@ -106,6 +106,8 @@ async def read_cluster(
 
 
 class _ClusterReader:
+    """Reads one cluster into a snapshot; no `namespaces` means all."""
+
     def __init__(self, client: Client, discovery: Discovery, namespaces: Sequence[str]) -> None:
         self._client = client
         self._discovery = discovery
@@ -147,13 +149,13 @@ class _ClusterReader:
         prefix = urls.group_version(group, version)
         scopes = [urls.path("namespaces", each) for each in self._namespaces] or [""]
         api_version = f"{group}/{version}" if group else version
-        found: list[Item] = []
+        items: list[Item] = []
         for scope in scopes:
             path = prefix + scope + urls.path(plural)
             async for text in all_pages.raw(self._client, path, subject=plural):
                 obj = _decoded(text, _OBJECT, plural)
-                found += reading.items({**obj, "apiVersion": api_version, "kind": kind}, DocumentOrigin())
-        self._snapshot.items += found
+                items += reading.items({**obj, "apiVersion": api_version, "kind": kind}, DocumentOrigin())
+        self._snapshot.items += items
         self._snapshot.listed.add((group, kind.lower()))
 
     async def _resources(self, group: str, version: str) -> frozenset[str]:
@@ -189,7 +191,7 @@ def _decoded(body: bytes | msgspec.Raw, decoder: "msgspec.json.Decoder[_D]", sub
 
 def _target_kinds(items: Iterable[Item]) -> list[Kind]:
     """The kinds that autoscalers refer to, each once."""
-    found: dict[Kind, None] = {}
+    kinds: dict[Kind, None] = {}
     for autoscaler in LintContext(items).autoscalers:
-        found[autoscaler.target_key.group, autoscaler.reference.get("kind", "")] = None
-    return list(found)
+        kinds[autoscaler.target_key.group, autoscaler.reference.get("kind", "")] = None
+    return list(kinds)

@@ -1,0 +1,152 @@
+"""Makes the candidates of a backtest of its flags.
+
+Called by `backtest`.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
+from podscaler.base.errors import UsageError
+from podscaler.cli.backtest import load_sources
+from podscaler.cli.backtest.load_sources import LoadSource
+from podscaler.core.model import spec as core_spec
+from podscaler.core.model.spec import Spec
+from podscaler.explain import what_if
+from podscaler.explain.what_if import Assignment
+from podscaler.simulation.evaluation import candidates as scalers
+from podscaler.simulation.evaluation import demand
+from podscaler.simulation.evaluation.candidates import FixedCount, Hindsight
+from podscaler.simulation.evaluation.comparison import Candidate, Needs
+from podscaler.simulation.evaluation.knative import Knative, KnativeConfig
+from podscaler.simulation.files import documents
+from podscaler.simulation.model.workloads import WorkloadModel
+
+MOST_PODS = 20_000
+"""More needed pods than this are taken for a wrong capacity: the exact engine would simulate each of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateRequest:
+    """The flags.
+
+    Attributes:
+        files: of manifests, each with autoscalers.
+        assignments: of `--set`, which together make one candidate.
+        fixed: counts of pods.
+        has_knative, has_hindsight: whether these are compared.
+        slo_ms: the mean response time to meet; None: there is none.
+        capacity_milli: of a pod, in thousandths of a core; None: its limit, or else its request.
+    """
+
+    files: Sequence[Path] = ()
+    assignments: Sequence[str] = ()
+    fixed: Sequence[int] = ()
+    has_knative: bool = True
+    has_hindsight: bool = True
+    slo_ms: float | None = None
+    capacity_milli: int | None = None
+
+
+def needs(source: LoadSource, request: CandidateRequest) -> Needs:
+    """What the candidates are measured by. Raises UsageError."""
+    workload = _workload(source)
+    try:
+        capacity = demand.pod_capacity(workload, slo_ms=request.slo_ms, stated_milli=request.capacity_milli)
+        pods = demand.needed_series(demand.cpu_demand(workload), capacity)
+    except ValueError as error:
+        raise UsageError(f"{error} (--capacity, --slo)") from None
+    most = max(pods.values)
+    if most > MOST_PODS:
+        raise UsageError(f"the load needs up to {most:,} pods of {capacity.ucores / 1e6:g} CPU; state their --capacity")
+    return Needs(capacity=capacity, pods=pods, slo_ms=request.slo_ms, from_ms=source.from_ms)
+
+
+def candidates(source: LoadSource, request: CandidateRequest, needed: Needs) -> list[Candidate]:
+    """The present spec and the others, in the order of the flags. Raises UsageError."""
+    present = source.scenario.autoscalers[0].spec
+    found = [Candidate(name=f"{present.name} (present)", policy=present)]
+    for file in request.files:
+        found += _of_file(file, source)
+    if request.assignments:
+        found.append(_assigned(request.assignments, source))
+    found += [_fixed(count) for count in request.fixed]
+    if request.has_knative:
+        found.append(_knative(source, needed, request))
+    if request.has_hindsight:
+        found.append(_hindsight(source, needed))
+    return found
+
+
+def _workload(source: LoadSource) -> WorkloadModel:
+    key = source.scenario.autoscalers[0].workload
+    return next(each for each in source.scenario.workloads if each.key == key)
+
+
+def _of_file(file: Path, source: LoadSource) -> Iterator[Candidate]:
+    """The autoscalers of a file, with the key of the present one. Raises UsageError."""
+    present = source.scenario.autoscalers[0].spec
+    found = load_sources.autoscalers(file)
+    if not found:
+        raise UsageError(f"{file} has no HorizontalPodAutoscaler")
+    for manifest in found:
+        read = documents.parse_spec(manifest, source.scenario.settings)
+        if read.reference != present.reference:
+            raise manifest.field.error(f"it scales {read.reference}, but the load is that of {present.reference}")
+        name = file.name if len(found) == 1 else f"{file.name}: {manifest.name}"
+        yield Candidate(name=name, policy=_renamed(read, present))
+
+
+def _renamed(read: Spec, present: Spec) -> Spec:
+    """The spec under the key of the present one, whose place it takes."""
+    return msgspec.structs.replace(read, key=present.key, namespace=present.namespace, name=present.name)
+
+
+def _assigned(texts: Sequence[str], source: LoadSource) -> Candidate:
+    present, settings = source.scenario.autoscalers[0].spec, source.scenario.settings
+    assignments = [each for text in texts for each in what_if.parse(text)]
+    try:
+        wire, changed = what_if.apply(assignments, source.wire, settings)
+        read = _read(present, wire, source)
+    except UsageError as error:
+        raise UsageError(str(error).replace("what-if", "--set", 1)) from None
+    if changed != settings:
+        raise UsageError("--set changes fields of a spec; flags of the controller are the same for all candidates")
+    return Candidate(name=", ".join(_label(each) for each in assignments), policy=read)
+
+
+def _label(assignment: Assignment) -> str:
+    """The last two parts of the path, and the value: `scaleDown.stabilizationWindowSeconds=60`."""
+    return f"{'.'.join(assignment.path.split('.')[-2:])}={assignment.value}"
+
+
+def _read(present: Spec, wire: HorizontalPodAutoscalerSpec, source: LoadSource) -> Spec:
+    try:
+        return core_spec.read(present.namespace, present.name, wire, source.scenario.settings.emulation)
+    except ValueError as error:
+        raise UsageError(f"what-if: the autoscaler cannot be evaluated: {error}") from None
+
+
+def _fixed(count: int) -> Candidate:
+    return Candidate(name=f"fixed {count}", policy=lambda: FixedCount(count), replicas=count)
+
+
+def _knative(source: LoadSource, needed: Needs, request: CandidateRequest) -> Candidate:
+    """Knative within the bounds of the present spec; its target is 70 % of a pod's full capacity."""
+    present = source.scenario.autoscalers[0].spec
+    full = demand.pod_capacity(_workload(source), stated_milli=request.capacity_milli) if needed.slo_ms else None
+    config = KnativeConfig(
+        target_ucores=(full or needed.capacity).ucores,
+        min_replicas=max(present.min_replicas, 1),
+        max_replicas=present.max_replicas,
+    )
+    return Candidate(name="Knative", policy=lambda: Knative(config))
+
+
+def _hindsight(source: LoadSource, needed: Needs) -> Candidate:
+    lead_ms = scalers.lead_ms(_workload(source), source.scenario)
+    tick_ms = source.scenario.sync_period_ms
+    return Candidate(name="hindsight", policy=lambda: Hindsight(needed.pods, lead_ms, tick_ms), is_attainable=False)

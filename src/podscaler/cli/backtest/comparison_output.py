@@ -1,0 +1,151 @@
+"""Writes the comparison of candidates: a table for people, and JSON, YAML and CSV.
+
+Called by `backtest`.
+"""
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import yaml
+
+from podscaler.simulation.evaluation import verdict
+from podscaler.simulation.evaluation.comparison import CandidateComparison, CandidateResult, Needs
+
+FORMS = ("table", "json", "csv", "yaml")
+
+_COLUMNS = (
+    ("pod-hours", "pod_hours", "{:,.1f}"),
+    ("under: time %", "under_timeshare_pct", "{:.2f}"),
+    ("pods %", "under_accuracy_pct", "{:.2f}"),
+    ("over: time %", "over_timeshare_pct", "{:.2f}"),
+    ("pods %", "over_accuracy_pct", "{:.2f}"),
+    ("SLO missed %", "slo_missed_pct", "{:.2f}"),
+    ("lost %", "lost_pct", "{:.2f}"),
+    ("changes", "scale_changes", "{:,}"),
+    ("reaction s", "median_reaction_s", "{:.0f}"),
+    ("worst s", "worst_reaction_s", "{:.0f}"),
+    ("speedup", "elastic_speedup", "{:.2f}"),
+)
+"""The heading, the field of `rows`, and the form of each column."""
+
+
+class ComparisonText(msgspec.Struct, frozen=True, kw_only=True):
+    """What is written.
+
+    Attributes:
+        sentences: about the source.
+    """
+
+    comparison: CandidateComparison
+    needs: Needs
+    sentences: Sequence[str]
+
+
+def text(found: ComparisonText, form: str) -> str:
+    """The text in a form of FORMS, with a line break at its end."""
+    match form:
+        case "json":
+            return msgspec.json.format(msgspec.json.encode(_data(found))).decode() + "\n"
+        case "yaml":
+            return str(yaml.safe_dump(_data(found), sort_keys=False))
+        case "csv":
+            return _csv(found.comparison)
+        case _:
+            return _table(found)
+
+
+def rows(comparison: CandidateComparison) -> list[dict[str, Any]]:
+    """The measures of each candidate; None where one is undefined."""
+    return [_row(each) for each in comparison.results]
+
+
+def _row(found: CandidateResult) -> dict[str, Any]:
+    metrics, reactions = found.elasticity, found.reactions
+    return {
+        "candidate": found.name,
+        "pod_hours": found.pod_hours,
+        "under_timeshare_pct": metrics.under_timeshare_pct,
+        "under_accuracy_pct": metrics.under_accuracy_pct,
+        "over_timeshare_pct": metrics.over_timeshare_pct,
+        "over_accuracy_pct": metrics.over_accuracy_pct,
+        "instability_pct": metrics.instability_pct,
+        "jitter": metrics.jitter,
+        "slo_missed_pct": found.slo_missed_pct,
+        "lost_pct": found.lost_pct,
+        "scale_changes": found.scale_changes,
+        "surges": reactions.surges,
+        "surges_without_reaction": reactions.unfinished,
+        "median_reaction_s": None if reactions.median_ms is None else reactions.median_ms / 1000,
+        "worst_reaction_s": None if reactions.worst_ms is None else reactions.worst_ms / 1000,
+        "elastic_speedup": found.speedup,
+        "engine": found.run.engine,
+        "engine_reason": found.run.reason,
+    }
+
+
+def _data(found: ComparisonText) -> dict[str, Any]:
+    return {
+        "verdict": verdict.sentence(found.comparison),
+        "needed_pods": {
+            "capacity_cores": found.needs.capacity.ucores / 1e6,
+            "basis": found.needs.capacity.basis,
+            "slo_ms": found.needs.slo_ms,
+        },
+        "syncs": len(found.comparison.at_ms),
+        "notes": list(found.sentences),
+        "candidates": rows(found.comparison),
+    }
+
+
+def _csv(comparison: CandidateComparison) -> str:
+    stream = io.StringIO()
+    found = rows(comparison)
+    writer = csv.DictWriter(stream, list(found[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(found)
+    return stream.getvalue()
+
+
+def _table(found: ComparisonText) -> str:
+    lines = [["", *(heading for heading, _, _ in _COLUMNS)]]
+    for row in rows(found.comparison):
+        lines.append([row["candidate"], *(_cell(row[field], form) for _, field, form in _COLUMNS)])
+    widths = [max(len(line[index]) for line in lines) for index in range(len(lines[0]))]
+    body = "".join(f"{_line(line, widths)}\n" for line in lines)
+    return f"{_heading(found)}\n{body}\n{verdict.sentence(found.comparison)}\n"
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    name, *numbers = cells
+    aligned = [each.rjust(width) for each, width in zip(numbers, widths[1:], strict=True)]
+    return "  ".join([name.ljust(widths[0]), *aligned])
+
+
+def _cell(value: Any, form: str) -> str:
+    return "-" if value is None else form.format(value)
+
+
+def _heading(found: ComparisonText) -> str:
+    needs, comparison = found.needs, found.comparison
+    hours = len(comparison.at_ms) * comparison.sync_period_ms / 3_600_000
+    sentences = [
+        f"{hours:,.1f} hours, {len(comparison.at_ms):,} syncs. A pod carries {needs.capacity.ucores / 1e6:g} CPU "
+        f"({needs.capacity.basis}); from {min(comparison.needed)} to {max(comparison.needed)} pods were needed.",
+        *found.sentences,
+        *_engines(comparison),
+    ]
+    return "".join(f"{each}\n" for each in sentences)
+
+
+def _engines(comparison: CandidateComparison) -> list[str]:
+    """Which engine ran the candidates, and why not the batch engine."""
+    batched = [each.name for each in comparison.results if each.run.engine == "batch"]
+    others = [each.name for each in comparison.results if each.run.engine != "batch"]
+    sentences = [f"The batch engine ran {', '.join(batched)}."] if batched else []
+    if others:
+        sentences.append(f"The exact engine ran {', '.join(others)}.")
+    reasons = dict.fromkeys(each.run.reason for each in comparison.results if each.run.reason)
+    return [*sentences, *(f"The batch engine does not cover this: {reason}." for reason in reasons)]

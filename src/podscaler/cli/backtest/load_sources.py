@@ -1,0 +1,173 @@
+"""Reads the source of a backtest: a recording of a controller, a scenario file with its load, or Prometheus.
+
+Called by `backtest`. The kind of a source is that of its name.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from podscaler.api.kinds.autoscaling import conversion
+from podscaler.api.machinery import instants
+from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
+from podscaler.base.errors import UsageError
+from podscaler.cli.backtest import prometheus_source
+from podscaler.cli.backtest.prometheus_source import PrometheusRequest
+from podscaler.cli.commands import replay as recordings
+from podscaler.core.model import settings
+from podscaler.simulation.evaluation import recorded
+from podscaler.simulation.evaluation.recorded import RecordedSelection
+from podscaler.simulation.files import documents, fields, scenario_file
+from podscaler.simulation.files.documents import ManifestObject
+from podscaler.simulation.files.loads import RangeQuery
+from podscaler.simulation.model.scenario import SimulationScenario
+
+_MANIFESTS = (".yaml", ".yml", ".json")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceRequest:
+    """What is asked of a source.
+
+    Attributes:
+        source: a file, or `-` for a recording on standard input.
+        autoscaler: `namespace/name`; empty: the only one.
+        begin, end: instants for a recording, durations since the start for a scenario; empty: all of it.
+        cpu_limit_milli: of a pod of a recording; None: as recorded.
+        range_query: asks Prometheus.
+        present: the manifest of the present autoscaler, for Prometheus; None: not stated.
+        queries: `NAME=PROMQL` in place of default queries.
+        step_s: the distance of values of Prometheus.
+        token_file, ca_file: for the connection to Prometheus; None: no token, and the authorities of the machine.
+    """
+
+    source: str
+    autoscaler: str = ""
+    begin: str = ""
+    end: str = ""
+    cpu_limit_milli: int | None = None
+    range_query: RangeQuery
+    present: Path | None = None
+    queries: tuple[str, ...] = ()
+    step_s: float = 60
+    token_file: Path | None = None
+    ca_file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadSource:
+    """A load, and the autoscaler that is compared on it.
+
+    Attributes:
+        scenario: its first autoscaler is the present one.
+        wire: the present spec in the API's form.
+        from_ms: the first instant that counts.
+        sentences: what was assumed, and what is not known.
+    """
+
+    scenario: SimulationScenario
+    wire: HorizontalPodAutoscalerSpec
+    from_ms: int = 0
+    sentences: tuple[str, ...] = ()
+
+
+def read(request: SourceRequest) -> LoadSource:
+    """The load of a source. Raises UsageError naming file, line and field."""
+    if request.source.startswith(("http://", "https://")):
+        return _prometheus(request)
+    if request.source.endswith(_MANIFESTS):
+        return _scenario(request)
+    if request.source.endswith((".csv", ".parquet")):
+        raise UsageError(
+            f"{request.source} is a trace: write a scenario file with this load and the manifests of the autoscaler "
+            "and its workload (docs/scenario-file.md), and give that"
+        )
+    return _recording(request)
+
+
+def _recording(request: SourceRequest) -> LoadSource:
+    selection = RecordedSelection(
+        autoscaler=request.autoscaler,
+        from_ns=instant_ns(request.begin, "--from") if request.begin else None,
+        to_ns=instant_ns(request.end, "--to") if request.end else None,
+        cpu_limit_milli=request.cpu_limit_milli,
+    )
+    name = "standard input" if request.source == recordings.STANDARD else request.source
+    with recordings.reading(request.source) as file:
+        try:
+            found = recorded.read(recordings.read_lines(file), selection)
+        except UsageError as error:
+            raise UsageError(f"{name}: {error}") from None
+    return LoadSource(scenario=found.scenario, wire=found.wire, sentences=found.assumptions)
+
+
+def instant_ns(text: str, flag: str) -> int:
+    """The instant of a flag, since the epoch. Raises UsageError."""
+    try:
+        return instants.parse(text)
+    except ValueError:
+        raise UsageError(f"{flag} {text} is not an instant such as 2026-01-31T12:00:00Z") from None
+
+
+def _prometheus(request: SourceRequest) -> LoadSource:
+    if request.present is None:
+        raise UsageError("--present FILE is needed for Prometheus: the manifest of the autoscaler, with its behavior")
+    found = [each for each in autoscalers(request.present) if request.autoscaler in ("", each.key)]
+    if len(found) != 1:
+        wanted = f" {request.autoscaler}" if request.autoscaler else ""
+        raise UsageError(f"{request.present} has {len(found) or 'no'} autoscalers{wanted}; one is needed (--hpa)")
+    spec = documents.parse_spec(found[0], settings.DEFAULT)
+    asked = PrometheusRequest(
+        url=request.source,
+        begin=request.begin,
+        end=request.end,
+        step_s=request.step_s,
+        queries=request.queries,
+        token_file=request.token_file,
+        ca_file=request.ca_file,
+    )
+    workload = prometheus_source.read(asked, spec, _wire(found[0]), request.range_query)
+    return LoadSource(scenario=workload.scenario, wire=workload.wire, sentences=workload.assumptions)
+
+
+def _scenario(request: SourceRequest) -> LoadSource:
+    path = Path(request.source)
+    scenario = scenario_file.read(path, range_query=request.range_query).scenario
+    keys = [each.spec.key for each in scenario.autoscalers]
+    key = request.autoscaler or keys[0]
+    if len(keys) > 1 and not request.autoscaler:
+        raise UsageError(f"{path} has {len(keys)} autoscalers; choose one with --hpa: {', '.join(keys)}")
+    if key not in keys:
+        raise UsageError(f"{path} has no autoscaler {key}; it has {', '.join(keys)}")
+    ordered = sorted(scenario.autoscalers, key=lambda each: each.spec.key != key)
+    end_ms = _duration_ms(request.end, "--to") if request.end else scenario.duration_ms
+    cut = msgspec.structs.replace(scenario, autoscalers=tuple(ordered), duration_ms=min(end_ms, scenario.duration_ms))
+    from_ms = _duration_ms(request.begin, "--from") if request.begin else 0
+    wire = next(_wire(each) for each in autoscalers(path) if each.key == key)
+    return LoadSource(scenario=cut, wire=wire, from_ms=from_ms)
+
+
+def _duration_ms(text: str, flag: str) -> int:
+    try:
+        return fields.parse_duration_ms(text)
+    except ValueError:
+        raise UsageError(
+            f"{flag} {text} is not a duration since the start of the scenario, such as 90m or 2d"
+        ) from None
+
+
+def autoscalers(path: Path) -> list[ManifestObject]:
+    """The autoscalers of a file of manifests, and of those that a scenario in it names. Raises UsageError."""
+    found: list[ManifestObject] = []
+    for document in documents.read_file(path):
+        if documents.is_scenario(document):
+            for name in document.value.get("manifests") or ():
+                found += autoscalers(path.parent / str(name))
+        else:
+            found += [each for each in documents.objects(document) if each.kind == conversion.KIND]
+    return found
+
+
+def _wire(manifest: ManifestObject) -> HorizontalPodAutoscalerSpec:
+    return msgspec.convert(manifest.obj["spec"], HorizontalPodAutoscalerSpec)

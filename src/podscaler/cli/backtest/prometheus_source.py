@@ -1,0 +1,109 @@
+"""Reads the load of a workload from Prometheus, for a backtest.
+
+Called by `load_sources`. One range query for each series; the queries are changed by `--query NAME=PROMQL`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from podscaler.api.machinery import instants
+from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
+from podscaler.base.errors import UsageError
+from podscaler.core.model.spec import Spec
+from podscaler.simulation.evaluation import monitored
+from podscaler.simulation.evaluation.monitored import DEFAULT_QUERIES, OPTIONAL_QUERIES, MonitoredSeries, Series
+from podscaler.simulation.evaluation.recorded import RecordedWorkload
+from podscaler.simulation.files.loads import RangeQuery, RangeRequest
+
+_SECOND_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrometheusRequest:
+    """What is read.
+
+    Attributes:
+        begin, end: RFC 3339.
+        queries: in place of DEFAULT_QUERIES, by their names.
+        token_file, ca_file: for the connection; None: no token, and the authorities of the machine.
+    """
+
+    url: str
+    begin: str
+    end: str
+    step_s: float = 60
+    queries: Sequence[str] = ()
+    token_file: Path | None = None
+    ca_file: Path | None = None
+
+
+def read(
+    request: PrometheusRequest, spec: Spec, wire: HorizontalPodAutoscalerSpec, range_query: RangeQuery
+) -> RecordedWorkload:
+    """The workload of an autoscaler. Raises UsageError, naming the query that has no series or fails."""
+    begin_s, end_s = _instant_s(request.begin, "--from"), _instant_s(request.end, "--to")
+    if end_s <= begin_s:
+        raise UsageError(f"--to {request.end} is not after --from {request.begin}")
+    first = RangeRequest(
+        url=request.url,
+        query="",
+        start_s=begin_s,
+        end_s=end_s,
+        step_s=request.step_s,
+        token_file=request.token_file,
+        ca_file=request.ca_file,
+    )
+    found: dict[str, Series] = {}
+    for name, query in _queries(request.queries, spec).items():
+        try:
+            found[name] = _numbers(range_query(_with_query(first, query)), name)
+        except UsageError as error:
+            if name not in OPTIONAL_QUERIES or "has no series" not in str(error):
+                raise UsageError(f"{error} (change it with --query {name}=PROMQL)") from None
+            found[name] = ()
+    return monitored.workload(msgspec.convert(found, MonitoredSeries), spec, wire)
+
+
+def _with_query(request: RangeRequest, query: str) -> RangeRequest:
+    return RangeRequest(
+        url=request.url,
+        query=query,
+        start_s=request.start_s,
+        end_s=request.end_s,
+        step_s=request.step_s,
+        token_file=request.token_file,
+        ca_file=request.ca_file,
+    )
+
+
+def _numbers(points: Sequence[tuple[float, str]], name: str) -> Series:
+    try:
+        return [(at_s, float(value)) for at_s, value in points]
+    except ValueError as error:
+        raise UsageError(f"the query of {name} has a value that is no number: {error}") from None
+
+
+def _queries(changed: Sequence[str], spec: Spec) -> Mapping[str, str]:
+    """All queries with the names of the workload. Raises UsageError."""
+    found = dict(DEFAULT_QUERIES)
+    for text in changed:
+        name, equals, query = text.partition("=")
+        if name not in DEFAULT_QUERIES or not equals or not query:
+            raise UsageError(f"--query {text} is not NAME=PROMQL with one of the names {', '.join(DEFAULT_QUERIES)}")
+        found[name] = query
+    workload = spec.reference.rpartition("/")[2]
+    return {
+        name: query.replace("$NAMESPACE", spec.namespace).replace("$NAME", workload) for name, query in found.items()
+    }
+
+
+def _instant_s(text: str, flag: str) -> float:
+    if not text:
+        raise UsageError(f"{flag} is needed for Prometheus: an instant such as 2026-01-31T12:00:00Z")
+    try:
+        return instants.parse(text) / _SECOND_NS
+    except ValueError:
+        raise UsageError(f"{flag} {text} is not an instant such as 2026-01-31T12:00:00Z") from None

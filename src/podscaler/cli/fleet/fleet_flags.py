@@ -1,0 +1,101 @@
+"""The flags of a fleet's backtest, and what they mean.
+
+Called by `podscaler backtest` and `fleet_run`.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from podscaler.base.errors import UsageError
+
+FORMS = ("table", "json")
+WORKERS = 2
+MEMORY = "1GiB"
+DAY_MINUTES = 1440
+
+_FLAGS = {"files": "--with", "queries": "--query"}
+"""Those that are not called as the parameter is."""
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class FleetFlags(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked for.
+
+    Attributes:
+        recordings: of one controller, in the order of time.
+        synthetic: the number of autoscalers of a made fleet, in place of recordings; 0: recordings.
+        synthetic_minutes: the length of its load.
+        out: the folder of the results.
+        workers: processes of a local cluster.
+        memory: of each of them, such as `1GiB`.
+        scheduler: the address of a running Dask scheduler, in place of a local cluster; empty: none.
+        vary: `FIELD=VALUE,VALUE...`, a candidate for each value.
+        assignments: of `--set`, which together make one candidate.
+        fixed: counts of pods, a candidate each.
+        has_knative, has_hindsight: whether these are compared.
+        slo_ms, capacity_milli, cpu_limit_milli, from_ns, to_ns: as of `podscaler backtest`; None: not stated.
+        form: of the summary, one of FORMS.
+    """
+
+    recordings: Sequence[Path] = ()
+    synthetic: int = 0
+    synthetic_minutes: int = DAY_MINUTES
+    out: Path
+    workers: int = WORKERS
+    memory: str = MEMORY
+    scheduler: str = ""
+    vary: Sequence[str] = ()
+    assignments: Sequence[str] = ()
+    fixed: Sequence[int] = ()
+    has_knative: bool = False
+    has_hindsight: bool = False
+    slo_ms: float | None = None
+    capacity_milli: int | None = None
+    cpu_limit_milli: int | None = None
+    from_ns: int | None = None
+    to_ns: int | None = None
+    form: str = "table"
+
+
+def options(command: Command) -> Command:
+    """Add the flags that only a fleet has to a command."""
+    for option in reversed(
+        (
+            click.option("--fleet", is_flag=True, help="all autoscalers of the recordings (docs/backtest.md, Fleets)"),
+            click.option("--out", metavar="DIR", help="where a fleet's results are kept; a second run goes on there"),
+            click.option("--workers", type=click.IntRange(1, 1024), help="processes for a fleet [default: 2]"),
+            click.option("--worker-memory", metavar="SIZE", help="of each process [default: 1GiB]"),
+            click.option("--scheduler", metavar="ADDRESS", help="a running Dask scheduler, as tcp://dask:8786"),
+            click.option("--vary", multiple=True, metavar="FIELD=V,V...", help="a candidate for each value (fleet)"),
+            click.option("--synthetic", type=click.IntRange(min=1), metavar="N", help="a made fleet, for a trial"),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def flag(name: str) -> str:
+    """The flag of a parameter, such as `--worker-memory`, for messages."""
+    return _FLAGS.get(name, f"--{name.replace('_', '-')}")
+
+
+def changes(flags: FleetFlags) -> tuple[str, ...]:
+    """The texts of all candidates that change fields. Raises UsageError."""
+    found = []
+    for text in flags.vary:
+        field, equals, values = text.partition("=")
+        parts = [each.strip() for each in values.split(",") if each.strip()]
+        if not field.strip() or not equals or not parts:
+            raise UsageError(f"--vary {text} is not FIELD=VALUE,VALUE... such as minReplicas=2,4")
+        found += [f"{field.strip()}={each}" for each in parts]
+    if flags.assignments:
+        found.append(",".join(flags.assignments))
+    repeated = {each for each in found if found.count(each) > 1}
+    if repeated:
+        raise UsageError(f"the candidate {min(repeated)} is stated twice")
+    return tuple(found)

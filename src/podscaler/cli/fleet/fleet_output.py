@@ -1,0 +1,96 @@
+"""Shows how far a fleet's backtest is, and prints its summary.
+
+Called by `fleet_run`.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+if TYPE_CHECKING:
+    from podscaler.simulation.fleet.running import FleetProgress
+    from podscaler.simulation.fleet.summary import CandidateSummary, FleetSummary
+
+_BAR_WIDTH = 30
+_LINES = 10
+
+_COLUMNS: tuple[tuple[str, Callable[["CandidateSummary"], str]], ...] = (
+    ("autoscalers", lambda row: f"{row.autoscalers:,}"),
+    ("pod-hours", lambda row: f"{row.pod_hours:,.0f}"),
+    ("of needed", lambda row: f"{row.pod_hours / row.needed_pod_hours:.2f}" if row.needed_pod_hours else "-"),
+    ("under: time %", lambda row: f"{row.under_timeshare_pct:.2f}"),
+    ("p95 %", lambda row: f"{row.worst_under_timeshare_pct:.2f}"),
+    ("pods %", lambda row: f"{row.under_accuracy_pct:.2f}"),
+    ("over: pods %", lambda row: f"{row.over_accuracy_pct:.2f}"),
+    ("changes", lambda row: f"{row.scale_changes:,}"),
+    ("better", lambda row: f"{row.better:,}"),
+    ("worse", lambda row: f"{row.worse:,}"),
+)
+
+
+def progress_printer() -> "Callable[[FleetProgress], None]":
+    """A bar on a terminal; elsewhere a line for each tenth, both on standard error."""
+    return _bar if sys.stderr.isatty() else _Lines()
+
+
+def _bar(progress: "FleetProgress") -> None:
+    filled = _BAR_WIDTH * progress.done // max(progress.partitions, 1)
+    bar = "#" * filled + "." * (_BAR_WIDTH - filled)
+    click.echo(f"\r[{bar}] {_text(progress)}", err=True, nl=progress.done == progress.partitions)
+
+
+class _Lines:
+    """Prints a line at the begin and whenever another tenth is done."""
+
+    def __init__(self) -> None:
+        self._shown = -1
+
+    def __call__(self, progress: "FleetProgress") -> None:
+        tenth = _LINES * progress.done // max(progress.partitions, 1)
+        if tenth > self._shown:
+            self._shown = tenth
+            click.echo(_text(progress), err=True)
+
+
+def _text(progress: "FleetProgress") -> str:
+    kept = f" ({progress.kept} of an earlier run)" if progress.kept else ""
+    return (
+        f"{progress.done} of {progress.partitions} partitions{kept}, {progress.autoscalers:,} autoscalers in this run"
+    )
+
+
+def text(found: "FleetSummary", form: str, folder: str) -> str:
+    """The summary as a table or as JSON, with a line break at its end."""
+    if form == "json":
+        return msgspec.json.format(msgspec.json.encode(_data(found, folder))).decode() + "\n"
+    lines = [["", *(heading for heading, _ in _COLUMNS)]]
+    lines += [[each.candidate, *(cell(each) for _, cell in _COLUMNS)] for each in found.candidates]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(lines[0]))]
+    table = "".join(_line(line, widths) for line in lines)
+    return f"{table if found.candidates else ''}{_errors(found)}The rows of every autoscaler: {folder}/*.parquet\n"
+
+
+def _data(found: "FleetSummary", folder: str) -> dict[str, Any]:
+    return {
+        "candidates": found.candidates,
+        "failed": found.failed,
+        "errors": [{"error": error, "autoscalers": count} for error, count in found.errors],
+        "results": folder,
+    }
+
+
+def _line(cells: list[str], widths: list[int]) -> str:
+    name, *numbers = cells
+    aligned = [each.rjust(width) for each, width in zip(numbers, widths[1:], strict=True)]
+    return "  ".join([name.ljust(widths[0]), *aligned]) + "\n"
+
+
+def _errors(found: "FleetSummary") -> str:
+    if not found.failed:
+        return ""
+    lines = [f"{found.failed:,} autoscalers could not be judged:\n"]
+    lines += [f"  {count:,}: {error}\n" for error, count in found.errors]
+    return "".join(lines)

@@ -1,0 +1,96 @@
+"""Runs the backtest of a fleet: divides recordings, computes what is missing, and prints the summary.
+
+Called by `podscaler backtest`. `podscaler.simulation.fleet` computes; this command reads files and prints.
+"""
+
+import fcntl
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from podscaler.base.errors import UsageError
+from podscaler.cli.commands import replay
+from podscaler.cli.fleet import fleet_flags, fleet_output
+from podscaler.cli.fleet.fleet_flags import FleetFlags
+
+if TYPE_CHECKING:
+    from podscaler.simulation.fleet.autoscalers import Partition
+
+_LOCK = ".lock"
+
+
+def run(flags: FleetFlags) -> None:
+    """Compute what is missing in the output folder, and print the summary. Raises UsageError."""
+    try:
+        import distributed  # noqa: F401 - whether the extra is there
+        import polars  # noqa: F401 - as above
+    except ImportError:
+        raise UsageError("a fleet needs the extra simulation: pip install 'podscaler[simulation]'") from None
+    if flags.form not in fleet_flags.FORMS:
+        raise UsageError(f"the summary of a fleet has the forms {' and '.join(fleet_flags.FORMS)}")
+    if bool(flags.recordings) == bool(flags.synthetic):
+        raise UsageError("a fleet needs either recordings or --synthetic N")
+    if flags.scheduler and not flags.scheduler.partition("://")[2]:
+        raise UsageError(f"--scheduler {flags.scheduler} is not an address such as tcp://dask-scheduler:8786")
+    with _locked(flags.out):
+        _run(flags)
+
+
+def _run(flags: FleetFlags) -> None:
+    from podscaler.simulation.fleet import results, running, summary
+    from podscaler.simulation.fleet.cluster import ClusterRequest
+    from podscaler.simulation.fleet.running import FleetRun
+    from podscaler.simulation.fleet.trials import PRESENT, FleetTrials
+
+    trials = FleetTrials(
+        changes=fleet_flags.changes(flags),
+        fixed=tuple(flags.fixed),
+        has_knative=flags.has_knative,
+        has_hindsight=flags.has_hindsight,
+        slo_ms=flags.slo_ms,
+        capacity_milli=flags.capacity_milli,
+    )
+    parts = _partitions(flags)
+    fleet = FleetRun(partitions=parts, make_trial=trials, description=trials.description, folder=flags.out)
+    on = ClusterRequest(workers=flags.workers, memory=flags.memory, scheduler=flags.scheduler)
+    running.run(fleet, on, fleet_output.progress_printer())
+    found = summary.summarize(flags.out, [each.name for each in parts], PRESENT)
+    click.echo(fleet_output.text(found, flags.form, str(flags.out / results.FOLDER)), nl=False)
+
+
+def _partitions(flags: FleetFlags) -> "Sequence[Partition]":
+    from podscaler.simulation.evaluation.recorded import RecordedSelection
+    from podscaler.simulation.fleet import partitions, splitting, synthetic
+
+    if flags.synthetic:
+        return synthetic.partitions(flags.synthetic, minutes=flags.synthetic_minutes)
+    if replay.STANDARD in map(str, flags.recordings):
+        raise UsageError("a fleet is read from files, since an interrupted run reads them again")
+    manifest = splitting.split(flags.recordings, flags.out, _lines)
+    if not manifest.parts:
+        raise UsageError(f"{flags.recordings[0]} has no sync")
+    selection = RecordedSelection(from_ns=flags.from_ns, to_ns=flags.to_ns, cpu_limit_milli=flags.cpu_limit_milli)
+    return partitions.of_manifest(manifest, flags.out, selection)
+
+
+def _lines(path: Path) -> Iterable[bytes]:
+    with replay.reading(str(path)) as file:
+        yield from replay.read_lines(file)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Nobody else writes to the folder meanwhile. Raises UsageError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / _LOCK).open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UsageError(f"another run writes to {folder}") from None
+            yield
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be written: {error.strerror or error}") from None

@@ -1,0 +1,65 @@
+"""Keeps the rows of a partition in a Parquet file, with the fingerprint of what they were computed from.
+
+Called by `running`. A file is written beside its place and renamed, so that it is whole or not there.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import polars
+
+from podscaler.base.errors import UsageError
+from podscaler.simulation.fleet.autoscalers import FleetRow
+
+FOLDER = "results"
+_FINGERPRINT = "podscaler.fingerprint"
+_TYPES: dict[type, type[polars.DataType]] = {str: polars.String, float: polars.Float64, int: polars.Int64}
+
+
+def _schema() -> dict[str, type[polars.DataType]]:
+    """The columns: the fields of FleetRow."""
+    found = {}
+    for field in msgspec.structs.fields(FleetRow):
+        kind = next(each for each in _TYPES if each is field.type or each in getattr(field.type, "__args__", ()))
+        found[field.name] = _TYPES[kind]
+    return found
+
+
+SCHEMA = _schema()
+
+
+def path_of(folder: Path, name: str) -> Path:
+    """The file of a partition."""
+    return folder / FOLDER / f"{name}.parquet"
+
+
+def is_present(folder: Path, name: str, fingerprint: str) -> bool:
+    """Whether the file of a partition exists and was computed from that."""
+    path = path_of(folder, name)
+    if not path.exists():
+        return False
+    try:
+        return polars.read_parquet_metadata(path).get(_FINGERPRINT) == fingerprint
+    except (OSError, polars.exceptions.PolarsError):
+        return False
+
+
+def frame_of(rows: Sequence[FleetRow]) -> polars.DataFrame:
+    """The rows as a table."""
+    return polars.DataFrame([msgspec.structs.asdict(each) for each in rows], schema=SCHEMA)
+
+
+def write(folder: Path, name: str, fingerprint: str, rows: Sequence[FleetRow]) -> None:
+    """Write the file of a partition in place of one that is there. Raises UsageError."""
+    path = path_of(folder, name)
+    partial = path.with_suffix(".partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        frame_of(rows).write_parquet(partial, metadata={_FINGERPRINT: fingerprint})
+        with partial.open("rb") as file:
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error}") from None

@@ -1,0 +1,237 @@
+"""Divides recordings into files that have all lines of some autoscalers each, in their order.
+
+Called by `podscaler backtest --fleet`, before `running`. Lines are read once, one after the other. What is kept is a
+buffer for each file and the names of the autoscalers, so the memory depends neither on the length of the recordings nor
+on their number.
+
+Invariants: the manifest is written last, so that a folder with one is complete. A folder whose manifest has other
+sources or another number of files is made anew.
+
+Source: the format of recordings (docs/recordings.md).
+"""
+
+import gzip
+import hashlib
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from podscaler.api.typed import recording
+from podscaler.api.typed.recording import RecordingError, RecordingHeader
+from podscaler.base.errors import UsageError
+
+FOLDER = "lines"
+PARTITIONS = 256
+_MANIFEST = "manifest.json"
+_BUFFER_BYTES = 64 * 1024
+_COMPRESSION = 1
+
+
+class RecordingSource(msgspec.Struct, frozen=True, kw_only=True):
+    """A recording file.
+
+    Attributes:
+        path: absolute.
+        size_bytes, modified_ns: by which a changed file is recognized.
+    """
+
+    path: str
+    size_bytes: int
+    modified_ns: int
+
+
+class SplitPart(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of lines.
+
+    Attributes:
+        name: its stem.
+        digest: of its lines.
+        keys: of its autoscalers, `namespace/name`, sorted.
+    """
+
+    name: str
+    digest: str
+    keys: tuple[str, ...]
+
+
+class SplitManifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a folder of files of lines has; `header` is that of all recordings."""
+
+    sources: tuple[RecordingSource, ...]
+    partitions: int
+    header: RecordingHeader
+    parts: tuple[SplitPart, ...]
+
+
+ReadLines = Callable[[Path], Iterable[bytes]]
+"""The lines of a recording, unpacked; it may raise OSError, EOFError or UsageError."""
+
+
+def split(paths: Sequence[Path], folder: Path, read_lines: ReadLines, *, partitions: int = PARTITIONS) -> SplitManifest:
+    """The files of these recordings, which must be of one controller, in the order of time.
+
+    Args:
+        folder: the output folder of the run; files that are there and fit are kept.
+        partitions: the number of files at most.
+
+    Raises UsageError naming the recording and the line that cannot be used.
+    """
+    sources = tuple([_source(path) for path in paths])
+    kept = _kept(folder)
+    if kept is not None and (kept.sources, kept.partitions) == (sources, partitions):
+        return kept
+    try:
+        _clear(folder)
+        writer = _Writer(folder / FOLDER, partitions)
+        header = _divide(paths, read_lines, writer)
+        manifest = SplitManifest(sources=sources, partitions=partitions, header=header, parts=writer.finished())
+        _write_manifest(folder, manifest)
+    except OSError as error:
+        raise UsageError(f"{folder / FOLDER} cannot be written: {error}") from None
+    return manifest
+
+
+def _source(path: Path) -> RecordingSource:
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+    return RecordingSource(path=str(path.resolve()), size_bytes=found.st_size, modified_ns=found.st_mtime_ns)
+
+
+def _kept(folder: Path) -> SplitManifest | None:
+    """The manifest; None: there is none, or none that can be read."""
+    try:
+        return msgspec.json.decode((folder / FOLDER / _MANIFEST).read_bytes(), type=SplitManifest)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _clear(folder: Path) -> None:
+    """Remove the files of an earlier run, the manifest first."""
+    lines = folder / FOLDER
+    lines.mkdir(parents=True, exist_ok=True)
+    (lines / _MANIFEST).unlink(missing_ok=True)
+    for path in lines.glob("part-*.jsonl.gz"):
+        path.unlink()
+
+
+def _write_manifest(folder: Path, manifest: SplitManifest) -> None:
+    partial = folder / FOLDER / f"{_MANIFEST}.partial"
+    partial.write_bytes(msgspec.json.encode(manifest))
+    partial.replace(folder / FOLDER / _MANIFEST)
+
+
+def _divide(paths: Sequence[Path], read_lines: ReadLines, writer: "_Writer") -> RecordingHeader:
+    """Write all lines, and return the header. Raises UsageError, and OSError where a file cannot be written."""
+    headers = [_divide_one(path, read_lines, writer) for path in paths]
+    for path, header in zip(paths, headers, strict=True):
+        if header != headers[0]:
+            raise UsageError(f"{path} has another header than {paths[0]}; run the recordings of each controller alone")
+    return headers[0]
+
+
+def _divide_one(path: Path, read_lines: ReadLines, writer: "_Writer") -> RecordingHeader:
+    header: RecordingHeader | None = None
+    for number, line in _numbered(path, read_lines):
+        try:
+            if header is None:
+                header = recording.read_header(line)
+            else:
+                writer.add(key_of(line), line.rstrip(b"\n"))
+        except RecordingError as error:
+            raise UsageError(f"{path}: line {number}: {error}") from None
+    if header is None:
+        raise UsageError(f"{path}: line 1: the recording is empty; its first line must be a header")
+    return header
+
+
+def _numbered(path: Path, read_lines: ReadLines) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, with their numbers from 1. Raises UsageError where the file cannot be read."""
+    number = 0
+    try:
+        for number, line in enumerate(read_lines(path), 1):
+            if line and not line.isspace():
+                yield number, line
+    except (OSError, EOFError, zlib.error) as error:
+        raise UsageError(f"{path}: after line {number}: {error}") from None
+
+
+class _KeyMetadata(msgspec.Struct, frozen=True):
+    name: str
+    namespace: str
+
+
+class _KeyedObject(msgspec.Struct, frozen=True):
+    metadata: _KeyMetadata
+
+
+class _KeyedLine(msgspec.Struct, frozen=True):
+    """The part of a line that says of which autoscaler it is."""
+
+    hpa: _KeyedObject | None = None
+    deleted: str = ""
+
+
+_KEYED_LINE = msgspec.json.Decoder(_KeyedLine)
+
+
+def key_of(line: bytes) -> str:
+    """The autoscaler (`namespace/name`) of a line after the header. Raises RecordingError."""
+    try:
+        found = _KEYED_LINE.decode(line)
+    except msgspec.DecodeError as error:
+        raise RecordingError(str(error)) from None
+    key = found.deleted if found.hpa is None else f"{found.hpa.metadata.namespace}/{found.hpa.metadata.name}"
+    if not key:
+        raise RecordingError("it has neither `hpa` nor `deleted`")
+    return key
+
+
+class _Part:
+    """A file that is being written, as gzip members of a full buffer each."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._buffer = bytearray()
+        self._digest = hashlib.blake2b(digest_size=16)
+        self._keys: set[str] = set()
+
+    def add(self, key: str, line: bytes) -> None:
+        self._keys.add(key)
+        self._buffer += line
+        self._buffer += b"\n"
+        if len(self._buffer) >= _BUFFER_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._digest.update(self._buffer)
+        with self._path.open("ab") as file:
+            file.write(gzip.compress(self._buffer, _COMPRESSION, mtime=0))
+        self._buffer.clear()
+
+    def finished(self) -> SplitPart:
+        self._flush()
+        name = self._path.name.removesuffix(".jsonl.gz")
+        return SplitPart(name=name, digest=self._digest.hexdigest(), keys=tuple(sorted(self._keys)))
+
+
+class _Writer:
+    """Sends lines to the file of their autoscaler."""
+
+    def __init__(self, folder: Path, partitions: int) -> None:
+        self._folder = folder
+        self._partitions = partitions
+        self._parts: dict[int, _Part] = {}
+
+    def add(self, key: str, line: bytes) -> None:
+        index = zlib.crc32(key.encode()) % self._partitions
+        part = self._parts.get(index)
+        if part is None:
+            part = self._parts[index] = _Part(self._folder / f"part-{index:07}.jsonl.gz")
+        part.add(key, line)
+
+    def finished(self) -> tuple[SplitPart, ...]:
+        return tuple([self._parts[index].finished() for index in sorted(self._parts)])

@@ -1,0 +1,93 @@
+"""Sums up the files of results: one row for each candidate over all autoscalers of a fleet.
+
+Called by `podscaler backtest --fleet`. The files are read lazily, and in the streaming engine of polars.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+import polars
+
+from podscaler.simulation.fleet import results
+
+
+class CandidateSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """A candidate over all autoscalers that could be judged.
+
+    Attributes:
+        autoscalers: how many those are.
+        pod_hours, needed_pod_hours, scale_changes: sums.
+        under_timeshare_pct, under_accuracy_pct, over_accuracy_pct: means.
+        worst_under_timeshare_pct: the 95th percentile.
+        better, worse: autoscalers with fewer pod-hours and no more missing pods (theta_U) than under the present spec,
+            by more than a hundredth; and those with more missing pods and no fewer pod-hours.
+    """
+
+    candidate: str
+    autoscalers: int
+    pod_hours: float
+    needed_pod_hours: float
+    under_timeshare_pct: float
+    worst_under_timeshare_pct: float
+    under_accuracy_pct: float
+    over_accuracy_pct: float
+    scale_changes: int
+    better: int
+    worse: int
+
+
+class FleetSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The summary of a fleet.
+
+    Attributes:
+        candidates: in the order of their pod-hours, the present spec first.
+        errors: how many autoscalers could not be judged, by the reason; the most frequent first, ten at most.
+        failed: how many autoscalers could not be judged.
+    """
+
+    candidates: tuple[CandidateSummary, ...]
+    errors: tuple[tuple[str, int], ...]
+    failed: int
+
+
+_MARGIN = 0.01
+
+
+def summarize(folder: Path, names: Iterable[str], present: str) -> FleetSummary:
+    """The summary of the files of these partitions; `present` is the name of the first candidate."""
+    paths = [results.path_of(folder, name) for name in names]
+    rows = polars.scan_parquet(paths)
+    column = polars.col
+    judged = rows.filter(column("error") == "")
+    first = judged.filter(column("candidate") == present).select(
+        "autoscaler", present_hours=column("pod_hours"), present_under=column("under_accuracy_pct")
+    )
+    hours, under = column("pod_hours"), column("under_accuracy_pct")
+    fewer_hours = hours < column("present_hours") * (1 - _MARGIN)
+    more_under = under > column("present_under") * (1 + _MARGIN)
+    table = (
+        judged.join(first, on="autoscaler")
+        .group_by("candidate")
+        .agg(
+            autoscalers=polars.len(),
+            pod_hours=hours.sum(),
+            needed_pod_hours=column("needed_pod_hours").sum(),
+            under_timeshare_pct=column("under_timeshare_pct").mean(),
+            worst_under_timeshare_pct=column("under_timeshare_pct").quantile(0.95),
+            under_accuracy_pct=under.mean(),
+            over_accuracy_pct=column("over_accuracy_pct").mean(),
+            scale_changes=column("scale_changes").sum(),
+            better=(fewer_hours & ~more_under).sum(),
+            worse=(~fewer_hours & more_under).sum(),
+        )
+        .sort(column("candidate") != present, "pod_hours", "candidate")
+        .collect(engine="streaming")
+    )
+    failed = rows.filter(column("error") != "")
+    reasons = failed.group_by("error").len().sort("len", "error", descending=[True, False]).collect(engine="streaming")
+    return FleetSummary(
+        candidates=tuple([CandidateSummary(**row) for row in table.to_dicts()]),
+        errors=tuple(reasons.head(10).rows()),
+        failed=int(reasons["len"].sum()),
+    )

@@ -1,0 +1,99 @@
+"""Makes a fleet of any size, for benchmarks and trials: each autoscaler has a load of its own over some days.
+
+A load repeats every day, with a phase, a size and a noise of the autoscaler, and a peak on some days.
+
+Invariant: an autoscaler depends on the seed and its index alone, so that partitions may be cut anywhere.
+"""
+
+import math
+from collections.abc import Iterator
+from random import Random
+
+import msgspec
+
+from podscaler.api.typed import autoscaling
+from podscaler.core.model import spec
+from podscaler.simulation.fleet.autoscalers import FleetAutoscaler
+from podscaler.simulation.model.scenario import AutoscalerModel, SimulationScenario
+from podscaler.simulation.model.step_series import StepSeries, from_steps
+from podscaler.simulation.model.workloads import ContainerModel, PodModel, ResourceLoad, WorkloadModel
+
+_DAY_MS = 86_400_000
+_MINUTE_MS = 60_000
+_DAY_MINUTES = 1440
+
+
+class SyntheticPartition(msgspec.Struct, frozen=True, kw_only=True):
+    """The autoscalers with the indices from `begin` to before `end`.
+
+    Attributes:
+        minutes: the length of the load.
+    """
+
+    begin: int
+    end: int
+    minutes: int = _DAY_MINUTES
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """As in Partition."""
+        return f"part-{self.begin:07}"
+
+    @property
+    def fingerprint(self) -> str:
+        """As in Partition."""
+        return f"synthetic 1: {self.begin} to {self.end}, {self.minutes} minutes, seed {self.seed}"
+
+    def autoscalers(self) -> Iterator[FleetAutoscaler]:
+        """As in Partition."""
+        for index in range(self.begin, self.end):
+            yield _autoscaler(index, self.minutes, Random(f"{self.seed}/{index}"))
+
+
+def partitions(
+    autoscalers: int, *, minutes: int = _DAY_MINUTES, size: int = 50, seed: int = 0
+) -> list[SyntheticPartition]:
+    """A fleet of that many autoscalers, in partitions of `size`."""
+    return [
+        SyntheticPartition(begin=begin, end=min(begin + size, autoscalers), minutes=minutes, seed=seed)
+        for begin in range(0, autoscalers, size)
+    ]
+
+
+def _autoscaler(index: int, minutes: int, random: Random) -> FleetAutoscaler:
+    namespace, name = f"team-{index % 100:02}", f"service-{index:06}"
+    target = autoscaling.MetricTarget(type="Utilization", average_utilization=random.choice((50, 60, 70, 80)))
+    cpu = autoscaling.MetricSpec(type="Resource", resource=autoscaling.ResourceMetricSource(name="cpu", target=target))
+    wire = autoscaling.HorizontalPodAutoscalerSpec(
+        scale_target_ref=autoscaling.CrossVersionObjectReference("Deployment", name, "apps/v1"),
+        min_replicas=2,
+        max_replicas=60,
+        metrics=(cpu,),
+    )
+    container = ContainerModel(name="app", requests_milli={"cpu": 200}, cpu_limit_milli=400)
+    workload = WorkloadModel(
+        key=f"{namespace}/{name}",
+        replicas=random.randint(2, 20),
+        pod=PodModel(containers=(container,)),
+        demands=(ResourceLoad(resource="cpu", total=_load(minutes, random)),),
+    )
+    scenario = SimulationScenario(
+        workloads=(workload,),
+        autoscalers=(AutoscalerModel(spec=spec.read(namespace, name, wire), workload=workload.key),),
+        duration_ms=minutes * _MINUTE_MS,
+    )
+    return FleetAutoscaler(key=workload.key, scenario=scenario, wire=wire)
+
+
+def _load(minutes: int, random: Random) -> StepSeries:
+    """One value a minute, in millionths of a core: around 0.3 to 5 cores."""
+    cores, swing, phase = math.exp(random.uniform(-1.2, 1.6)), random.uniform(0.2, 0.9), random.random()
+    peak_at, noise, steps = random.randrange(_DAY_MINUTES), 0.0, []
+    for minute in range(minutes):
+        noise = 0.95 * noise + random.gauss(0, 0.05)
+        level = cores * (1 + swing * math.sin((minute / _DAY_MINUTES + phase) * 2 * math.pi)) * (1 + noise)
+        since_peak = (minute - peak_at) % _DAY_MINUTES
+        level *= 2.5 if since_peak < 20 else 1
+        steps.append((minute * _MINUTE_MS, max(round(level * 1e6), 0)))
+    return from_steps(steps)

@@ -1,0 +1,103 @@
+"""Makes the candidates of each autoscaler of a fleet: its present spec, changed fields, fixed counts, and hindsight.
+
+Called by `podscaler backtest --fleet`; a FleetTrials is sent to the workers.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+import msgspec
+
+from podscaler.base.errors import UsageError
+from podscaler.core.model import spec as core_spec
+from podscaler.explain import what_if
+from podscaler.simulation.evaluation import candidates as scalers
+from podscaler.simulation.evaluation import demand
+from podscaler.simulation.evaluation.candidates import FixedCount, Hindsight
+from podscaler.simulation.evaluation.comparison import Candidate, Needs
+from podscaler.simulation.evaluation.knative import Knative, KnativeConfig
+from podscaler.simulation.fleet.autoscalers import FleetAutoscaler, Trial
+
+PRESENT = "present"
+MOST_PODS = 20_000
+"""More needed pods than this are taken for a wrong capacity."""
+
+
+class FleetTrials(msgspec.Struct, frozen=True, kw_only=True):
+    """A MakeTrial that has the same kinds of candidates for each autoscaler.
+
+    Attributes:
+        changes: texts as those of `explain --what-if`, one candidate each.
+        fixed: counts of pods.
+        has_knative, has_hindsight: whether these are compared.
+        slo_ms: the mean response time to meet; None: there is none.
+        capacity_milli: of a pod, in thousandths of a core; None: its limit, or else its request.
+    """
+
+    changes: tuple[str, ...] = ()
+    fixed: tuple[int, ...] = ()
+    has_knative: bool = False
+    has_hindsight: bool = False
+    slo_ms: float | None = None
+    capacity_milli: int | None = None
+
+    @property
+    def description(self) -> str:
+        """A text that differs where the trials do."""
+        return msgspec.json.encode(self).decode()
+
+    def __call__(self, autoscaler: FleetAutoscaler, /) -> Trial:
+        """As in MakeTrial."""
+        needs = self._needs(autoscaler)
+        return Trial(candidates=tuple(self._candidates(autoscaler, needs)), needs=needs)
+
+    def _needs(self, autoscaler: FleetAutoscaler) -> Needs:
+        (workload,) = autoscaler.scenario.workloads
+        capacity = demand.pod_capacity(workload, slo_ms=self.slo_ms, stated_milli=self.capacity_milli)
+        pods = demand.needed_series(demand.cpu_demand(workload), capacity)
+        most = max(pods.values)
+        if most > MOST_PODS:
+            raise UsageError(
+                f"the load needs up to {most:,} pods of {capacity.ucores / 1e6:g} CPU; the capacity is wrong"
+            )
+        return Needs(capacity=capacity, pods=pods, slo_ms=self.slo_ms)
+
+    def _candidates(self, autoscaler: FleetAutoscaler, needs: Needs) -> Iterator[Candidate]:
+        present = autoscaler.scenario.autoscalers[0].spec
+        yield Candidate(name=PRESENT, policy=present)
+        for text in self.changes:
+            yield _changed(text, autoscaler)
+        for count in self.fixed:
+            yield _fixed(count)
+        if self.has_knative:
+            config = KnativeConfig(
+                target_ucores=self._full_ucores(autoscaler),
+                min_replicas=max(present.min_replicas, 1),
+                max_replicas=present.max_replicas,
+            )
+            yield Candidate(name="Knative", policy=partial(Knative, config))
+        if self.has_hindsight:
+            scenario = autoscaler.scenario
+            lead_ms, tick_ms = scalers.lead_ms(scenario.workloads[0], scenario), scenario.sync_period_ms
+            make = partial(Hindsight, needs.pods, lead_ms, tick_ms)
+            yield Candidate(name="hindsight", policy=make, is_attainable=False)
+
+    def _full_ucores(self, autoscaler: FleetAutoscaler) -> int:
+        return demand.pod_capacity(autoscaler.scenario.workloads[0], stated_milli=self.capacity_milli).ucores
+
+
+def _fixed(count: int) -> Candidate:
+    return Candidate(name=f"fixed {count}", policy=partial(FixedCount, count), replicas=count)
+
+
+def _changed(text: str, autoscaler: FleetAutoscaler) -> Candidate:
+    """The present spec with the fields of a text. Raises UsageError."""
+    present, settings = autoscaler.scenario.autoscalers[0].spec, autoscaler.scenario.settings
+    wire, changed = what_if.apply(what_if.parse(text), autoscaler.wire, settings)
+    if changed != settings:
+        raise UsageError(f"{text}: candidates change fields of a spec, not flags of the controller")
+    try:
+        spec = core_spec.read(present.namespace, present.name, wire, settings.emulation)
+    except ValueError as error:
+        raise UsageError(f"{text}: the autoscaler cannot be evaluated: {error}") from None
+    return Candidate(name=text, policy=spec)

@@ -1,0 +1,90 @@
+"""Limits how many reads run at once, so that the sources of one namespace leave room for those of others.
+
+`open_sources` takes a place for each read. Rules:
+
+1. At most `total` places are taken, and at most `each` of them by one group (a namespace).
+2. A place that becomes free goes to the groups in turn, and within a group to the one that waits longest.
+3. Who waits for longer than `wait_max_s` gets no place.
+
+Invariant: places taken and not released are those of `take` calls that returned, whichever caller is cancelled when.
+"""
+
+import asyncio
+from collections import Counter, OrderedDict, deque
+
+from podscaler.base.clock import Clock
+from podscaler.sources.protocol import ReadTimeout
+
+Turn = asyncio.Future[None]
+"""Done when its place is taken."""
+
+
+class FairPlaces:
+    """Places of reads, by the module's rules.
+
+    Args:
+        clock: limits waiting.
+        total: the number of places.
+        each: how many of them one group may have.
+        wait_max_s: how long a place is waited for.
+    """
+
+    def __init__(self, clock: Clock, *, total: int, each: int, wait_max_s: float) -> None:
+        self._clock = clock
+        self._free = total
+        self._each = each
+        self._wait_max_s = wait_max_s
+        self._taken: Counter[str] = Counter()
+        self._waiting: OrderedDict[str, deque[Turn]] = OrderedDict()
+
+    async def take(self, group: str) -> None:
+        """Take a place, which the caller releases. Raises ReadTimeout where there is none in time."""
+        turn: Turn = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(group, deque()).append(turn)
+        self._grant()
+        if turn.done():
+            return
+        timer = asyncio.ensure_future(self._clock.sleep(self._wait_max_s))
+        is_taken = False
+        try:
+            await asyncio.wait((turn, timer), return_when=asyncio.FIRST_COMPLETED)
+            if not turn.done():
+                raise ReadTimeout(
+                    f"not read: {self._taken[group]} other sources of the namespace were being read"
+                    f" for {self._wait_max_s:g} s"
+                )
+            is_taken = True
+        finally:
+            timer.cancel()
+            if not is_taken:
+                self._give_up(group, turn)
+
+    def release(self, group: str) -> None:
+        """Return a place."""
+        self._free += 1
+        self._taken[group] -= 1
+        if not self._taken[group]:
+            del self._taken[group]
+        self._grant()
+
+    def _give_up(self, group: str, turn: Turn) -> None:
+        if turn.done():
+            self.release(group)
+            return
+        self._waiting[group].remove(turn)
+        if not self._waiting[group]:
+            del self._waiting[group]
+
+    def _grant(self) -> None:
+        """Give the free places to those who wait."""
+        while self._free:
+            group = next((each for each in self._waiting if self._taken[each] < self._each), None)
+            if group is None:
+                return
+            self._free -= 1
+            self._taken[group] += 1
+            self._waiting[group].popleft().set_result(None)
+            if self._waiting[group]:
+                self._waiting.move_to_end(group)
+            else:
+                del self._waiting[group]
