@@ -7,9 +7,6 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-pytest.importorskip("optuna")
-pytest.importorskip("numba")
-
 from podscaler.cli.main import cli
 from unit.simulation.scenario_texts import AUTOSCALER, DEPLOYMENT, HEAD
 
@@ -76,9 +73,9 @@ def test_a_goal_that_cannot_be_met_is_status_1(scenario: Path) -> None:
     [
         pytest.param(["--slo", "cost<1"], "there is no measure cost", id="no measure"),
         pytest.param(["--over", "windw"], "windw cannot be tuned", id="no dimension"),
-        pytest.param(["--latency", "fast"], "--latency fast: ", id="no duration"),
+        pytest.param(["--latency", "fast"], "--latency fast is not a duration such as 200ms", id="no duration"),
         pytest.param(["--latency", "1s"], "a response time needs a load of requests", id="no requests"),
-        pytest.param(["--capacity", "0"], "the capacity of a pod must be above 0", id="no capacity"),
+        pytest.param(["--capacity", "0"], "--capacity 0 is not an amount of CPU such as 500m", id="no capacity"),
     ],
 )
 def test_wrong_use_is_one_sentence(scenario: Path, words: list[str], message: str) -> None:

@@ -10,9 +10,6 @@ from podscaler.api.typed import autoscaling
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
 from podscaler.base.errors import UsageError
 from podscaler.explain import what_if_fields
-
-pytest.importorskip("optuna")
-
 from podscaler.simulation.search import goals, recommendation, search, space
 from podscaler.simulation.search.scores import Scores
 from podscaler.simulation.search.search import SearchBudget

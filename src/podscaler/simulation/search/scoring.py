@@ -35,25 +35,31 @@ class ScoredPart(msgspec.Struct, frozen=True, kw_only=True):
     slo_ms: float | None = None
 
 
-def split(scenario: SimulationScenario, needed: Sequence[int], share: float, slo_ms: float | None) -> list[ScoredPart]:
-    """The first part, with that share of the syncs, and the later one.
+def split(whole: ScoredPart, share: float) -> list[ScoredPart]:
+    """The first part, with that share of the syncs that count, and the later one.
 
     Args:
-        needed: for each sync of the scenario the pods that the load needs.
         share: above 0 and below 1.
 
     Raises ValueError where one of the parts has no sync.
     """
-    syncs = len(needed)
+    scenario = whole.scenario
+    before = sum(_at_ms(scenario, sync) < whole.from_ms for sync in range(len(whole.needed)))
+    syncs = len(whole.needed) - before
     first = round(syncs * share)
     if not 0 < first < syncs:
-        raise ValueError(f"a scenario of {syncs} syncs cannot be divided at {share:.0%}")
-    later_from_ms = scenario.first_sync_ms + first * scenario.sync_period_ms
-    seen = msgspec.structs.replace(scenario, duration_ms=later_from_ms - 1)
-    return [
-        ScoredPart(scenario=seen, from_ms=0, needed=needed[:first], slo_ms=slo_ms),
-        ScoredPart(scenario=scenario, from_ms=later_from_ms, needed=needed, slo_ms=slo_ms),
-    ]
+        raise ValueError(f"a load of {syncs} syncs cannot be divided at {share:.0%}")
+    return [until(whole, before + first), msgspec.structs.replace(whole, from_ms=_at_ms(scenario, before + first))]
+
+
+def until(part: ScoredPart, syncs: int) -> ScoredPart:
+    """The part without what is later than its first syncs, counted from the start of the scenario."""
+    seen = msgspec.structs.replace(part.scenario, duration_ms=_at_ms(part.scenario, syncs) - 1)
+    return msgspec.structs.replace(part, scenario=seen, needed=part.needed[:syncs])
+
+
+def _at_ms(scenario: SimulationScenario, sync: int) -> int:
+    return scenario.first_sync_ms + sync * scenario.sync_period_ms
 
 
 def evaluator(part: ScoredPart, on_fallback: Callable[[str], None]) -> Evaluate:
