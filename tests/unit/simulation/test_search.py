@@ -11,6 +11,7 @@ from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
 from podscaler.base.errors import UsageError
 from podscaler.explain import what_if_fields
 from podscaler.simulation.search import goals, recommendation, search, space
+from podscaler.simulation.search.folds import FoldedScores
 from podscaler.simulation.search.scores import Scores
 from podscaler.simulation.search.search import SearchBudget
 from podscaler.simulation.search.space import ReplicaBounds, SearchSpace
@@ -53,7 +54,7 @@ def result(later_too_few_from: int = 75, limit: str = "under-provisioned<1%"):
     return search.search(
         SearchSpace(PRESENT, ["target"], ReplicaBounds(1, 20)),
         goals.parse([limit], ["pod-hours"]),
-        lambda specs: [by_target(spec) for spec in specs],
+        lambda specs: [FoldedScores(by_target(spec)) for spec in specs],
         lambda specs: [by_target(spec, too_few_from=later_too_few_from) for spec in specs],
         SearchBudget(trials=150, seed=1),
         lambda done: None,
@@ -72,7 +73,7 @@ def test_changes_that_do_not_help_are_left_out():
     found = search.search(
         SearchSpace(PRESENT, ["target", "down-window", "up-policies"], ReplicaBounds(1, 20)),
         goals.parse(["under-provisioned<1%"], ["pod-hours"]),
-        lambda specs: [by_target(spec) for spec in specs],
+        lambda specs: [FoldedScores(by_target(spec)) for spec in specs],
         lambda specs: [by_target(spec) for spec in specs],
         SearchBudget(trials=50, seed=1),
         lambda done: None,
@@ -102,7 +103,7 @@ def test_the_front_has_no_candidate_that_another_one_beats():
     found = search.search(
         SearchSpace(PRESENT, ["target"], ReplicaBounds(1, 20)),
         goals.parse([], ["pod-hours", "under-provisioned"]),
-        lambda specs: [by_target(spec, too_few_from=50) for spec in specs],
+        lambda specs: [FoldedScores(by_target(spec, too_few_from=50)) for spec in specs],
         lambda specs: [by_target(spec) for spec in specs],
         SearchBudget(trials=60, seed=1),
         lambda done: None,

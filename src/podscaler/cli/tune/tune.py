@@ -57,13 +57,15 @@ class TuneFlags(TypedDict):
 @click.argument("source")
 @source_flags.options
 @click.option("--slo", "limits", multiple=True, metavar="MEASURE<N", help="a limit, such as under-provisioned<1%")
-@click.option("--minimize", multiple=True, metavar="MEASURE", help="what is to be small [default: pod-hours]")
+@click.option(
+    "--minimize", multiple=True, metavar="MEASURE", help="what is to be small [default: pod-hours and under-amount]"
+)
 @click.option("--over", metavar="FIELD,...", help="what may change: min, max, target, up-window, ...")
 @click.option("--min-replicas", type=click.IntRange(min=0), help="the least minReplicas that may be tried [default: 1]")
 @click.option("--max-replicas", type=click.IntRange(min=1), help="the highest maxReplicas [default: the present one]")
 @click.option("--latency", metavar="DURATION", help="the mean response time to meet; requests above it are slo-missed")
 @click.option("--train", type=click.FloatRange(0.1, 0.9), default=0.6, show_default=True, help="the first part's share")
-@click.option("--trials", type=click.IntRange(1, 100_000), default=400, show_default=True)
+@click.option("--trials", type=click.IntRange(1, 100_000), default=1000, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="write the recommended manifest, for kubectl apply")
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
@@ -76,6 +78,9 @@ def command(source: str, output: str, out: Path | None, **flags: Unpack[TuneFlag
     The search sees the first part of the load (--train); its best candidate is judged on the rest, beside the present
     spec. The exit status is 1 where nothing is recommended, with the reason.
 
+    Without --slo a recommended spec is not worse than the present one in what is minimized, in missing pods
+    (under-amount), and with --latency in slo-missed. Ctrl-C ends the search with what was found until then.
+
     Measures: pod-hours, under-provisioned and over-provisioned (time, in percent), under-amount and over-amount (pods,
     in percent), slo-missed and lost (requests, in percent), scale-changes.
     """
@@ -87,7 +92,7 @@ def command(source: str, output: str, out: Path | None, **flags: Unpack[TuneFlag
     from podscaler.simulation.search import goals, space
     from podscaler.simulation.search.search import SearchBudget
 
-    stated = goals.parse(flags["limits"], flags["minimize"])
+    stated = goals.parse(flags["limits"], flags["minimize"], has_slo=flags["latency"] is not None)
     load = load_sources.read(source_flags.source_request(source, flags))
     tunable = tune_source.of_load(
         load,

@@ -34,7 +34,8 @@ def tune(
         first, later = scoring.split(whole, share)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    on_first, on_later = (scoring.evaluator(part, reasons.setdefault) for part in (first, later))
+    on_first = scoring.fold_evaluator(first, scoring.fold_count(first), reasons.setdefault)
+    on_later = scoring.evaluator(later, reasons.setdefault)
     result = search.search(space, goals, on_first, on_later, budget, on_progress)
     (autoscaler,) = source.scenario.autoscalers
     spec, chosen = autoscaler.spec, result.chosen
@@ -46,7 +47,7 @@ def tune(
         goals=goals,
         result=result,
         changes=() if chosen is None else recommendation.changes(space.present, chosen.spec),
-        effects=_effects(space, result, on_first, goals),
+        effects=_effects(space, result, scoring.evaluator(first, reasons.setdefault), goals),
         manifest=recommended,
         remarks=_remarks(source, list(reasons)),
     )
