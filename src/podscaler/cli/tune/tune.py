@@ -23,9 +23,9 @@ NOT_RECOMMENDED = 1
 
 EXAMPLE = """\b
 Examples:
-  podscaler tune examples/simulation/day-with-noise.yaml --slo under-provisioned<1%
+  podscaler tune examples/simulation/day-with-noise.yaml --slo 'under-provisioned<1%'
   podscaler tune web.recording.jsonl.gz --hpa shop/web --cpu-limit 500m --minimize pod-hours --minimize under-amount
-  podscaler tune scenario.yaml --slo slo-missed<1% --latency 200ms --minimize pod-hours --minimize scale-changes
+  podscaler tune scenario.yaml --slo 'slo-missed<1%' --latency 200ms --minimize pod-hours --minimize scale-changes
 """
 
 
