@@ -40,7 +40,8 @@ class TunedAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
 def table(tuned: TunedAutoscaler) -> Iterator[str]:
     """The lines of the table."""
     result, measures = tuned.result, _measures(tuned.goals)
-    yield f"{tuned.name}: {result.trials} candidates tried on the first part of the load"
+    ended = "; the search was interrupted" if result.is_interrupted else ""
+    yield f"{tuned.name}: {result.trials} candidates tried on the first part of the load{ended}"
     yield ""
     header = ["", *measures]
     rows = [["present, first part", *_texts(result.present, measures)]]
@@ -73,7 +74,8 @@ def verdict(tuned: TunedAutoscaler) -> str:
         for measure in tuned.goals.minimize
     ]
     limits = " and ".join(map(str, tuned.goals.limits))
-    held = f" and keeps {limits}" if limits else ""
+    kept = [measure for measure in tuned.goals.not_worse if measure not in tuned.goals.minimize]
+    held = f" and keeps {limits}" if limits else f", and it is not worse in {', '.join(kept)}" if kept else ""
     return f"Recommended: on the later part, which the search did not see, it has {', '.join(parts)}{held}."
 
 
@@ -82,8 +84,13 @@ def as_json(tuned: TunedAutoscaler) -> Mapping[str, Any]:
     result = tuned.result
     return {
         "autoscaler": tuned.name,
-        "goals": {"limits": [str(limit) for limit in tuned.goals.limits], "minimize": list(tuned.goals.minimize)},
+        "goals": {
+            "limits": [str(limit) for limit in tuned.goals.limits],
+            "minimize": list(tuned.goals.minimize),
+            "not_worse": list(tuned.goals.not_worse),
+        },
         "trials": result.trials,
+        "interrupted": result.is_interrupted,
         "present": {"first": _figures(result.present), "later": _figures(result.present_later)},
         "candidate": None
         if result.chosen is None or result.chosen_later is None
