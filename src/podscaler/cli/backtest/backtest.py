@@ -11,11 +11,18 @@ import click
 from click.core import ParameterSource
 
 from podscaler.base.errors import UsageError
-from podscaler.cli.backtest import candidate_options, comparison_output, load_sources, source_flags
+from podscaler.cli.backtest import (
+    candidate_options,
+    comparison_output,
+    comparison_report,
+    load_sources,
+    source_flags,
+)
 from podscaler.cli.backtest.candidate_options import CandidateRequest
 from podscaler.cli.backtest.comparison_output import ComparisonText
 from podscaler.cli.fleet import fleet_flags, fleet_run
 from podscaler.cli.fleet.fleet_flags import FleetFlags
+from podscaler.simulation import report
 from podscaler.simulation.evaluation import comparison
 
 EXAMPLE = """\b
@@ -29,7 +36,7 @@ Examples:
 
 
 _FLEET_ALONE = ("out", "workers", "worker_memory", "scheduler", "vary", "synthetic")
-_SINGLE_ALONE = frozenset({"hpa", "files", "present", "queries", "step", "token_file", "ca_file"})
+_SINGLE_ALONE = frozenset({"hpa", "files", "present", "queries", "step", "token_file", "ca_file", "report"})
 
 
 @click.command(epilog=EXAMPLE)
@@ -41,6 +48,7 @@ _SINGLE_ALONE = frozenset({"hpa", "files", "present", "queries", "step", "token_
 @click.option("--knative/--no-knative", default=True, show_default=True, help="compare Knative's algorithm")
 @click.option("--hindsight/--no-hindsight", default=True, show_default=True, help="compare perfect foresight")
 @click.option("--slo", metavar="DURATION", help="the mean response time to meet, such as 200ms (a load of requests)")
+@click.option("--report", type=click.Path(dir_okay=False), metavar="FILE.html", help="write a page with plots")
 @click.option("-o", "--output", type=click.Choice(comparison_output.FORMS), default="table", show_default=True)
 @fleet_flags.options
 @click.pass_context
@@ -113,3 +121,7 @@ def _compare(source: str, flags: Mapping[str, Any]) -> None:
         raise UsageError(f"{source}: {error}") from None
     written = ComparisonText(comparison=compared, needs=needed, sentences=found.sentences)
     click.echo(comparison_output.text(written, flags["output"]), nl=False)
+    if flags["report"] is not None:
+        report.write(
+            Path(flags["report"]), comparison_report.data(source.rpartition("/")[2] or source, written, found.scenario)
+        )

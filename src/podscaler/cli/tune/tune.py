@@ -68,8 +68,15 @@ class TuneFlags(TypedDict):
 @click.option("--trials", type=click.IntRange(1, 100_000), default=1000, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="write the recommended manifest, for kubectl apply")
+@click.option(
+    "--report",
+    "report_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.html",
+    help="write a page with plots of the candidates and of the pods",
+)
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
-def command(source: str, output: str, out: Path | None, **flags: Unpack[TuneFlags]) -> None:
+def command(source: str, output: str, out: Path | None, report_file: Path | None, **flags: Unpack[TuneFlags]) -> None:
     """Find a better spec for the autoscaler of SOURCE.
 
     SOURCE is a recording (`controller --record`; '-': standard input), a scenario file (.yaml), whose load may be a
@@ -88,7 +95,8 @@ def command(source: str, output: str, out: Path | None, **flags: Unpack[TuneFlag
         import optuna  # noqa: F401 - whether the extra is there
     except ImportError:
         raise UsageError("tune needs the extra simulation: pip install 'podscaler[simulation]'") from None
-    from podscaler.cli.tune import tune_search
+    from podscaler.cli.tune import tune_report, tune_search
+    from podscaler.simulation import report
     from podscaler.simulation.search import goals, space
     from podscaler.simulation.search.search import SearchBudget
 
@@ -112,6 +120,8 @@ def command(source: str, output: str, out: Path | None, **flags: Unpack[TuneFlag
         on_progress=_progress(flags["trials"]),
     )
     _print(tuned, output, out)
+    if report_file is not None:
+        report.write(report_file, tune_report.data(tuned, tunable))
     if tuned.manifest is None:
         sys.exit(NOT_RECOMMENDED)
 

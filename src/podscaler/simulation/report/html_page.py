@@ -1,7 +1,7 @@
 """Writes a report as one HTML file that needs no server and no network.
 
-Called by `podscaler simulate`, `backtest` and `tune`. The page has the content as JSON, and a script that draws it; without
-scripts it shows the tables.
+Called by `podscaler simulate`, `backtest` and `tune`. The page has the content as JSON, and a script that draws it;
+without scripts it shows the tables.
 
 Invariants: the content cannot become markup or script: JSON and HTML are escaped, and the script sets texts only. The
 page's policy (Content-Security-Policy) allows its own script and style, by their hashes, and no request. Equal content

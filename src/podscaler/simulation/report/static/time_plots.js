@@ -169,7 +169,7 @@ class TimePlotView {
       width: this.canvas.clientWidth || 600,
       height: PLOT_HEIGHT_PX,
       legend: { show: false },
-      padding: [12, 12, 0, 0],
+      padding: [12, 28, 0, 0],
       scales: { x: { time: false }, y: { range: (chart, low, high) => yRange(low, high) } },
       axes: [
         axis({ incrs: TICKS_S, space: 80, values: (chart, ticks) => ticks.map(this.zoom.timeText) }),
