@@ -170,4 +170,5 @@ class DashboardRun:
 
 
 def _print_link(link: str) -> None:
-    click.echo(f"this link logs in once: {link}")
+    with suppress(OSError):  # nobody reads standard output any more
+        click.echo(f"this link logs in once: {link}")
