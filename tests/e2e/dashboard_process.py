@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
 
@@ -69,10 +70,12 @@ class DashboardProcess:
     Args:
         up: the cluster.
         flags: further flags.
+        kubeconfig: of its user; None: of the administrator.
     """
 
-    def __init__(self, up: Up, *flags: str) -> None:
-        command = [sys.executable, "-m", "podscaler", "dashboard", "--kubeconfig", str(up.kubeconfig), *flags]
+    def __init__(self, up: Up, *flags: str, kubeconfig: Path | None = None) -> None:
+        config = str(kubeconfig or up.kubeconfig)
+        command = [sys.executable, "-m", "podscaler", "dashboard", "--kubeconfig", config, *flags]
         with (up.data_dir.parent / "dashboard.log").open("a") as log:
             self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=os.environ)
         assert self._process.stdout is not None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from dashboard_process import DashboardPage, DashboardProcess
 from up_process import Up, eventually
 
@@ -182,11 +183,35 @@ def test_tokens_of_other_users(shown: tuple[Up, DashboardPage]) -> None:
         return error.value.code
 
     before = asyncio.run(seen())
+    grant_view(up, "ann")
+    after = eventually(lambda: asyncio.run(seen()))
+    assert (before, after, asyncio.run(unknown())) == (False, True, 401)
+
+
+def grant_view(up: Up, name: str) -> None:
+    """Let ann view the namespace default, by a binding of that name."""
     body = {
-        "metadata": {"name": "ann"},
+        "metadata": {"name": name},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
         "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "ann"}],
     }
     up.create("/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings", body)
-    after = eventually(lambda: asyncio.run(seen()))
-    assert (before, after, asyncio.run(unknown())) == (False, True, 401)
+
+
+def test_a_user_of_one_namespace(shown: tuple[Up, DashboardPage], tmp_path: Path) -> None:
+    """Who may not list all namespaces is told so, and sees one namespace with --namespace."""
+    up, _ = shown
+    grant_view(up, "ann-again")
+    config = yaml.safe_load(up.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": "token-of-ann"}
+    kubeconfig = tmp_path / "ann.kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(config))
+    everywhere = DashboardProcess(up, kubeconfig=kubeconfig)
+    refused = eventually(
+        lambda: everywhere.page.get("/api/autoscalers"), until=lambda answer: "forbidden" in str(answer[1])
+    )
+    here = DashboardProcess(up, "--namespace", "default", kubeconfig=kubeconfig)
+    row = eventually(lambda: replicas(here.page))
+    marks = eventually(lambda: here.page.get(WEB)[1].get("decisions"))
+    assert (refused[0], row is not None, len(marks) > 0) == (503, True, True)
+    assert (everywhere.stop(), here.stop()) == (0, 0)

@@ -39,6 +39,8 @@ BODY_MAX_BYTES = 64 * 1024
 RETRY_MS = 5000
 RETRY_LISTING_MS = 1000
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+FOLDERS: Mapping[str, str] = {"": "dashboard/static", "charts/": "simulation/report/static"}
+"""The page, and the plots that it shares with reports."""
 LOGIN_HINT = "open a login link of this server: it prints one where it was started, and a new one after each login"
 _LOGIN = msgspec.json.Decoder(dict[str, str])
 
@@ -65,6 +67,7 @@ class DashboardOptions:
         reports: the folder of reports; None: there are none.
         open_viewer: makes viewers of bearer tokens; None: only login links begin sessions.
         on_login: called with a new login link after each login with one; None: there is one link only.
+        folders: the folders of the page's files in the package podscaler, by the path below /static.
     """
 
     host: str = "127.0.0.1"
@@ -74,7 +77,7 @@ class DashboardOptions:
     reports: Path | None = None
     open_viewer: OpenViewer | None = None
     on_login: Callable[[str], None] | None = None
-    folders: tuple[tuple[str, str], ...] = field(default=(("podscaler.dashboard", "static"),))
+    folders: Mapping[str, str] = field(default_factory=lambda: FOLDERS)
 
 
 class Refused(Exception):
@@ -311,7 +314,8 @@ class DashboardServer:
 
     async def _static(self, request: web.BaseRequest) -> web.Response:
         if self._files is None:
-            folders = [resources.files(package).joinpath(name) for package, name in self._options.folders]
+            package = resources.files("podscaler")
+            folders = {path: package.joinpath(folder) for path, folder in self._options.folders.items()}
             self._files = await asyncio.to_thread(StaticFiles, folders)
         file = self._files.find(request.path)
         if file is None:

@@ -14,7 +14,7 @@ from podscaler.cli.dashboard.dashboard_run import DashboardRun, DashboardRunSett
 from podscaler.cli.options import log_output, recording
 from podscaler.cli.options import settings as flags
 from podscaler.cli.options.cluster_connection import parse_connection
-from podscaler.cli.options.flags import Option, kubeconfig_options
+from podscaler.cli.options.flags import NAMESPACE, Option, kubeconfig_options
 from podscaler.observe.decision_history import MAX_BYTES
 
 HISTORY_SIZE = Option("history-size", recording.SIZE, f"{MAX_BYTES // 2**20}Mi", "memory for the decisions of a day")
@@ -22,6 +22,7 @@ HISTORY_SIZE = Option("history-size", recording.SIZE, f"{MAX_BYTES // 2**20}Mi",
 EXAMPLE = """\b
 Examples:
   podscaler dashboard
+  podscaler dashboard -n shop
   podscaler dashboard --context production --recording hpa.recording.jsonl.gz
   podscaler dashboard --bind 0.0.0.0 --port 8443 --server-name hpa.example.com \\
     --tls-cert-file tls.crt --tls-private-key-file tls.key
@@ -30,6 +31,13 @@ Examples:
 
 @click.command(epilog=EXAMPLE)
 @kubeconfig_options
+@click.option(
+    "-n",
+    "--namespace",
+    type=NAMESPACE,
+    metavar="NAMESPACE",
+    help="read this namespace alone, where you may not read all; default: all",
+)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="0: any free one")
 @click.option(
     "--bind",
@@ -80,6 +88,7 @@ def command(ctx: click.Context, /, *, port: int, bind: str, **options: Any) -> N
         raise UsageError(f"--bind {bind} is reachable from other machines: give --tls-cert-file and its key")
     settings = DashboardRunSettings(
         connection=parse_connection(kubeconfig=options["kubeconfig"], context=options["context"]),
+        namespace=options["namespace"] or "",
         host=bind,
         port=port,
         server_names=options["server_name"],

@@ -28,6 +28,7 @@ from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.server import api_server_wait
 from podscaler.dashboard.server import DashboardOptions, DashboardServer
 from podscaler.kube.client.client import Client
+from podscaler.kube.client.connect import NamespacedTransport
 from podscaler.kube.serving.serving_certificate import ServingCertificate
 from podscaler.observe import decision_history, live_cluster
 from podscaler.observe.decision_history import DecisionHistory
@@ -42,6 +43,7 @@ class DashboardRunSettings:
 
     Attributes:
         connection: the cluster.
+        namespace: the only namespace that is read; empty: all.
         host, port: the address to listen on.
         server_names: further names by which browsers reach the server.
         certificate: the files of the certificate and its key; None: plain HTTP.
@@ -54,6 +56,7 @@ class DashboardRunSettings:
     """
 
     connection: ConnectionOptions
+    namespace: str
     host: str
     port: int
     server_names: tuple[str, ...]
@@ -87,6 +90,8 @@ class DashboardRun:
         async with AsyncExitStack() as stack:
             client = await connection.open_reader(self._clock, user_agent=f"podscaler/{__version__} dashboard")
             stack.push_async_callback(client.close)
+            if namespace := self._settings.namespace:
+                client.wrap_transport(lambda transport: NamespacedTransport(transport, namespace))
             live = LiveCluster(self._history, client, self._clock, name=connection.config.origin)
             server = DashboardServer(live, self._clock, await self._serving(stack))
             await server.start()
