@@ -9,6 +9,7 @@ controller's own work is measured without viewers first. The page's rendering is
 import asyncio
 import json
 import multiprocessing
+import random
 import statistics
 import sys
 import time
@@ -46,6 +47,15 @@ def fill(cluster: FakeCluster, autoscalers: int) -> None:
         cluster.put_deployment(name, 1, namespace=namespace)
         cluster.put_pod(f"{name}-0", name, "500m", namespace=namespace)
         cluster.put_autoscaler(name, spec(name), namespace=namespace, uid=name)
+
+
+async def vary(cluster: FakeCluster) -> None:
+    """Change the usage of each pod a little, so that every sync has another value."""
+    while True:
+        for number, key in enumerate(cluster.usage):
+            cluster.usage[key] = f"{random.randint(480, 520)}m"
+            if number % 20 == 0:
+                await asyncio.sleep(0.2)
 
 
 async def _read(session: aiohttp.ClientSession, url: str, found: dict[str, float], counts: list[int]) -> None:
@@ -105,8 +115,9 @@ async def viewed(server: DashboardServer, cluster: FakeCluster, viewers: int) ->
     changed: dict[str, float] = {}
     for number in range(UPDATES):
         name, namespace = f"web-{number}", f"team-{number % NAMESPACES}"
-        cluster.put_autoscaler(name, spec(name, minimum=number + 2, maximum=100 + number), namespace=namespace)
-        changed[f"{name}={100 + number}"] = time.monotonic()
+        maximum = 1000 * viewers + number
+        cluster.put_autoscaler(name, spec(name, maximum=maximum), namespace=namespace, uid=name)
+        changed[f"{name}={maximum}"] = time.monotonic()
         await asyncio.sleep(UPDATE_PAUSE_S)
     watched_s = time.monotonic() - begun_s
     pipe.send("end")
@@ -142,7 +153,11 @@ async def lists(server: DashboardServer) -> tuple[float, int]:
 
 async def measure(autoscalers: int) -> None:
     """Measure, and print a table."""
-    clock, cluster, settings = SystemClock(), FakeCluster(), ControllerSettings(dry_run=True, metric_sources=False)
+    clock, cluster, settings = (
+        SystemClock(),
+        FakeCluster(),
+        ControllerSettings(history_namespace=None, metric_sources=False),
+    )
     fill(cluster, autoscalers)
     client = Client(cluster, clock)
     history = DecisionHistory(decision_history.header_of(settings), clock)
@@ -151,7 +166,7 @@ async def measure(autoscalers: int) -> None:
     live.attach(controller)
     server = DashboardServer(live, clock, DashboardOptions())
     await server.start()
-    running = asyncio.ensure_future(controller.run())
+    running = asyncio.gather(controller.run(), vary(cluster))
     await asyncio.sleep(WARM_UP_S)
     slowest_s, size = await lists(server)
     print(f"{autoscalers} autoscalers, synced every 15 s\n")

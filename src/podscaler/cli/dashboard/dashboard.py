@@ -46,6 +46,7 @@ Examples:
     show_default=True,
     help="the address to listen on; beyond this machine, TLS is needed, and viewers log in with a token of the cluster",
 )
+@click.option("--allow-writes", is_flag=True, help="let viewers change specs of autoscalers, as far as they may")
 @click.option("--server-name", metavar="NAME", multiple=True, help="a name by which browsers reach this server")
 @click.option(
     "--tls-cert-file",
@@ -75,9 +76,9 @@ Examples:
 def command(ctx: click.Context, /, *, port: int, bind: str, **options: Any) -> None:
     """Show the autoscalers of a cluster in a browser.
 
-    Reads the cluster with your kubeconfig and writes nothing. It decides as the controller would, so that each decision
-    can be explained, also where kube-controller-manager decides. Prints a link that logs in once. The decisions of the
-    last day are kept in memory; with --record they are there again after a restart.
+    Reads the cluster with your kubeconfig, and writes nothing unless --allow-writes is given. Decides as the controller
+    would, so that each decision can be explained, also where kube-controller-manager decides. Prints a link that logs
+    in once. The decisions of the last day are kept in memory; with --record they are there again after a restart.
     """
     log_output.configure(options["log_format"], options["verbose"], quiet=logging.WARNING)
     certificate, key = options["tls_cert_file"], options["tls_private_key_file"]
@@ -94,6 +95,7 @@ def command(ctx: click.Context, /, *, port: int, bind: str, **options: Any) -> N
         server_names=options["server_name"],
         certificate=None if certificate is None else (certificate, key),
         is_open=is_open,
+        allows_writes=options["allow_writes"],
         recordings=options["recordings"],
         reports=options["reports"],
         history_bytes=options["history_size"],

@@ -36,6 +36,8 @@ from podscaler.observe.live_cluster import LiveCluster
 
 log = logging.getLogger(__name__)
 
+AGENT = f"podscaler/{__version__} dashboard"
+
 
 @dataclass(frozen=True, slots=True)
 class DashboardRunSettings:
@@ -48,6 +50,7 @@ class DashboardRunSettings:
         server_names: further names by which browsers reach the server.
         certificate: the files of the certificate and its key; None: plain HTTP.
         is_open: whether other machines can reach the server, so that viewers log in with tokens of the cluster.
+        allows_writes: whether viewers may change specs.
         recordings: files whose decisions are shown, too.
         reports: the folder of reports; None: there are none.
         history_bytes: the memory for decisions.
@@ -62,6 +65,7 @@ class DashboardRunSettings:
     server_names: tuple[str, ...]
     certificate: tuple[Path, Path] | None
     is_open: bool
+    allows_writes: bool
     recordings: tuple[str, ...]
     reports: Path | None
     history_bytes: int
@@ -88,11 +92,15 @@ class DashboardRun:
         await asyncio.to_thread(served_history.load, self._history, self._settings.recordings)
         connection = self._settings.connection
         async with AsyncExitStack() as stack:
-            client = await connection.open_reader(self._clock, user_agent=f"podscaler/{__version__} dashboard")
+            client = await connection.open_reader(self._clock, user_agent=AGENT)
             stack.push_async_callback(client.close)
             if namespace := self._settings.namespace:
                 client.wrap_transport(lambda transport: NamespacedTransport(transport, namespace))
-            live = LiveCluster(self._history, client, self._clock, name=connection.config.origin)
+            writer = client
+            if self._settings.allows_writes:
+                writer = await connection.open_client(self._clock, user_agent=AGENT)
+                stack.push_async_callback(writer.close)
+            live = LiveCluster(self._history, writer, self._clock, name=connection.config.origin)
             server = DashboardServer(live, self._clock, await self._serving(stack))
             await server.start()
             stack.push_async_callback(server.stop)
@@ -119,7 +127,8 @@ class DashboardRun:
                 "the serving certificate", lambda: certificate.follow(self._clock), self._clock
             )
             stack.callback(asyncio.ensure_future(following).cancel)
-        open_viewer = BearerViewers(settings.connection.config, self._clock).open if settings.is_open else None
+        bearers = BearerViewers(settings.connection.config, self._clock, allows_writes=settings.allows_writes)
+        open_viewer = bearers.open if settings.is_open else None
         return DashboardOptions(
             host=settings.host,
             port=settings.port,
@@ -127,6 +136,7 @@ class DashboardRun:
             tls=context,
             reports=settings.reports,
             open_viewer=open_viewer,
+            allows_writes=settings.allows_writes,
             on_login=None if settings.is_open else _print_link,
         )
 
