@@ -93,6 +93,7 @@ CHECKED_CLIENTS = {
     "dashboard/reports.py:ReportFolder.read": "a name of letters, digits, `_`, `.` and `-` in one folder; no links",
     "dashboard/security.py:OwnAddress.__init__": "flags, compared with headers",
     "dashboard/server.py:DashboardServer.start": "flags",
+    "dashboard/server.py:DashboardServer._static": "constants",
     "observe/object_reader.py:ObjectReader._add_target": "escaped (urls); object_name; a kind that discovery lists",
     "observe/object_reader.py:ObjectReader._list": "constants, and the namespace of a cached object, escaped (urls)",
     "kube/client/client.py:Client._writing": "content types are constants",
