@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from podscaler.base.errors import UsageError
+from podscaler.cli.dashboard.cluster_watch import WatchOptions, given_flags
 from podscaler.cli.dashboard.dashboard_run import DashboardRun, DashboardRunSettings
 from podscaler.cli.options import log_output, recording
 from podscaler.cli.options import settings as flags
@@ -88,7 +88,12 @@ def command(ctx: click.Context, /, *, port: int, bind: str, **options: Any) -> N
     if is_open and certificate is None:
         raise UsageError(f"--bind {bind} is reachable from other machines: give --tls-cert-file and its key")
     settings = DashboardRunSettings(
-        connection=parse_connection(kubeconfig=options["kubeconfig"], context=options["context"]),
+        watch=WatchOptions(
+            connection=parse_connection(kubeconfig=options["kubeconfig"], context=options["context"]),
+            history_bytes=options["history_size"],
+            options=options,
+            given=given_flags(ctx),
+        ),
         namespace=options["namespace"] or "",
         host=bind,
         port=port,
@@ -98,15 +103,8 @@ def command(ctx: click.Context, /, *, port: int, bind: str, **options: Any) -> N
         allows_writes=options["allow_writes"],
         recordings=options["recordings"],
         reports=options["reports"],
-        history_bytes=options["history_size"],
-        options=options,
-        given=frozenset(each.name for each in flags.OPTIONS if _is_given(ctx, each.name)),
     )
     asyncio.run(DashboardRun(settings).run())
-
-
-def _is_given(ctx: click.Context, name: str) -> bool:
-    return ctx.get_parameter_source(name.replace("-", "_")) is ParameterSource.COMMANDLINE
 
 
 def _is_loopback(address: str) -> bool:

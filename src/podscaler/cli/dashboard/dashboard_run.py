@@ -5,12 +5,9 @@ its routes say what they wait for.
 """
 
 import asyncio
-import logging
-from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -19,22 +16,11 @@ from podscaler.base.clock import SystemClock
 from podscaler.base.version import __version__
 from podscaler.cli.dashboard import served_history
 from podscaler.cli.dashboard.bearer_viewers import BearerViewers
-from podscaler.cli.options import ending_signals, heapster, recording
-from podscaler.cli.options import settings as flags
-from podscaler.cli.options.cluster_connection import ConnectionOptions
-from podscaler.controller import assembly
-from podscaler.controller.options import effective_settings
-from podscaler.controller.options.settings import ControllerSettings
-from podscaler.controller.server import api_server_wait
+from podscaler.cli.dashboard.cluster_watch import ClusterWatch, WatchOptions
+from podscaler.cli.options import ending_signals
 from podscaler.dashboard.server import DashboardOptions, DashboardServer
-from podscaler.kube.client.client import Client
 from podscaler.kube.client.connect import NamespacedTransport
 from podscaler.kube.serving.serving_certificate import ServingCertificate
-from podscaler.observe import decision_history, live_cluster
-from podscaler.observe.decision_history import DecisionHistory
-from podscaler.observe.live_cluster import LiveCluster
-
-log = logging.getLogger(__name__)
 
 AGENT = f"podscaler/{__version__} dashboard"
 
@@ -44,7 +30,7 @@ class DashboardRunSettings:
     """The flags of `podscaler dashboard` as values.
 
     Attributes:
-        connection: the cluster.
+        watch: the cluster, and the flags of decisions.
         namespace: the only namespace that is read; empty: all.
         host, port: the address to listen on.
         server_names: further names by which browsers reach the server.
@@ -53,12 +39,9 @@ class DashboardRunSettings:
         allows_writes: whether viewers may change specs.
         recordings: files whose decisions are shown, too.
         reports: the folder of reports; None: there are none.
-        history_bytes: the memory for decisions.
-        options: the values of the controller's flags and of `--record`, by click's names.
-        given: the names of the controller's flags that are on the command line.
     """
 
-    connection: ConnectionOptions
+    watch: WatchOptions
     namespace: str
     host: str
     port: int
@@ -68,9 +51,6 @@ class DashboardRunSettings:
     allows_writes: bool
     recordings: tuple[str, ...]
     reports: Path | None
-    history_bytes: int
-    options: Mapping[str, Any]
-    given: frozenset[str]
 
 
 class DashboardRun:
@@ -83,14 +63,12 @@ class DashboardRun:
     def __init__(self, settings: DashboardRunSettings) -> None:
         self._settings = settings
         self._clock = SystemClock()
-        self._assumed = flags.parse_settings(settings.options)
-        header = decision_history.header_of(self._assumed)
-        self._history = DecisionHistory(header, self._clock, max_bytes=settings.history_bytes)
+        self._watch = ClusterWatch(settings.watch, self._clock)
 
     async def run(self) -> None:
         """Serve until a signal. Raises UsageError for what cannot work: an address, a file, credentials."""
-        await asyncio.to_thread(served_history.load, self._history, self._settings.recordings)
-        connection = self._settings.connection
+        await asyncio.to_thread(served_history.load, self._watch.history, self._settings.recordings)
+        connection = self._settings.watch.connection
         async with AsyncExitStack() as stack:
             client = await connection.open_reader(self._clock, user_agent=AGENT)
             stack.push_async_callback(client.close)
@@ -100,7 +78,7 @@ class DashboardRun:
             if self._settings.allows_writes:
                 writer = await connection.open_client(self._clock, user_agent=AGENT)
                 stack.push_async_callback(writer.close)
-            live = LiveCluster(self._history, writer, self._clock, name=connection.config.origin)
+            live = self._watch.live(writer)
             server = DashboardServer(live, self._clock, await self._serving(stack))
             await server.start()
             stack.push_async_callback(server.stop)
@@ -108,7 +86,7 @@ class DashboardRun:
             ended = asyncio.Event()
             for number in ending_signals.handled():
                 asyncio.get_running_loop().add_signal_handler(number, ended.set)
-            working = asyncio.ensure_future(self._work(client, live))
+            working = asyncio.ensure_future(self._watch.run(client, live))
             waiting = asyncio.ensure_future(ended.wait())
             await asyncio.wait((working, waiting), return_when=asyncio.FIRST_COMPLETED)
             waiting.cancel()
@@ -127,7 +105,7 @@ class DashboardRun:
                 "the serving certificate", lambda: certificate.follow(self._clock), self._clock
             )
             stack.callback(asyncio.ensure_future(following).cancel)
-        bearers = BearerViewers(settings.connection.config, self._clock, allows_writes=settings.allows_writes)
+        bearers = BearerViewers(settings.watch.connection.config, self._clock, allows_writes=settings.allows_writes)
         open_viewer = bearers.open if settings.is_open else None
         return DashboardOptions(
             host=settings.host,
@@ -146,42 +124,6 @@ class DashboardRun:
         else:
             click.echo(f"the dashboard is at {server.url}")
             _print_link(server.login_link())
-
-    async def _work(self, client: Client, live: LiveCluster) -> None:
-        """Find the controller's settings, and decide with them until cancelled. Raises UsageError."""
-        await api_server_wait.wait_for_server(client, self._settings.connection.config, self._clock)
-        settings = live_cluster.dry_run_settings(await self._found_settings(client))
-        async with AsyncExitStack() as stack:
-            file = recording.record_file(self._settings.options, settings)
-            if file is not None:
-                await asyncio.to_thread(served_history.load_own, self._history, file)
-            recorder = await stack.enter_async_context(recording.open_recording(file, self._clock))
-            self._history.configure(decision_history.header_of(settings), recorder)
-            metrics = await stack.enter_async_context(heapster.open_metrics(client, settings, self._clock))
-            controller = assembly.new_controller(
-                client, settings, self._clock, metrics=metrics, recording=self._history
-            )
-            live.attach(controller)
-            await controller.run()
-
-    async def _found_settings(self, client: Client) -> ControllerSettings:
-        """The settings of the flags, and those of the cluster's controller for flags that are not given.
-
-        Raises UsageError.
-        """
-        found = await effective_settings.find_published(client, self._assumed.settings_namespace)
-        found = found or await effective_settings.find_built_in(client)
-        if found is None:
-            log.info("the settings of the cluster's controller are not visible: defaults are assumed")
-            return self._assumed
-        log.info("decides with the settings of %s", found.origin)
-        values = dict(self._settings.options)
-        for each in flags.DECISION_OPTIONS:
-            text = found.flags.get(each.name)
-            if each.name not in self._settings.given and text not in (None, ""):
-                value = each.kind.convert(str(text), None, None)
-                values[each.name.replace("-", "_")] = (value,) if each.is_list else value
-        return flags.parse_settings(values)
 
 
 def _print_link(link: str) -> None:
