@@ -87,6 +87,8 @@ def command(ctx: click.Context, /, *, port: int, bind: str, **options: Any) -> N
     is_open = not _is_loopback(bind)
     if is_open and certificate is None:
         raise UsageError(f"--bind {bind} is reachable from other machines: give --tls-cert-file and its key")
+    if (file := recording.record_file(options, flags.parse_settings(options))) is not None:
+        file.check()
     settings = DashboardRunSettings(
         watch=WatchOptions(
             connection=parse_connection(kubeconfig=options["kubeconfig"], context=options["context"]),
