@@ -33,7 +33,7 @@ from podscaler.observe.views import Gone, Notice
 
 log = logging.getLogger(__name__)
 
-ROUND_S = 0.5
+ROUND_S = 0.15
 POLL_S = 1.0
 KEEP_ALIVE_S = 15.0
 STALLED_S = 20.0

@@ -22,11 +22,12 @@ from aiohttp import web
 from podscaler.base import http_server
 from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError, UsageError
-from podscaler.dashboard import security, viewers
+from podscaler.dashboard import security, spec_writes, viewers
 from podscaler.dashboard.event_stream import OVERLAP_MS, EventStream, parse_position
 from podscaler.dashboard.reports import ReportFolder
 from podscaler.dashboard.security import OwnAddress
 from podscaler.dashboard.sessions import IDLE_S, STREAMS_MAX, Session, Sessions
+from podscaler.dashboard.spec_writes import SpecChange
 from podscaler.dashboard.static_files import StaticFiles
 from podscaler.dashboard.viewers import LocalViewer, OpenViewer
 from podscaler.kube.transport.transport import TransportError
@@ -39,6 +40,9 @@ BODY_MAX_BYTES = 64 * 1024
 RETRY_MS = 5000
 RETRY_LISTING_MS = 1000
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+FOLDERS: Mapping[str, str] = {"": "dashboard/static", "charts/": "simulation/report/static"}
+"""The page, and the plots that it shares with reports."""
+NO_ADDRESS = "there is no such address"
 LOGIN_HINT = "open a login link of this server: it prints one where it was started, and a new one after each login"
 _LOGIN = msgspec.json.Decoder(dict[str, str])
 
@@ -52,6 +56,7 @@ class _Question(msgspec.Struct, rename="camel"):
 
 
 _QUESTION = msgspec.json.Decoder(_Question)
+_CHANGE = msgspec.json.Decoder(SpecChange)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,9 @@ class DashboardOptions:
         tls: the TLS context; None: plain HTTP.
         reports: the folder of reports; None: there are none.
         open_viewer: makes viewers of bearer tokens; None: only login links begin sessions.
+        allows_writes: whether viewers may write specs, with the permissions that they have.
         on_login: called with a new login link after each login with one; None: there is one link only.
+        folders: the folders of the page's files in the package podscaler, by the path below /static.
     """
 
     host: str = "127.0.0.1"
@@ -73,8 +80,9 @@ class DashboardOptions:
     tls: ssl.SSLContext | None = None
     reports: Path | None = None
     open_viewer: OpenViewer | None = None
+    allows_writes: bool = False
     on_login: Callable[[str], None] | None = None
-    folders: tuple[tuple[str, str], ...] = field(default=(("podscaler.dashboard", "static"),))
+    folders: Mapping[str, str] = field(default_factory=lambda: FOLDERS)
 
 
 class Refused(Exception):
@@ -169,21 +177,46 @@ class DashboardServer:
             return await self._static(request)
         session = self._session(request)
         match segments[1:]:
-            case ["autoscalers"] if is_read:
-                return await self._list(session)
-            case ["autoscalers", namespace, name] if is_read:
-                return await self._detail(request, session, namespace, name)
-            case ["autoscalers", namespace, name, "decisions", mark_id] if is_read:
-                return await self._decision(request, session, (namespace, name), mark_id)
-            case ["autoscalers", namespace, name, "what-if"] if request.method == "POST":
-                return await self._what_if(request, session, namespace, name)
+            case ["autoscalers", namespace, name, *rest]:
+                return await self._of_autoscaler(request, session, (namespace, name), rest)
             case ["stream"] if request.method == "GET":
                 return await self._stream(request, session)
-            case ["reports"] if is_read:
+            case parts if is_read:
+                return await self._of_server(session, parts)
+        raise Refused(404, NO_ADDRESS)
+
+    async def _of_server(self, session: Session, parts: list[str]) -> web.Response:
+        """The routes that read, and are about no autoscaler."""
+        match parts:
+            case ["autoscalers"]:
+                return await self._list(session)
+            case ["session"]:
+                return self._json({"cluster": self._live.name, "allowsWrites": self._options.allows_writes})
+            case ["reports"]:
                 return self._json({"reports": await asyncio.to_thread(self._reports.list)})
-            case ["reports", name] if is_read:
+            case ["reports", name]:
                 return self._raw(await asyncio.to_thread(self._reports.read, name))
-        raise Refused(404, "there is no such address")
+        raise Refused(404, NO_ADDRESS)
+
+    async def _of_autoscaler(
+        self, request: web.BaseRequest, session: Session, named: tuple[str, str], rest: list[str]
+    ) -> web.Response:
+        """The routes of one autoscaler, where the viewer may see its namespace."""
+        is_read = request.method in ("GET", "HEAD")
+        if not await session.viewer.may_see(named[0]):
+            needed = viewers.needed(named[0])
+            raise Refused(403, f"you may not {needed}", needs=needed)
+        match rest:
+            case [] if is_read:
+                return await self._detail(request, session, *named)
+            case ["decisions", mark_id] if is_read:
+                kind = request.rel_url.query.get("kind", "")
+                return self._json(await self._live.explanation(*named, mark_id, kind=kind))
+            case ["what-if"] if request.method == "POST":
+                return await self._what_if(request, *named)
+            case ["spec"] if request.method == "POST":
+                return await self._write_spec(request, session, named)
+        raise Refused(404, NO_ADDRESS)
 
     async def _login(self, request: web.BaseRequest) -> web.Response:
         if self._sessions.is_closed():
@@ -253,7 +286,6 @@ class DashboardServer:
         )
 
     async def _detail(self, request: web.BaseRequest, session: Session, namespace: str, name: str) -> web.Response:
-        await self._check_visible(session, namespace)
         query = request.rel_url.query
         since, until, client = _instant(query, "from"), _instant(query, "to"), session.viewer.client
         try:
@@ -264,17 +296,18 @@ class DashboardServer:
                 raise
             raise Refused(403, str(error), needs=viewers.needed(namespace)) from None
 
-    async def _decision(
-        self, request: web.BaseRequest, session: Session, named: tuple[str, str], mark_id: str
-    ) -> web.Response:
-        await self._check_visible(session, named[0])
-        return self._json(await self._live.explanation(*named, mark_id, kind=request.rel_url.query.get("kind", "")))
-
-    async def _what_if(self, request: web.BaseRequest, session: Session, namespace: str, name: str) -> web.Response:
-        await self._check_visible(session, namespace)
+    async def _what_if(self, request: web.BaseRequest, namespace: str, name: str) -> web.Response:
         asked = await self._body(request, _QUESTION)
         kind = request.rel_url.query.get("kind", "")
         return self._json(await self._live.what_if(namespace, name, asked.set, asked.from_, asked.to, kind=kind))
+
+    async def _write_spec(self, request: web.BaseRequest, session: Session, named: tuple[str, str]) -> web.Response:
+        if not self._options.allows_writes:
+            raise Refused(403, "this dashboard only reads: start it with --allow-writes", needs="--allow-writes")
+        change = await self._body(request, _CHANGE)
+        kind = request.rel_url.query.get("kind", "")
+        client = session.viewer.client or self._live.client
+        return self._json(await spec_writes.write(client, kind, named, change))
 
     async def _stream(self, request: web.BaseRequest, session: Session) -> web.StreamResponse:
         if session.streams >= STREAMS_MAX:
@@ -303,19 +336,14 @@ class DashboardServer:
             request.transport.abort()
         return response
 
-    async def _check_visible(self, session: Session, namespace: str) -> None:
-        """Raise Refused where the viewer may not see a namespace, and StatusError where that is not known."""
-        if not await session.viewer.may_see(namespace):
-            needed = viewers.needed(namespace)
-            raise Refused(403, f"you may not {needed}", needs=needed)
-
     async def _static(self, request: web.BaseRequest) -> web.Response:
         if self._files is None:
-            folders = [resources.files(package).joinpath(name) for package, name in self._options.folders]
+            package = resources.files("podscaler")
+            folders = {path: package.joinpath(folder) for path, folder in self._options.folders.items()}
             self._files = await asyncio.to_thread(StaticFiles, folders)
         file = self._files.find(request.path)
         if file is None:
-            raise Refused(404, "there is no such address")
+            raise Refused(404, NO_ADDRESS)
         headers = self._headers() | {"ETag": file.etag, "Cache-Control": "no-cache"}
         if request.headers.get("If-None-Match") == file.etag:
             return web.Response(status=304, headers=headers)
@@ -358,6 +386,6 @@ def _instant(query: Mapping[str, str], name: str) -> int | None:
 
 def _status_body(error: StatusError) -> tuple[dict[str, Any], int]:
     """The body and the status for an error of the API server or of the views."""
-    if error.code in (400, 403, 404):
+    if error.code in (400, 403, 404, 409, 422):
         return {"error": str(error)}, error.code
     return {"error": f"the API server: {error}", "retryMs": RETRY_MS}, 503

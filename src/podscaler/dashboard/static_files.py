@@ -5,7 +5,7 @@ at the start exist, so that no path leads out of them.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
@@ -35,16 +35,17 @@ class StaticFile(NamedTuple):
 
 
 class StaticFiles:
-    """The files of some folders; of two with one name that of the first folder counts. Blocks.
+    """The files of some folders. Blocks.
 
     Args:
-        folders: folders of the package; one that does not exist is skipped.
+        folders: folders of the package by the beginning of their paths (`charts/`; empty: the root); one that does not
+            exist is skipped.
     """
 
-    def __init__(self, folders: Iterable[Traversable]) -> None:
+    def __init__(self, folders: Mapping[str, Traversable]) -> None:
         self._files: dict[str, StaticFile] = {}
-        for folder in folders:
-            for name, body in _read(folder, ""):
+        for path, folder in folders.items():
+            for name, body in _read(folder, path):
                 content_type = CONTENT_TYPES.get(name[name.rfind(".") :])
                 if content_type is not None:
                     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'

@@ -22,9 +22,11 @@ class BearerViewers:
     Args:
         config: the server; its credentials are not used.
         clock: for the clients.
+        allows_writes: whether their clients can write.
     """
 
-    def __init__(self, config: Config, clock: Clock) -> None:
+    def __init__(self, config: Config, clock: Clock, *, allows_writes: bool = False) -> None:
+        self._open_client = connect.open_client if allows_writes else connect.open_reader
         self._config = config
         self._clock = clock
 
@@ -41,7 +43,7 @@ class BearerViewers:
             certificates=None,
             headers=(),
         )
-        client = await connect.open_reader(config, self._clock, user_agent=f"podscaler/{__version__} dashboard viewer")
+        client = await self._open_client(config, self._clock, user_agent=f"podscaler/{__version__} dashboard viewer")
         viewer = TokenViewer(client, self._clock)
         try:
             await viewer.check()

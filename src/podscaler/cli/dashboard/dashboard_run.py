@@ -19,7 +19,10 @@ from podscaler.cli.dashboard.bearer_viewers import BearerViewers
 from podscaler.cli.dashboard.cluster_watch import ClusterWatch, WatchOptions
 from podscaler.cli.options import ending_signals
 from podscaler.dashboard.server import DashboardOptions, DashboardServer
+from podscaler.kube.client.connect import NamespacedTransport
 from podscaler.kube.serving.serving_certificate import ServingCertificate
+
+AGENT = f"podscaler/{__version__} dashboard"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,20 +31,24 @@ class DashboardRunSettings:
 
     Attributes:
         watch: the cluster, and the flags of decisions.
+        namespace: the only namespace that is read; empty: all.
         host, port: the address to listen on.
         server_names: further names by which browsers reach the server.
         certificate: the files of the certificate and its key; None: plain HTTP.
         is_open: whether other machines can reach the server, so that viewers log in with tokens of the cluster.
+        allows_writes: whether viewers may change specs.
         recordings: files whose decisions are shown, too.
         reports: the folder of reports; None: there are none.
     """
 
     watch: WatchOptions
+    namespace: str
     host: str
     port: int
     server_names: tuple[str, ...]
     certificate: tuple[Path, Path] | None
     is_open: bool
+    allows_writes: bool
     recordings: tuple[str, ...]
     reports: Path | None
 
@@ -63,9 +70,15 @@ class DashboardRun:
         await asyncio.to_thread(served_history.load, self._watch.history, self._settings.recordings)
         connection = self._settings.watch.connection
         async with AsyncExitStack() as stack:
-            client = await connection.open_reader(self._clock, user_agent=f"podscaler/{__version__} dashboard")
+            client = await connection.open_reader(self._clock, user_agent=AGENT)
             stack.push_async_callback(client.close)
-            live = self._watch.live(client)
+            if namespace := self._settings.namespace:
+                client.wrap_transport(lambda transport: NamespacedTransport(transport, namespace))
+            writer = client
+            if self._settings.allows_writes:
+                writer = await connection.open_client(self._clock, user_agent=AGENT)
+                stack.push_async_callback(writer.close)
+            live = self._watch.live(writer)
             server = DashboardServer(live, self._clock, await self._serving(stack))
             await server.start()
             stack.push_async_callback(server.stop)
@@ -92,7 +105,8 @@ class DashboardRun:
                 "the serving certificate", lambda: certificate.follow(self._clock), self._clock
             )
             stack.callback(asyncio.ensure_future(following).cancel)
-        open_viewer = BearerViewers(settings.watch.connection.config, self._clock).open if settings.is_open else None
+        bearers = BearerViewers(settings.watch.connection.config, self._clock, allows_writes=settings.allows_writes)
+        open_viewer = bearers.open if settings.is_open else None
         return DashboardOptions(
             host=settings.host,
             port=settings.port,
@@ -100,6 +114,7 @@ class DashboardRun:
             tls=context,
             reports=settings.reports,
             open_viewer=open_viewer,
+            allows_writes=settings.allows_writes,
             on_login=None if settings.is_open else _print_link,
         )
 
@@ -112,4 +127,5 @@ class DashboardRun:
 
 
 def _print_link(link: str) -> None:
-    click.echo(f"this link logs in once: {link}")
+    with suppress(OSError):  # nobody reads standard output any more
+        click.echo(f"this link logs in once: {link}")

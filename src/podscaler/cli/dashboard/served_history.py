@@ -4,10 +4,11 @@ Called by `dashboard_run` for the files of `--recording`, and for what an earlie
 """
 
 import logging
-from collections.abc import Sequence
-from itertools import chain, islice
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
+from podscaler.api.typed import recording
 from podscaler.api.typed.recording import RecordingError
 from podscaler.base.errors import UsageError
 from podscaler.cli.commands import replay
@@ -23,16 +24,24 @@ def load(history: DecisionHistory, recordings: Sequence[str]) -> None:
         with replay.reading(name) as source:
             lines = iter(replay.read_lines(source))
             try:
-                header = list(islice(lines, 1))
-                taken = history.load(chain(header, lines))
+                header = _header(lines, name)
+                taken = history.load(chain([header], lines))
             except RecordingError as error:
-                if not header:
-                    raise UsageError(f"{name}: {error}") from None
                 log.warning("%s: %s; what came before it is used", name, error)
             except (OSError, EOFError) as error:  # its writer was killed, or writes it now
                 log.warning("%s ends early (%s); what came before it is used", name, error)
             else:
                 log.info("%d syncs of %s are used", taken, name)
+
+
+def _header(lines: Iterator[bytes], name: str) -> bytes:
+    """The first line. Raises UsageError where it is not the header of a recording."""
+    first = next(lines, b"")
+    try:
+        recording.read_header(first)
+    except RecordingError as error:
+        raise UsageError(f"{name}: {error}") from None
+    return first
 
 
 def load_own(history: DecisionHistory, file: RecordFile) -> None:

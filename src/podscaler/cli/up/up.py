@@ -7,6 +7,7 @@ import asyncio
 import logging
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -186,4 +187,5 @@ def _echo_dashboard(url: str, link: str) -> None:
 
 
 def _echo_link(link: str) -> None:
-    click.echo(f"this link logs in once: {link}")
+    with suppress(OSError):  # nobody reads standard output any more
+        click.echo(f"this link logs in once: {link}")
