@@ -20,6 +20,7 @@ from podscaler.cli.options.cluster_connection import parse_connection
 from podscaler.cli.options.flags import kubeconfig_options
 from podscaler.cli.top import row_cells
 from podscaler.cli.top.row_cells import ListView
+from podscaler.kube.client.connect import NamespacedTransport
 from podscaler.observe.views import Notice
 
 if TYPE_CHECKING:
@@ -41,7 +42,9 @@ Examples:
 
 
 @click.command(epilog=EXAMPLE)
-@click.option("-n", "--namespace", default="", metavar="NAMESPACE", help="only this namespace  [default: all]")
+@click.option(
+    "-n", "--namespace", default="", metavar="NAMESPACE", help="read and show only this namespace  [default: all]"
+)
 @click.option("--problems", is_flag=True, help="problems only")
 @click.option(
     "--sort", type=click.Choice(list(row_cells.ORDERS)), default="problems", show_default=True, help="the first order"
@@ -70,11 +73,13 @@ def command(ctx: click.Context, /, *, namespace: str, problems: bool, sort: str,
 
 
 @asynccontextmanager
-async def _watching(options: WatchOptions) -> AsyncIterator[tuple["LiveCluster", asyncio.Future[None]]]:
+async def _watching(options: WatchOptions, namespace: str) -> AsyncIterator[tuple["LiveCluster", asyncio.Future[None]]]:
     """The autoscalers of the cluster, and the task that follows them until the end of the block."""
     clock = SystemClock()
     watch = ClusterWatch(options, clock)
     client = await options.connection.open_reader(clock, user_agent=f"podscaler/{__version__} top")
+    if namespace:
+        client.wrap_transport(lambda transport: NamespacedTransport(transport, namespace))
     live = watch.live(client)
     working = asyncio.ensure_future(watch.run(client, live))
     try:
@@ -92,7 +97,7 @@ async def _show(options: WatchOptions, view: ListView) -> None:
         from podscaler.cli.top.top_app import TopApp
     except ModuleNotFoundError as error:
         raise UsageError(f"podscaler top needs {error.name}: pip install 'podscaler[top]'") from None
-    async with _watching(options) as (live, working):
+    async with _watching(options, view.namespace) as (live, working):
         app = TopApp(live, cluster=live.name, clock=SystemClock(), view=view, find_notice=lambda: _notice(live))
         working.add_done_callback(lambda done: None if done.cancelled() else app.exit())
         await app.run_async()
@@ -111,7 +116,7 @@ def _notice(live: "LiveCluster") -> Notice | None:
 
 async def _print_once(options: WatchOptions, view: ListView) -> None:
     """Print the list as soon as every autoscaler was synced once. Raises UsageError where that takes too long."""
-    async with _watching(options) as (live, working):
+    async with _watching(options, view.namespace) as (live, working):
         try:
             async with asyncio.timeout(LIST_WITHIN_S):
                 while not _is_complete(live):
