@@ -4,7 +4,7 @@ import pytest
 
 from podscaler.cli.top import row_cells, text_plots
 from podscaler.cli.top.row_cells import ListView
-from podscaler.cli.top.text_plots import PlotBand, PlotSeries, TimeWindow
+from podscaler.cli.top.text_plots import TextBand, TextSeries, TimeWindow
 from podscaler.observe.views import MetricView
 from podscaler.testing import views
 
@@ -96,29 +96,29 @@ def test_table_is_aligned() -> None:
 def test_plot_joins_steps() -> None:
     """A jump is a line over all rows between."""
     window = TimeWindow((0, 10, 20), 0, 30)
-    lines = text_plots.plot(window, [PlotSeries("replicas", (0, 0, 2), "#", "")], width=6, height=3)
+    lines = text_plots.plot(window, [TextSeries("replicas", (0, 0, 2), "#", "")], width=6, height=3)
     assert drawn(lines) == ["2 │  #", "  │  #", "0 │###"]
 
 
 def test_plot_fills_columns_without_an_instant() -> None:
     """Between two syncs the last values hold; before the first one nothing is known."""
     window = TimeWindow((20, 60), 0, 80)
-    lines = text_plots.plot(window, [PlotSeries("ready", (2, 1), "#", "", is_filled=True)], width=11, height=3)
+    lines = text_plots.plot(window, [TextSeries("ready", (2, 1), "#", "", is_filled=True)], width=11, height=3)
     assert drawn(lines) == ["2 │  ####", "  │  ######", "0 │  ######"]
 
 
 def test_plot_shows_peaks_between_columns() -> None:
     """A value that held for less than a column is drawn."""
     window = TimeWindow((0, 1, 2, 10), 0, 20)
-    lines = text_plots.plot(window, [PlotSeries("cpu", (1, 9, 1, 1), "#", "")], width=5, height=3)
+    lines = text_plots.plot(window, [TextSeries("cpu", (1, 9, 1, 1), "#", "")], width=5, height=3)
     assert drawn(lines) == ["9 │#", "  │#", "0 │##"]
 
 
 def test_plot_has_the_band_behind_its_series() -> None:
     """The series is on top of the tolerance."""
     window = TimeWindow((0, 10), 0, 20)
-    band = PlotBand((1, 1), (2, 2))
-    lines = text_plots.plot(window, [PlotSeries("cpu", (None, 1), "#", "")], width=5, height=3, band=band)
+    band = TextBand((1, 1), (2, 2))
+    lines = text_plots.plot(window, [TextSeries("cpu", (None, 1), "#", "")], width=5, height=3, band=band)
     assert drawn(lines) == ["2 │░░", "  │░#", "0 │"]
 
 

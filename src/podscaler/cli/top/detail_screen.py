@@ -18,7 +18,7 @@ from textual.widgets import DataTable, Footer, Static, TabbedContent, TabPane
 
 from podscaler.base.errors import PodscalerError
 from podscaler.cli.top import row_cells, text_plots
-from podscaler.cli.top.text_plots import Cell, PlotBand, PlotSeries, TimeWindow
+from podscaler.cli.top.text_plots import Cell, TextBand, TextSeries, TimeWindow
 from podscaler.cli.top.text_screens import plain
 from podscaler.observe.views import DecisionTimeline, Detail, Mark, PlottedMetric, ViewSource
 
@@ -234,9 +234,9 @@ def _milli(value: int | None) -> str:
 def replicas_plot(timeline: DecisionTimeline, window: TimeWindow, width: int) -> Text:
     """The plot of replicas: ready ones as an area, those that were written and those that the metrics want as lines."""
     series = [
-        PlotSeries("ready", timeline.ready, "▒", "green", is_filled=True),
-        PlotSeries("wanted", timeline.desired, "·", "yellow"),
-        PlotSeries("limited", timeline.limited, "─", "bold cyan"),
+        TextSeries("ready", timeline.ready, "▒", "green", is_filled=True),
+        TextSeries("wanted", timeline.desired, "·", "yellow"),
+        TextSeries("limited", timeline.limited, "─", "bold cyan"),
     ]
     title = "replicas   ▒ ready   · wanted by metrics   ─ after limits"
     return _text(title, text_plots.plot(window, series, width=width, height=REPLICAS_HEIGHT))
@@ -247,11 +247,11 @@ def metric_plot(metric: PlottedMetric, window: TimeWindow, width: int) -> Text:
     factor = 1 if metric.unit == "percent" else 1000
     current = [None if each is None else each / factor for each in metric.current]
     target = [None if each is None else each / factor for each in metric.target]
-    band = PlotBand(
+    band = TextBand(
         [None if each is None else each * (1 - metric.tolerance_down) for each in target],
         [None if each is None else each * (1 + metric.tolerance_up) for each in target],
     )
-    series = [PlotSeries("target", target, "─", "cyan"), PlotSeries("current", current, "•", "bold yellow")]
+    series = [TextSeries("target", target, "─", "cyan"), TextSeries("current", current, "•", "bold yellow")]
     unit = " %" if metric.unit == "percent" else ""
     title = f"{plain(metric.name)}{unit}   • current   ─ target   ░ tolerance"
     return _text(title, text_plots.plot(window, series, width=width, height=METRIC_HEIGHT, band=band))

@@ -19,7 +19,7 @@ Values = Sequence[float | None]
 AXIS = " │"
 
 
-class PlotSeries(NamedTuple):
+class TextSeries(NamedTuple):
     """One series of a plot.
 
     Attributes:
@@ -34,7 +34,7 @@ class PlotSeries(NamedTuple):
     is_filled: bool = False
 
 
-class PlotBand(NamedTuple):
+class TextBand(NamedTuple):
     """A range of values that is shaded behind the series; `low` and `high` are aligned with the instants."""
 
     low: Values
@@ -74,11 +74,11 @@ class _Scale(NamedTuple):
 
 def plot(
     window: TimeWindow,
-    series: Sequence[PlotSeries],
+    series: Sequence[TextSeries],
     *,
     width: int,
     height: int,
-    band: PlotBand | None = None,
+    band: TextBand | None = None,
 ) -> list[list[Cell]]:
     """The rows of a plot, the top one first; each has at most `width` cells with the margin of the axis.
 
@@ -135,7 +135,7 @@ def _known(values: Values, column: Sequence[int]) -> list[float]:
     return [value for index in column if (value := values[index]) is not None]
 
 
-def _draw(canvas: list[list[Cell]], columns: Sequence[Sequence[int]], series: PlotSeries, scale: _Scale) -> None:
+def _draw(canvas: list[list[Cell]], columns: Sequence[Sequence[int]], series: TextSeries, scale: _Scale) -> None:
     """Put the values of each column on the canvas: all rows from the smallest one to the largest one."""
     cell = Cell(series.sign, series.style)
     before: int | None = None
@@ -154,7 +154,7 @@ def _draw(canvas: list[list[Cell]], columns: Sequence[Sequence[int]], series: Pl
         before = scale.row(values[-1])
 
 
-def _draw_band(canvas: list[list[Cell]], columns: Sequence[Sequence[int]], band: PlotBand, scale: _Scale) -> None:
+def _draw_band(canvas: list[list[Cell]], columns: Sequence[Sequence[int]], band: TextBand, scale: _Scale) -> None:
     for x, column in enumerate(columns):
         low, high = _known(band.low, column), _known(band.high, column)
         if low and high:

@@ -42,9 +42,7 @@ Examples:
 
 
 @click.command(epilog=EXAMPLE)
-@click.option(
-    "-n", "--namespace", default="", metavar="NAMESPACE", help="read and show only this namespace  [default: all]"
-)
+@click.option("-n", "--namespace", default="", metavar="NAMESPACE", help="read only this namespace  [default: all]")
 @click.option("--problems", is_flag=True, help="problems only")
 @click.option(
     "--sort", type=click.Choice(list(row_cells.ORDERS)), default="problems", show_default=True, help="the first order"
