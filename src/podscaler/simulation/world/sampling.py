@@ -174,9 +174,9 @@ def _only(published: PodSamples, pods: Set[str]) -> PodSamples:
 
 def _cpu_milli(containers: list[ContainerModel], window_ms: int, served: int) -> int:
     """The average CPU of the containers, in thousandths of a core, rounded up as Quantity.MilliValue rounds."""
-    used = sum(each.idle_cpu_ucores * window_ms + served * each.load_permille // 1000 for each in containers)
+    used = sum([each.idle_cpu_ucores * window_ms + served * each.load_permille // 1000 for each in containers])
     return -(-used // (window_ms * 1000))
 
 
 def _memory_bytes(containers: list[ContainerModel], load_bytes: int) -> int:
-    return sum(each.idle_memory_bytes + load_bytes * each.load_permille // 1000 for each in containers)
+    return sum([each.idle_memory_bytes + load_bytes * each.load_permille // 1000 for each in containers])

@@ -7,7 +7,8 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 
-from podscaler.core.model.model import Pod, PodSamples, Scale
+from podscaler.core.model.model import PodSamples, Scale
+from podscaler.core.model.pod_list import PodList
 from podscaler.simulation.model.results import WorkloadState
 from podscaler.simulation.model.scenario import SimulationScenario
 from podscaler.simulation.model.workloads import WorkloadModel
@@ -61,7 +62,7 @@ class VirtualWorkload:
         requests = model.pod.request_milli
         self._requests: Requests = (requests.get("cpu", 0), requests.get("memory", 0) // 1000)
         self._pods: list[VirtualPod] = []
-        self._observed: tuple[Pod, ...] | None = None
+        self._observed: PodList | None = None
         self._made = 0
         self._ready = 0
         self._revision = 0
@@ -77,10 +78,10 @@ class VirtualWorkload:
         """The scale subresource."""
         return Scale(self.replicas, len(self._pods), f"app={self._name}")
 
-    def observed_pods(self) -> tuple[Pod, ...]:
+    def observed_pods(self) -> PodList:
         """The pods as the autoscaler reads them, in the order in which they were made."""
         if self._observed is None:
-            self._observed = tuple([self._facts.fact(pod) for pod in self._pods])
+            self._observed = PodList([self._facts.fact(pod) for pod in self._pods])
         return self._observed
 
     @property
