@@ -9,7 +9,7 @@ from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerStatus
 from podscaler.core.decision import Decision
 from podscaler.core.model.conditions import ABLE_TO_SCALE, SCALING_ACTIVE
 from podscaler.core.model.trace import Step
-from podscaler.explain import wording
+from podscaler.explain import explained, wording
 from podscaler.explain.explained import Explanation
 from podscaler.explain.verdict import Verdict
 
@@ -104,6 +104,12 @@ def text(comparison: Comparison, as_it_is: Explanation) -> str:
     lines = [comparison.summary, f"As it is: {as_it_is.summary}", f"What if: {comparison.explanation.summary}", ""]
     lines += [f"  {first:<{widths[0]}}  {second:<{widths[1]}}  {third}" for first, second, third in table]
     return "\n".join(lines)
+
+
+def full_text(comparison: Comparison, as_it_is: Explanation) -> str:
+    """The comparison as in `text`, then the steps of the decision with the other spec."""
+    steps = explained.steps_text(comparison.explanation)
+    return f"{text(comparison, as_it_is)}\n\nWith {comparison.assignments}:\n{steps}"
 
 
 _COMPARED_CONDITIONS = (ABLE_TO_SCALE, SCALING_ACTIVE)

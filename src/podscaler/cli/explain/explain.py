@@ -175,9 +175,7 @@ def _text(answer: ExplainResult) -> str:
         managing = answer.manager.section if answer.manager is not None else None
         text = "\n".join([explained.text(answer.explanation), *explained.section_lines([managing] if managing else [])])
     else:
-        steps = explained.steps_text(answer.comparison.explanation)
-        compared = comparison.text(answer.comparison, answer.explanation)
-        text = f"{compared}\n\nWith {answer.comparison.assignments}:\n{steps}"
+        text = comparison.full_text(answer.comparison, answer.explanation)
     assumption = answer.settings.assumption if answer.settings is not None else ""
     return f"{assumption}\n{text}" if assumption else text
 

@@ -21,9 +21,9 @@ from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError, UsageError
 from podscaler.base.version import __version__
 from podscaler.cli.commands import all_pages
-from podscaler.cli.explain import explain_autoscalers, explain_request
+from podscaler.cli.explain import explain_autoscalers
 from podscaler.cli.explain.explain_autoscalers import Autoscalers
-from podscaler.cli.explain.explain_request import DecisionFacts, ExplainRequest, ExplainResult, SettingsOrigin
+from podscaler.cli.explain.explain_request import ExplainRequest, ExplainResult, SettingsOrigin
 from podscaler.cli.explain.explain_sources import ReportedSourceReader
 from podscaler.cli.explain.managing_controller import ManagingController
 from podscaler.cli.options import heapster
@@ -47,7 +47,8 @@ from podscaler.core.model import spec as specs
 from podscaler.core.model.emulation import Emulation
 from podscaler.core.model.history import History, Recommendation
 from podscaler.core.model.model import Observation
-from podscaler.explain import comparison, explained, what_if
+from podscaler.explain import comparison, decide_again, explained, what_if
+from podscaler.explain.decide_again import DecisionFacts
 from podscaler.explain.explained import Explanation
 from podscaler.explain.explanation_parts import TraceSource
 from podscaler.kube.client import urls
@@ -395,7 +396,7 @@ class AutoscalerExplainer:
         if not request.question:
             return ExplainResult(explanation, manager=manager, settings=self._effective)
         other = await self._with_metrics(request, autoscaler, facts)
-        again = explained.of_decision(explain_request.decide_again(request.question, other), source)
+        again = explained.of_decision(decide_again.decide_again(request.question, other), source)
         shown = ",".join(str(each) for each in request.question)
         return ExplainResult(explanation, comparison.of(explanation, again, shown), manager, self._effective)
 

@@ -14,14 +14,13 @@ from podscaler.api.typed import autoscaling, recording
 from podscaler.api.typed.recording import RecordingError
 from podscaler.base.errors import UsageError
 from podscaler.cli.explain import explain_request
-from podscaler.cli.explain.explain_request import DecisionFacts, ExplainRequest, ExplainResult
+from podscaler.cli.explain.explain_request import ExplainRequest, ExplainResult
 from podscaler.core.decision import Decision
-from podscaler.core.model import failure_policy, trace
+from podscaler.core.model import trace
 from podscaler.core.replay import RecordedSync, Replay
-from podscaler.explain import comparison, explained, wording
+from podscaler.explain import comparison, decide_again, explained, wording
 from podscaler.explain.explanation_parts import ReportedEvent, TraceSource
 
-_SPEC = msgspec.json.Decoder(autoscaling.HorizontalPodAutoscalerSpec)
 _STATUS = autoscaling.HorizontalPodAutoscalerStatus
 
 
@@ -156,15 +155,9 @@ class _Syncs:
 
     def _again(self, sync: RecordedSync) -> Decision | UsageError:
         """The decision of the what-if with the neighbours of this sync, or its error, for `_answer` to raise."""
-        assert sync.line.hpa is not None, "a sync has an autoscaler"
-        annotations = sync.line.hpa.metadata.annotations or {}
-        wire = failure_policy.with_annotations(_SPEC.decode(sync.line.hpa.spec), annotations)
-        spec = sync.spec
-        facts = DecisionFacts(
-            wire, spec.namespace, spec.name, sync.observation, sync.past, sync.now, self._replay.settings
-        )
         try:
-            return explain_request.decide_again(self._search.request.question, facts)
+            facts = decide_again.recorded_facts(sync, self._replay.settings)
+            return decide_again.decide_again(self._search.request.question, facts)
         except UsageError as error:
             return error
 

@@ -9,19 +9,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from podscaler.api.machinery import instants
-from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import UsageError
 from podscaler.cli.explain.managing_controller import ManagingController
 from podscaler.controller.options import autoscaler_kinds
 from podscaler.controller.options.autoscaler_kinds import HPA, NAMES, AutoscalerKind
-from podscaler.core import decide
-from podscaler.core.decision import Decision
-from podscaler.core.model import spec as specs
-from podscaler.core.model.history import History
-from podscaler.core.model.model import IncompleteObservation, Observation
 from podscaler.core.model.settings import Settings
-from podscaler.explain import what_if
 from podscaler.explain.comparison import Comparison
 from podscaler.explain.explained import Explanation
 from podscaler.explain.what_if import Assignment
@@ -106,41 +99,6 @@ class ExplainResult:
     comparison: Comparison | None = None
     manager: ManagingController | None = None
     settings: SettingsOrigin | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DecisionFacts:
-    """The arguments of a decision, from a cluster or a recorded sync, so that a what-if can decide again.
-
-    Attributes:
-        wire: the spec as the API has it, with the annotations that extend it.
-        namespace, name: of the autoscaler.
-        observation: target, pods and metrics at `now`.
-        past: the history of earlier syncs.
-        now: the instant of the sync, in nanoseconds since the epoch.
-        flags: the controller's settings.
-    """
-
-    wire: HorizontalPodAutoscalerSpec
-    namespace: str
-    name: str
-    observation: Observation
-    past: History
-    now: int
-    flags: Settings
-
-
-def decide_again(question: tuple[Assignment, ...], facts: DecisionFacts) -> Decision:
-    """The decision with another spec about the same facts.
-
-    Raises UsageError for assignments that cannot be used, and where the other spec needs a metric that was not read.
-    """
-    wire, flags = what_if.apply(question, facts.wire, facts.flags)
-    try:
-        spec = specs.read(facts.namespace, facts.name, wire, flags.emulation)
-        return decide.decide(spec, facts.observation, facts.past, facts.now, flags)
-    except IncompleteObservation as error:
-        raise UsageError(f"what-if: this spec needs a metric that was not read then: {error}") from None
 
 
 def parse_name(text: str | None, namespace: str | None) -> Name:

@@ -105,6 +105,10 @@ class AutoscalerInformer:
         latest = self.find(autoscaler.key)
         return latest is not None and latest.metadata.uid == autoscaler.metadata.uid and not self.waits(latest)
 
+    def find_status_writer(self, key: Key) -> str:
+        """The other controller that wrote the status of a HorizontalPodAutoscaler last; empty: none is known."""
+        return "" if self._others is None else self._others.find_status_writer(key)
+
     def conflicting(self, autoscaler: Autoscaler) -> Iterable[Key]:
         """The keys of the HorizontalPodAutoscalers of another controller that scale the same target."""
         return self._foreign.find(autoscaler)

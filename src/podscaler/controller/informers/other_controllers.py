@@ -201,6 +201,13 @@ class OtherControllers:
         self._keep(key, tuple(names))
         return ", ".join(names)
 
+    def find_status_writer(self, key: Key) -> str:
+        """The other controller that wrote the autoscaler's status last; empty: none is known."""
+        written = self._known.get(key)
+        if written is None or not written.managers:
+            return ""
+        return max(written.managers.items(), key=lambda each: each[1].stamped_ns)[0]
+
     @property
     def found(self) -> str:
         """The other controllers of any managed autoscaler, as of the last calls of `competing`; empty: none."""

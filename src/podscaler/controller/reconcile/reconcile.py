@@ -110,7 +110,7 @@ class AutoscalerReconciler:
         has_change = decision.replicas is not None or not status.is_same(autoscaler.wire.status, decision.status)
         if reason := self._writes.gate.block_reason(autoscaler, has_change=has_change):
             self._stand_by(autoscaler, seen, decision)
-            sync = SyncRecord(now_ns, autoscaler, seen, past, decision)
+            sync = SyncRecord(now_ns, autoscaler, seen, past, decision, is_carried_out=False)
             self._reporter.not_carried_out(sync, state, reason)
         else:
             sync = await self._act(autoscaler, seen, past, decision)

@@ -28,6 +28,7 @@ class SyncRecord:
         decision: the decision with the results of its writes.
         scale_errors: the errors of failed attempts to write the scale, in order.
         status_error: the error of the write of the status; None: it succeeded, or nothing was written.
+        is_carried_out: whether the decision was written, or would have been if it changed anything; False on standby.
     """
 
     at_ns: int
@@ -37,6 +38,7 @@ class SyncRecord:
     decision: Decision
     scale_errors: Sequence[StatusError] = ()
     status_error: StatusError | None = None
+    is_carried_out: bool = True
 
 
 @dataclass(frozen=True, slots=True)

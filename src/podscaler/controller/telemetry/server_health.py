@@ -122,6 +122,11 @@ class ServerHealth:
         """The reason why the controller is not ready because of its credentials; empty where they are accepted."""
         return [self._unauthorized_text()] if self._unauthorized.is_active else []
 
+    def faults(self) -> list[str]:
+        """The faults that last, a sentence each; empty: the server responds and accepts the credentials."""
+        unreachable = [f"{self._server} does not respond"] if self._unreachable.is_active else []
+        return [*unreachable, *self.unready()]
+
     def failed(self, begun_s: float, error: TransportError) -> None:
         """A request got no response."""
         if not self._is_known or self._answered_s > begun_s:

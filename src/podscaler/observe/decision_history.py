@@ -1,0 +1,253 @@
+"""Keeps the decisions of the last day in memory, as a recording that a controller reports each sync to.
+
+`podscaler.observe.live_cluster` reads it for views; `podscaler up` gives one to its controller, `podscaler dashboard`
+to a dry run. Invariants: never more than `max_bytes` and never older than `max_age_s`, both checked once a second; a
+report never waits. For each autoscaler it keeps
+
+* the numbers of each sync (`columns.SyncColumns`), thinned after an hour;
+* the sync itself, so that it can be decided again, where its outcome differs from the one before, and otherwise once
+  every SAMPLE_PERIOD_MS (`kept_syncs.KeptSyncs`).
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from podscaler.api.typed import recording
+from podscaler.api.typed.recording import RecordingError
+from podscaler.base.clock import Clock
+from podscaler.controller.recording.recording import End, Recording, SyncRecord
+from podscaler.core import replay
+from podscaler.core.decision import Decision
+from podscaler.core.replay import RecordedSync, Replay
+from podscaler.kube.informers.cache import Key
+from podscaler.observe import kept_syncs, sync_points
+from podscaler.observe.columns import SyncColumns
+from podscaler.observe.kept_syncs import KeptSync, KeptSyncs
+from podscaler.observe.sync_points import MILLISECOND_NS, DecisionOutcome, SyncPoint
+
+MAX_AGE_S = 86_400.0
+MAX_BYTES = 128 * 1024 * 1024
+SAMPLE_PERIOD_MS = 60_000
+TIDY_PERIOD_S = 1.0
+_ENCODER = msgspec.json.Encoder()
+
+
+@dataclass(slots=True)
+class DecisionTrack:
+    """The decisions of one autoscaler.
+
+    Attributes:
+        columns: the numbers of its syncs.
+        latest: its newest sync; None: this process has synced it not yet, or not any more.
+        outcome: the outcome of the newest sync.
+        sampled_at: the instant of the newest sync that is kept, in ms.
+        changed_at: the newest change of replicas or outcome, in ms; None: none was seen.
+        was_cut: whether the limit of bytes dropped points.
+    """
+
+    columns: SyncColumns = field(default_factory=SyncColumns)
+    latest: SyncRecord | None = None
+    outcome: DecisionOutcome | None = None
+    sampled_at: int = 0
+    changed_at: int | None = None
+    was_cut: bool = False
+
+
+class DecisionHistory(Recording):
+    """The decisions of the last day.
+
+    Args:
+        header: the header line of a recording with the settings of the controller.
+        clock: for the age.
+        inner: gets every report, too; the caller closes it.
+        max_bytes, max_age_s: the limits.
+    """
+
+    is_on = True
+
+    def __init__(
+        self,
+        header: bytes,
+        clock: Clock,
+        *,
+        inner: Recording | None = None,
+        max_bytes: int = MAX_BYTES,
+        max_age_s: float = MAX_AGE_S,
+    ) -> None:
+        self.header = header
+        self.kept = KeptSyncs()
+        self.began_at = clock.now_ns() // MILLISECOND_NS
+        self._clock = clock
+        self._inner = inner or Recording()
+        self._max_bytes = max_bytes
+        self._max_age_ms = round(max_age_s * 1000)
+        self._tracks: dict[Key, DecisionTrack] = {}
+        self._listeners: list[Callable[[Key], None]] = []
+
+    @property
+    def lines_written(self) -> int:  # type: ignore[override]  # a counter of the inner recording
+        """How many lines the inner recording has written."""
+        return self._inner.lines_written
+
+    @property
+    def lines_lost(self) -> int:  # type: ignore[override]  # a counter of the inner recording
+        """How many lines the inner recording has lost."""
+        return self._inner.lines_lost
+
+    @property
+    def size_bytes(self) -> int:
+        """What is kept, without the syncs that wait to be compressed."""
+        return self.kept.size_bytes + sum(track.columns.size_bytes for track in self._tracks.values())
+
+    @property
+    def now_ms(self) -> int:
+        """The clock's wall time in ms."""
+        return self._clock.now_ns() // MILLISECOND_NS
+
+    def listen(self, listener: Callable[[Key], None]) -> None:
+        """Call `listener` with the key of each autoscaler that has a new decision."""
+        self._listeners.append(listener)
+
+    def find(self, key: Key) -> DecisionTrack | None:
+        """The decisions of an autoscaler; None: none is known."""
+        return self._tracks.get(key)
+
+    def since(self, key: Key) -> tuple[int | None, str]:
+        """From when on the decisions of an autoscaler are known (ms; None: none is), and why not from earlier on."""
+        track = self._tracks.get(key)
+        if track is None or not track.columns.at:
+            return None, "no decision about it was seen yet"
+        oldest = track.columns.at[0]
+        if track.was_cut:
+            return oldest, "older decisions were dropped, because the limit of memory was reached"
+        if oldest <= self.now_ms - self._max_age_ms + 2 * SAMPLE_PERIOD_MS:
+            return oldest, f"decisions are kept for {_span(self._max_age_ms)}"
+        return oldest, self.since_reason(oldest)
+
+    def since_reason(self, oldest: int) -> str:
+        """Why nothing before an instant is known."""
+        if oldest < self.began_at:
+            return "the recording that was read begins here"
+        return "this process watches since then; give --recording to see what a controller recorded before"
+
+    @property
+    def oldest_at(self) -> int | None:
+        """The instant of the oldest decision, in ms; None: none is known."""
+        return min((track.columns.at[0] for track in self._tracks.values() if track.columns.at), default=None)
+
+    def report(self, record: SyncRecord | End) -> None:
+        """Take a report; never waits."""
+        self._inner.report(record)
+        if isinstance(record, End):
+            if (track := self._tracks.get(record.key)) is not None:
+                track.latest = None
+            return
+        key, decision = record.autoscaler.key, record.decision
+        track = self._tracks.setdefault(key, DecisionTrack())
+        point = sync_points.of(decision, record.seen.observation.pods)
+        if self._is_kept(track, decision, point):
+            mark = sync_points.mark(decision, is_carried_out=record.is_carried_out)
+            is_sample = sync_points.outcome(decision) == track.outcome
+            self.kept.add(KeptSync(key, mark, self.header, is_sample, record))
+        self._note(track, decision, point)
+        track.latest = record
+        for listener in self._listeners:
+            listener(key)
+
+    async def run(self) -> None:
+        """Compress and tidy once a second, until cancelled; run the inner recording."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._inner.run())
+            while True:
+                await self._clock.sleep(TIDY_PERIOD_S)
+                await self.kept.pack_waiting()
+                self.tidy()
+
+    def tidy(self) -> None:
+        """Enforce both limits."""
+        now_ms = self.now_ms
+        oldest = now_ms - self._max_age_ms
+        self.kept.drop_before(oldest)
+        for key, track in list(self._tracks.items()):
+            if track.columns.at and track.columns.at[0] < oldest - SAMPLE_PERIOD_MS:
+                track.columns.drop_before(oldest)
+            if not track.columns.at and track.latest is None:
+                del self._tracks[key]
+            track.columns.thin(now_ms)
+        points_bytes = sum(track.columns.size_bytes for track in self._tracks.values())
+        self.kept.shrink(max(self._max_bytes - points_bytes, self._max_bytes // 4))
+        while points_bytes > self._max_bytes * 3 // 4 and self._tracks:
+            longest = max(self._tracks.values(), key=lambda track: len(track.columns))
+            points_bytes -= longest.columns.size_bytes
+            longest.columns.halve()
+            longest.was_cut = True
+            points_bytes += longest.columns.size_bytes
+            if len(longest.columns) == 0:
+                break
+
+    def load(self, lines: Iterable[bytes]) -> int:
+        """Read a recording, which is older than what is here; returns how many syncs were taken. Blocks.
+
+        Call it before the first report. Syncs older than the limit are skipped.
+
+        Raises:
+            RecordingError: a line cannot be used; what came before it stays.
+        """
+        numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+        first = next(numbered, None)
+        if first is None:
+            raise RecordingError("the recording is empty")
+        header, taken = first[1].rstrip(b"\n") + b"\n", 0
+        replayed = Replay(recording.read_header(first[1]))
+        for number, line in numbered:
+            try:
+                sync = replayed.parse(line)
+                if sync is None:
+                    continue
+                taken += self._take(sync, replayed.decide(sync), header)
+            except RecordingError as error:
+                raise RecordingError(f"line {number}: {error}") from None
+        self.tidy()
+        return taken
+
+    def _take(self, sync: RecordedSync, decision: Decision, header: bytes) -> bool:
+        """Take a recorded sync; returns whether it is recent enough."""
+        if sync.now // MILLISECOND_NS < self.now_ms - self._max_age_ms:
+            return False
+        namespace, _, name = sync.spec.key.partition("/")
+        track = self._tracks.setdefault((namespace, name), DecisionTrack())
+        point = sync_points.of(decision, sync.observation.pods)
+        if self._is_kept(track, decision, point):
+            line = msgspec.structs.replace(sync.line, history=replay.write_history(sync.past))
+            packed = kept_syncs.packed(_ENCODER.encode(line) + b"\n")
+            mark = sync_points.mark(decision, is_carried_out=True)
+            is_sample = sync_points.outcome(decision) == track.outcome
+            self.kept.add(KeptSync((namespace, name), mark, header, is_sample, packed=packed))
+        self._note(track, decision, point)
+        return True
+
+    def _is_kept(self, track: DecisionTrack, decision: Decision, point: SyncPoint) -> bool:
+        """Whether the sync of a point is kept itself."""
+        is_new = sync_points.outcome(decision) != track.outcome
+        return is_new or point.at - track.sampled_at >= SAMPLE_PERIOD_MS or point.at < track.sampled_at
+
+    def _note(self, track: DecisionTrack, decision: Decision, point: SyncPoint) -> None:
+        """Add the point, and note what is new; after `_is_kept`."""
+        outcome = sync_points.outcome(decision)
+        is_new = outcome != track.outcome
+        if is_new or point.at - track.sampled_at >= SAMPLE_PERIOD_MS or point.at < track.sampled_at:
+            track.sampled_at = point.at
+        if track.outcome is not None and (is_new or point.replicas != track.columns.last("replicas")):
+            track.changed_at = point.at
+        track.outcome = outcome
+        track.columns.append(point)
+
+
+def _span(span_ms: int) -> str:
+    """The span in words, in its natural unit."""
+    if span_ms % 86_400_000 == 0:
+        return "a day" if span_ms == 86_400_000 else f"{span_ms // 86_400_000} days"
+    return f"{span_ms // 3_600_000} h" if span_ms % 3_600_000 == 0 else f"{span_ms // 60_000} min"

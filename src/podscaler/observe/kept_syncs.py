@@ -1,0 +1,141 @@
+"""The recorded syncs whose explanations can be made again: their marks, and their lines, compressed.
+
+`podscaler.observe.decision_history` adds each sync whose outcome changed, and a sample of the others. A line contains
+the history before its sync, so that it can be decided again on its own. Lines are encoded and compressed in a thread by
+`pack_waiting`. Where the limit of bytes is reached the oldest samples are dropped first, then the oldest changes.
+"""
+
+import asyncio
+import zlib
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from podscaler.controller.recording.record_lines import RecordLines
+from podscaler.controller.recording.recording import SyncRecord
+from podscaler.kube.informers.cache import Key
+from podscaler.observe.views import Mark
+
+LEVEL = 6
+MARK_BYTES = 600
+"""The assumed size of a mark in memory."""
+
+
+def packed(line: bytes) -> bytes:
+    """The line of a recording, compressed."""
+    return zlib.compress(line, LEVEL)
+
+
+@dataclass(slots=True, eq=False)
+class KeptSync:
+    """One kept sync.
+
+    Attributes:
+        mark: its mark.
+        header: the header line of the recording that the line belongs to.
+        is_sample: whether its outcome is that of the sync before.
+        record: the sync, until it is packed; None: it is packed.
+        packed: the compressed line.
+    """
+
+    key: Key
+    mark: Mark
+    header: bytes
+    is_sample: bool
+    record: SyncRecord | None = None
+    packed: bytes = b""
+    is_dropped: bool = False
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of what is kept; not of a record that waits to be packed."""
+        return MARK_BYTES + len(self.packed)
+
+    def line(self) -> bytes:
+        """The line of the recording."""
+        record = self.record
+        return zlib.decompress(self.packed) if record is None else RecordLines().of(record)
+
+
+class KeptSyncs:
+    """The kept syncs of all autoscalers, with one limit of bytes.
+
+    Attributes:
+        size_bytes: the size of all of them.
+        dropped_until: the instant (ms) of the newest sync that the limit dropped; None: it has dropped none.
+    """
+
+    def __init__(self) -> None:
+        self.size_bytes = 0
+        self.dropped_until: int | None = None
+        self._by_key: dict[Key, dict[str, KeptSync]] = {}
+        self._samples: deque[KeptSync] = deque()
+        self._changes: deque[KeptSync] = deque()
+        self._waiting: list[KeptSync] = []
+
+    def add(self, kept: KeptSync) -> None:
+        """Add a sync, the newest of its autoscaler."""
+        if (before := self._by_key.get(kept.key, {}).get(kept.mark.id)) is not None:
+            self._drop(before)
+        self._by_key.setdefault(kept.key, {})[kept.mark.id] = kept
+        (self._samples if kept.is_sample else self._changes).append(kept)
+        self.size_bytes += kept.size_bytes
+        if kept.record is not None:
+            self._waiting.append(kept)
+
+    def find(self, key: Key, mark_id: str) -> KeptSync | None:
+        """The sync with that mark; None: it is not kept."""
+        return self._by_key.get(key, {}).get(mark_id)
+
+    def of_range(self, key: Key, from_ms: int, to_ms: int) -> Sequence[KeptSync]:
+        """The syncs of an autoscaler from one instant to another, both included, oldest first."""
+        found = [each for each in self._by_key.get(key, {}).values() if from_ms <= each.mark.at <= to_ms]
+        return sorted(found, key=lambda each: each.mark.at)
+
+    def after(self, key: Key, at_ms: int) -> Sequence[KeptSync]:
+        """The syncs of an autoscaler after an instant, oldest first; fast where there are few."""
+        found = []
+        for each in reversed(self._by_key.get(key, {}).values()):
+            if each.mark.at <= at_ms:
+                break
+            found.append(each)
+        return found[::-1]
+
+    async def pack_waiting(self) -> None:
+        """Encode and compress in a thread what was added since the last call."""
+        batch = [each for each in self._waiting if not each.is_dropped]
+        self._waiting = []
+        texts = await asyncio.to_thread(lambda: [packed(each.line()) for each in batch])
+        for each, text in zip(batch, texts, strict=True):
+            if not each.is_dropped:
+                each.packed, each.record = text, None
+                self.size_bytes += len(text)
+
+    def drop_before(self, at_ms: int) -> None:
+        """Drop syncs older than an instant."""
+        for queue in (self._samples, self._changes):
+            while queue and (queue[0].is_dropped or queue[0].mark.at < at_ms):
+                self._drop(queue.popleft())
+
+    def shrink(self, max_bytes: int) -> None:
+        """Drop the oldest until at most so many bytes are kept: samples first."""
+        for each in self._oldest(max_bytes):
+            if not each.is_dropped:
+                self._drop(each)
+                self.dropped_until = max(each.mark.at, self.dropped_until or 0)
+
+    def _oldest(self, max_bytes: int) -> Iterator[KeptSync]:
+        for queue in (self._samples, self._changes):
+            while queue and self.size_bytes > max_bytes:
+                yield queue.popleft()
+
+    def _drop(self, kept: KeptSync) -> None:
+        if kept.is_dropped:
+            return
+        kept.is_dropped, kept.record = True, None
+        self.size_bytes -= kept.size_bytes
+        syncs = self._by_key.get(kept.key, {})
+        if syncs.get(kept.mark.id) is kept:
+            del syncs[kept.mark.id]
+            if not syncs:
+                del self._by_key[kept.key]

@@ -1,0 +1,356 @@
+"""The autoscalers of a cluster for views: rows, details, explanations and what-if, from a running controller.
+
+`podscaler dashboard` attaches a dry run (`new_dry_run`), `podscaler up` its own controller; a terminal view and the
+dashboard's server read. Rules:
+
+1. What the list shows comes from the caches and the history alone: no request.
+2. A detail reads the cluster with the client of the viewer, whose permissions decide.
+3. Where another controller decides, a row has that controller's status, and the history has our decisions about the
+   same facts.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import replace
+from weakref import WeakKeyDictionary
+
+from podscaler.api.typed import recording as recordings
+from podscaler.base.clock import Clock
+from podscaler.base.errors import StatusError, UsageError
+from podscaler.controller import assembly
+from podscaler.controller.coexistence import standby
+from podscaler.controller.controller import Controller
+from podscaler.controller.informers.observed_objects import Autoscaler
+from podscaler.controller.options import installation
+from podscaler.controller.options.autoscaler_kinds import KINDS, of_key
+from podscaler.controller.options.settings import ControllerSettings
+from podscaler.controller.recording.recording import SyncRecord
+from podscaler.core.model.model import Scale
+from podscaler.kube.client.client import Client
+from podscaler.kube.informers.cache import Key
+from podscaler.observe import pod_views, rows, sync_points, what_if
+from podscaler.observe.changes import ChangeLog
+from podscaler.observe.columns import SyncColumns
+from podscaler.observe.decision_history import DecisionHistory
+from podscaler.observe.kept_syncs import KeptSync
+from podscaler.observe.object_reader import ObjectReader, ReadObjects
+from podscaler.observe.views import (
+    AutoscalerRow,
+    DecisionTimeline,
+    DecisionView,
+    Detail,
+    Mark,
+    MarkKind,
+    TimelineChange,
+    WhatIfView,
+)
+
+DEFAULT_RANGE_MS = 3_600_000
+MARKS_MAX = 2000
+AT_ONCE = 2
+"""How many explanations and what-ifs are computed at the same time."""
+
+
+class UnknownAutoscaler(StatusError):
+    """The cluster has no autoscaler of that name, or has it no more."""
+
+    def __init__(self, namespace: str, name: str) -> None:
+        super().__init__(f"there is no autoscaler {name} in the namespace {namespace}", code=404, reason="NotFound")
+
+
+class UnknownDecision(StatusError):
+    """No sync of that mark is kept: the limits of the history dropped it, or it never was."""
+
+    def __init__(self, mark_id: str) -> None:
+        super().__init__(f"no decision {mark_id} is kept (any more)", code=404, reason="NotFound")
+
+
+def header_of(settings: ControllerSettings) -> bytes:
+    """The header line of a recording with these settings."""
+    return recordings.header_line(f"{settings.decision.emulation.version}.0", settings.flags)
+
+
+def dry_run_settings(settings: ControllerSettings) -> ControllerSettings:
+    """The settings for a controller that decides, writes nothing, and notes who writes statuses."""
+    return replace(
+        settings,
+        dry_run=True,
+        other_controller=standby.WARN,
+        history_namespace=None,
+        field_manager=f"{installation.MANAGER}-dashboard",
+    )
+
+
+def new_dry_run(client: Client, settings: ControllerSettings, clock: Clock, history: DecisionHistory) -> Controller:
+    """A controller that decides about the autoscalers of a cluster into `history`, and writes nothing."""
+    return assembly.new_controller(client, settings, clock, recording=history)
+
+
+class LiveCluster:
+    """The autoscalers of one cluster.
+
+    Args:
+        history: has the decisions of the controller.
+        client: reads details where a viewer has no client of its own.
+        clock: for discovery.
+        name: of the cluster, for people.
+        own_manager: the field manager of the attached controller.
+    """
+
+    def __init__(
+        self, history: DecisionHistory, client: Client, clock: Clock, *, name: str, own_manager: str = ""
+    ) -> None:
+        self.history = history
+        self.client = client
+        self.name = name
+        self.changes = ChangeLog()
+        self._clock = clock
+        self._own_manager = own_manager
+        self._controller: Controller | None = None
+        self._rows: dict[Key, tuple[int, Autoscaler, AutoscalerRow]] = {}
+        self._versions: dict[Key, int] = {}
+        self._readers: WeakKeyDictionary[Client, ObjectReader] = WeakKeyDictionary()
+        self._computing = asyncio.Semaphore(AT_ONCE)
+        history.listen(self._touch)
+
+    def attach(self, controller: Controller) -> None:
+        """Read the caches of this controller from now on; call it before the controller runs."""
+        self._controller = controller
+        controller.informers.autoscalers.subscribe(self)
+        self.changes.wake()
+
+    def added(self, obj: Autoscaler) -> None:
+        """The cache has a new autoscaler."""
+        self._touch(obj.key)
+
+    def updated(self, old: Autoscaler, new: Autoscaler) -> None:
+        """The cache has a newer version of an autoscaler."""
+        del old
+        self._touch(new.key)
+
+    def deleted(self, obj: Autoscaler) -> None:
+        """An autoscaler was deleted."""
+        self._rows.pop(obj.key, None)
+        self._versions.pop(obj.key, None)
+        self.changes.delete(obj.key)
+
+    def unready(self) -> list[str]:
+        """Why rows are not known yet, a sentence each; empty: all autoscalers are listed."""
+        if self._controller is None:
+            return ["the connection to the cluster is not open yet"]
+        return self._controller.informers.unready()
+
+    def faults(self) -> list[str]:
+        """Why what is shown may be old, a sentence each; empty: the API server responds."""
+        return [] if self._controller is None else self._controller.health.faults()
+
+    def keys(self) -> Iterator[Key]:
+        """The keys of all autoscalers."""
+        if self._controller is not None:
+            yield from [each.key for each in self._controller.informers.autoscalers]
+
+    def find_key(self, namespace: str, name: str, kind: str = "") -> Key | None:
+        """The key of an autoscaler; None: there is none of that name.
+
+        Args:
+            kind: `HorizontalPodAutoscaler` or `PodAutoscaler`; empty: the first of both that exists.
+        """
+        for each in KINDS:
+            key = each.key(namespace, name)
+            if kind in ("", each.kind) and self._find(key) is not None:
+                return key
+        return None
+
+    def find_row(self, key: Key) -> AutoscalerRow | None:
+        """The row of an autoscaler; None: there is no such autoscaler."""
+        autoscaler = self._find(key)
+        if autoscaler is None:
+            return None
+        version, cached = self._versions.get(key, 0), self._rows.get(key)
+        if cached is not None and cached[0] == version and cached[1] is autoscaler:
+            return cached[2]
+        row = rows.of(
+            autoscaler, self.history.find(key), now_ms=self.history.now_ms, decided_by=self._decided_by(autoscaler)
+        )
+        self._rows[key] = (version, autoscaler, row)
+        return row
+
+    def rows(self) -> Sequence[AutoscalerRow]:
+        """All autoscalers, the worst first."""
+        found = [row for key in self.keys() if (row := self.find_row(key)) is not None]
+        return sorted(found, key=rows.order)
+
+    def since(self) -> tuple[int | None, str]:
+        """From when on decisions are known (ms; None: none is), and why not from earlier on."""
+        oldest = self.history.oldest_at
+        return oldest, "no decision was seen yet" if oldest is None else self.history.since_reason(oldest)
+
+    async def detail(
+        self,
+        namespace: str,
+        name: str,
+        from_ms: int | None = None,
+        to_ms: int | None = None,
+        *,
+        kind: str = "",
+        client: Client | None = None,
+    ) -> Detail:
+        """One autoscaler with its time line.
+
+        Args:
+            namespace, name, kind: as for `find_key`.
+            from_ms, to_ms: the range of time; None: the last hour.
+            client: the viewer's; None: that of this cluster.
+
+        Raises:
+            UnknownAutoscaler: there is none of that name.
+            UsageError: the range of time ends before it begins.
+            StatusError: the viewer may not get the autoscaler.
+        """
+        key, autoscaler = self._get(namespace, name, kind)
+        from_ms, to_ms = self.time_range(from_ms, to_ms)
+        latest = self._latest(key)
+        read = await self._read(client or self.client, autoscaler, latest)
+        row = self.find_row(key)
+        if row is None:
+            raise UnknownAutoscaler(namespace, name)
+        since, since_reason = self.history.since(key)
+        return Detail(
+            now=self.history.now_ms,
+            row=row,
+            timeline=self.timeline(key, from_ms, to_ms),
+            decisions=self.marks(key, from_ms, to_ms),
+            events=read.event_views(),
+            pods=pod_views.of(read.pods, latest),
+            lint=await asyncio.to_thread(read.lint) if read.items else (),
+            conditions=read.conditions(),
+            yaml=read.yaml(),
+            since=since,
+            since_reason=since_reason,
+            notes=tuple(dict.fromkeys([*self.faults(), *read.notes])),
+        )
+
+    def time_range(self, from_ms: int | None, to_ms: int | None) -> tuple[int, int]:
+        """The range with defaults. Raises UsageError where it ends before it begins."""
+        to_ms = self.history.now_ms if to_ms is None else to_ms
+        from_ms = to_ms - DEFAULT_RANGE_MS if from_ms is None else from_ms
+        if from_ms >= to_ms:
+            raise UsageError("the range of time ends before it begins: choose another one")
+        return from_ms, to_ms
+
+    def timeline(self, key: Key, from_ms: int, to_ms: int) -> DecisionTimeline:
+        """The numbers of an autoscaler in a range of time; empty where none is known."""
+        track = self.history.find(key)
+        return (SyncColumns() if track is None else track.columns).timeline(from_ms, to_ms)
+
+    def marks(self, key: Key, from_ms: int, to_ms: int) -> tuple[Mark, ...]:
+        """The newest marks of a range of time, oldest first; those that change nothing are left out first."""
+        found = [each.mark for each in self.history.kept.of_range(key, from_ms, to_ms)]
+        if len(found) > MARKS_MAX:
+            found = [each for each in found if each.kind is not MarkKind.SAME]
+        return tuple(found[-MARKS_MAX:])
+
+    def timeline_after(self, key: Key, at_ms: int) -> TimelineChange | None:
+        """The points and marks after an instant; None: there are none."""
+        track = self.history.find(key)
+        if track is None or not track.columns.at or track.columns.at[-1] <= at_ms:
+            return None
+        marks = tuple([each.mark for each in self.history.kept.after(key, at_ms)])
+        name = key[1].removeprefix(of_key(key).prefix)
+        return TimelineChange(key[0], name, track.columns.timeline(at_ms + 1, track.columns.at[-1]), marks)
+
+    async def explanation(self, namespace: str, name: str, mark_id: str, *, kind: str = "") -> DecisionView:
+        """The explanation of a mark. Raises UnknownAutoscaler, UnknownDecision."""
+        key, _ = self._get(namespace, name, kind)
+        kept = self.history.kept.find(key, mark_id)
+        latest = self._latest(key)
+        if kept is None and latest is not None and mark_id in ("latest", str(latest.at_ns)):
+            kept = self._kept(key, latest)
+        if kept is None:
+            raise UnknownDecision(mark_id)
+        async with self._computing:
+            return await asyncio.to_thread(what_if.explain, kept)
+
+    async def what_if(
+        self,
+        namespace: str,
+        name: str,
+        assignments: Sequence[str],
+        from_ms: int | None = None,
+        to_ms: int | None = None,
+        *,
+        kind: str = "",
+    ) -> WhatIfView:
+        """The what-if about the newest sync, and over a range of time. Raises UnknownAutoscaler, UsageError."""
+        key, _ = self._get(namespace, name, kind)
+        question = what_if.parse(assignments)
+        from_ms, to_ms = self.time_range(from_ms, to_ms)
+        kept = self.history.kept.of_range(key, from_ms, to_ms)
+        latest = self._latest(key)
+        newest = self._kept(key, latest) if latest is not None else kept[-1] if kept else None
+        if newest is None:
+            raise UsageError("what-if needs a decision, and none about this autoscaler is known yet")
+        async with self._computing:
+            return await asyncio.to_thread(what_if.compare, question, newest, kept)
+
+    async def updates(self) -> AsyncIterator[Sequence[Key]]:
+        """The keys of autoscalers that changed or are gone, from now on, until the caller stops."""
+        version = self.changes.version
+        while True:
+            await self.changes.wait(version)
+            found = self.changes.after(version)
+            version = found.version
+            yield [*found.gone, *found.changed]
+
+    async def _read(self, client: Client, autoscaler: Autoscaler, latest: SyncRecord | None) -> ReadObjects:
+        """The objects of a detail; notes alone where the API server does not respond. Raises StatusError."""
+        scale = latest.seen.observation.scale if latest is not None else None
+        selector = scale.selector if isinstance(scale, Scale) else ""
+        reader = self._readers.get(client)
+        if reader is None:
+            reader = self._readers[client] = ObjectReader(client, self._clock)
+        kind, meta = autoscaler.kind, autoscaler.metadata
+        try:
+            return await reader.read(kind, meta.namespace, meta.name, selector)
+        except TimeoutError:
+            note = "the API server does not respond: what is shown is what was known before"
+        except StatusError as error:
+            if error.code == 404:
+                raise UnknownAutoscaler(meta.namespace, meta.name) from None
+            if error.code in (401, 403):
+                raise
+            note = f"{error}: what is shown is what was known before"
+        return ReadObjects(rows.as_object(autoscaler), notes=[note])
+
+    def _get(self, namespace: str, name: str, kind: str) -> tuple[Key, Autoscaler]:
+        key = self.find_key(namespace, name, kind)
+        autoscaler = None if key is None else self._find(key)
+        if key is None or autoscaler is None:
+            raise UnknownAutoscaler(namespace, name)
+        return key, autoscaler
+
+    def _find(self, key: Key) -> Autoscaler | None:
+        if self._controller is None:
+            return None
+        with contextlib.suppress(KeyError):  # a kind that is not managed
+            return self._controller.informers.autoscalers.find(key)
+        return None
+
+    def _latest(self, key: Key) -> SyncRecord | None:
+        track = self.history.find(key)
+        return None if track is None else track.latest
+
+    def _kept(self, key: Key, record: SyncRecord) -> KeptSync:
+        mark = sync_points.mark(record.decision, is_carried_out=record.is_carried_out)
+        return KeptSync(key, mark, self.history.header, is_sample=True, record=record)
+
+    def _decided_by(self, autoscaler: Autoscaler) -> str:
+        assert self._controller is not None, "an autoscaler is known"
+        found = self._controller.informers.autoscalers.find_status_writer(autoscaler.key)
+        return found or (self._own_manager if autoscaler.wire.status.conditions else "")
+
+    def _touch(self, key: Key) -> None:
+        if self._find(key) is not None:
+            self._versions[key] = self._versions.get(key, 0) + 1
+            self.changes.touch(key)

@@ -1,0 +1,210 @@
+"""Reads what the detail of one autoscaler shows of the cluster: the object, events, pods, and objects for lint rules.
+
+`podscaler.observe.live_cluster` calls `read` with the client of the viewer, so that the viewer's own permissions
+decide. A part that cannot be read becomes a note; only the missing object and missing permission for it are errors.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+import yaml
+
+from podscaler.base.clock import Clock
+from podscaler.base.errors import StatusError
+from podscaler.controller.options.autoscaler_kinds import HPA, AutoscalerKind
+from podscaler.kube.client import urls
+from podscaler.kube.client.client import Client, Query
+from podscaler.kube.client.discovery import Discovery
+from podscaler.lint import linter
+from podscaler.lint.model import reading
+from podscaler.lint.model.lint_context import LintedCluster
+from podscaler.lint.model.linted_item import DocumentOrigin, Item
+from podscaler.observe.rows import milliseconds
+from podscaler.observe.views import ConditionView, EventView, LintView
+
+JsonObject = dict[str, Any]
+READ_TIMEOUT_S = 5.0
+LIST_MAX = 500
+EVENTS_MAX = 100
+_OBJECT = msgspec.json.Decoder(JsonObject)
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class ReadObjects:
+    """What was read.
+
+    Attributes:
+        autoscaler: the object as the API has it.
+        events: of the autoscaler and its target, newest first.
+        pods: the pods of the target, as the API has them.
+        items: the objects for lint rules.
+        listed: the kinds whose objects are all among `items`.
+        notes: what could not be read, a sentence each.
+    """
+
+    autoscaler: JsonObject
+    events: list[JsonObject] = field(default_factory=list)
+    pods: list[JsonObject] = field(default_factory=list)
+    items: list[Item] = field(default_factory=list)
+    listed: set[tuple[str, str]] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+
+    def yaml(self) -> str:
+        """The object in YAML, without managedFields."""
+        metadata = {name: value for name, value in self.autoscaler.get("metadata", {}).items() if name != _MANAGED}
+        return str(yaml.safe_dump(self.autoscaler | {"metadata": metadata}, sort_keys=False, allow_unicode=True))
+
+    def conditions(self) -> tuple[ConditionView, ...]:
+        """The conditions of the status."""
+        return tuple([_condition(each) for each in self.autoscaler.get("status", {}).get("conditions") or ()])
+
+    def event_views(self) -> tuple[EventView, ...]:
+        """The newest events."""
+        views = sorted(map(_event, self.events), key=lambda each: each.at or 0, reverse=True)
+        return tuple(views[:EVENTS_MAX])
+
+    def lint(self) -> tuple[LintView, ...]:
+        """The lint findings about the autoscaler."""
+        metadata = self.autoscaler["metadata"]
+        meant = (self.autoscaler.get("kind"), metadata.get("namespace"), metadata.get("name"))
+        found = linter.lint(self.items, LintedCluster(listed=frozenset(self.listed)))
+        return tuple(
+            [
+                LintView(each.rule.id, each.rule.severity.value, each.message, each.fix, each.field)
+                for each in found
+                if (each.kind, each.namespace, each.name) == meant
+            ]
+        )
+
+
+_MANAGED = "managedFields"
+
+
+class ObjectReader:
+    """Reads the objects around autoscalers with one client.
+
+    Args:
+        client: the viewer's.
+        clock: for discovery.
+    """
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._discovery = Discovery(client, clock)
+
+    async def read(self, kind: AutoscalerKind, namespace: str, name: str, selector: str) -> ReadObjects:
+        """What the detail of an autoscaler shows.
+
+        Args:
+            kind, namespace, name: of the autoscaler.
+            selector: of the target's pods; empty: it is not known, and no pods are read.
+
+        Raises:
+            StatusError: the autoscaler itself cannot be read (404, 403, no connection).
+        """
+        async with asyncio.timeout(READ_TIMEOUT_S):
+            obj = await self._get(kind.path(namespace, urls.object_name(name)), subject=f"{kind.plural} {name}")
+        read = ReadObjects({"apiVersion": kind.api_version, "kind": kind.kind} | obj)
+        reference = obj.get("spec", {}).get("scaleTargetRef") or {}
+        target_name = str(reference.get("name", ""))
+        events, target_events, pods, *_ = await asyncio.gather(
+            self._try(read, "events", self._events(namespace, name, kind.kind)),
+            self._try(read, "events of the target", self._events(namespace, target_name, reference.get("kind", ""))),
+            self._try(read, "pods", self._list("", "v1", namespace, "pods", [("labelSelector", selector)])),
+            self._try(read, "the target", self._add_target(read, namespace, reference)),
+            self._try(read, "autoscalers of the namespace", self._add_autoscalers(read, namespace)),
+            *[self._try(read, plural, self._add(read, namespace, plural, name)) for plural, name in _ALWAYS],
+        )
+        read.events = [*(events or ()), *(target_events or ())]
+        read.pods = list(pods or ()) if selector else []
+        if kind is not HPA:
+            read.items += reading.items(read.autoscaler, DocumentOrigin())
+        return read
+
+    async def _try(self, read: ReadObjects, subject: str, reading_part: Awaitable[_T]) -> _T | None:
+        """The result; None with a note where it cannot be read."""
+        try:
+            async with asyncio.timeout(READ_TIMEOUT_S):
+                return await reading_part
+        except TimeoutError:
+            read.notes.append(f"{subject} cannot be read: no response within {READ_TIMEOUT_S:g} s")
+        except StatusError as error:
+            read.notes.append(f"{subject} cannot be read: {error}")
+        return None
+
+    async def _events(self, namespace: str, name: str, kind: str) -> list[JsonObject]:
+        if not name:
+            return []
+        fields = f"involvedObject.name={name},involvedObject.kind={kind}"
+        return await self._list("", "v1", namespace, "events", [("fieldSelector", fields)])
+
+    async def _add_target(self, read: ReadObjects, namespace: str, reference: JsonObject) -> None:
+        """Add the scaled object to the items; one that does not exist makes its kind a listed one."""
+        group = str(reference.get("apiVersion", "")).rpartition("/")[0]
+        kind, name = str(reference.get("kind", "")), str(reference.get("name", ""))
+        mapping = (await self._discovery.mappings(group, kind))[0]
+        path = urls.group_version(mapping.group, mapping.version) + urls.path("namespaces", namespace, mapping.plural)
+        try:
+            obj = await self._get(path + urls.path(urls.object_name(name)), subject=f"{mapping.plural} {name}")
+        except StatusError as error:
+            if error.code != 404:
+                raise
+            read.listed.add((mapping.group, mapping.kind.lower()))
+            return
+        api_version = f"{mapping.group}/{mapping.version}" if mapping.group else mapping.version
+        read.items += reading.items({**obj, "apiVersion": api_version, "kind": mapping.kind}, DocumentOrigin())
+
+    async def _add_autoscalers(self, read: ReadObjects, namespace: str) -> None:
+        objects = await self._list(HPA.group, HPA.version, namespace, HPA.plural, [])
+        for each in objects:
+            read.items += reading.items({**each, "apiVersion": HPA.api_version, "kind": HPA.kind}, DocumentOrigin())
+
+    async def _add(self, read: ReadObjects, namespace: str, plural: str, kind: str) -> None:
+        for each in await self._list("", "v1", namespace, plural, []):
+            read.items += reading.items({**each, "apiVersion": "v1", "kind": kind}, DocumentOrigin())
+        read.listed.add(("", kind.lower()))
+
+    async def _list(self, group: str, version: str, namespace: str, plural: str, query: Query) -> list[JsonObject]:
+        path = urls.group_version(group, version) + urls.path("namespaces", namespace, plural)
+        body = await self._get(path, subject=plural, query=[*query, ("limit", str(LIST_MAX))])
+        return list(body.get("items") or ())
+
+    async def _get(self, path: str, *, subject: str, query: Query = ()) -> JsonObject:
+        try:
+            return _OBJECT.decode(await self._client.get(path, subject=subject, query=query))
+        except msgspec.DecodeError as error:
+            raise StatusError(f"the response about {subject} cannot be read: {error}", code=0) from None
+
+
+_ALWAYS = (("resourcequotas", "ResourceQuota"), ("limitranges", "LimitRange"))
+
+
+def _condition(obj: JsonObject) -> ConditionView:
+    return ConditionView(
+        type=_text(obj, "type"),
+        status=_text(obj, "status"),
+        reason=_text(obj, "reason"),
+        message=_text(obj, "message"),
+        last_transition_at=milliseconds(obj.get("lastTransitionTime")),
+    )
+
+
+def _event(obj: JsonObject) -> EventView:
+    series, involved = obj.get("series") or {}, obj.get("involvedObject") or {}
+    times = (series.get("lastObservedTime"), obj.get("lastTimestamp"), obj.get("eventTime"), obj.get("firstTimestamp"))
+    return EventView(
+        at=next((at for text in times if (at := milliseconds(text)) is not None), None),
+        type=_text(obj, "type"),
+        reason=_text(obj, "reason"),
+        message=_text(obj, "message"),
+        count=series.get("count") or obj.get("count") or 1,
+        object=f"{_text(involved, 'kind')}/{_text(involved, 'name')}",
+    )
+
+
+def _text(obj: JsonObject, name: str) -> str:
+    return str(obj.get(name) or "")

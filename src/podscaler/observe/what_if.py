@@ -1,0 +1,125 @@
+"""Decides kept syncs again: to explain them, and with another spec, now and over the recorded time.
+
+`podscaler.observe.live_cluster` calls it in a thread: every function computes for up to seconds and waits for nothing.
+The explanations are those of `podscaler explain --recording` for the same line. Over time each sync keeps the facts
+that were recorded, also the replicas (open loop): that other replicas would have changed the metrics is not considered.
+The recommendations of earlier syncs are those with the other spec; the scale events are the recorded ones.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import yaml
+
+from podscaler.api.typed import recording
+from podscaler.base.errors import UsageError
+from podscaler.core.decision import Decision
+from podscaler.core.model.history import History
+from podscaler.core.replay import RecordedSync, Replay
+from podscaler.explain import comparison, decide_again, explained, verdict, what_if
+from podscaler.explain.decide_again import DecisionFacts
+from podscaler.explain.explained import Explanation
+from podscaler.explain.explanation_parts import TraceSource
+from podscaler.explain.what_if import Assignment
+from podscaler.observe.kept_syncs import KeptSync
+from podscaler.observe.views import DecisionView, WhatIfNow, WhatIfOverTime, WhatIfView
+
+SYNCS_MAX = 2000
+ASSUMPTION = (
+    "open loop: each recorded sync is decided again with the metrics, pods and replicas that were recorded; that other "
+    "replicas would have changed them is not considered, and syncs of which no line is kept are left out"
+)
+
+
+def explain(kept: KeptSync) -> DecisionView:
+    """The explanation of a kept sync. Raises RecordingError where its line cannot be used, which is a bug."""
+    explanation = explained.of_decision(_decide(kept)[2])
+    return DecisionView(_data(explanation), explained.text(explanation))
+
+
+def parse(assignments: Sequence[str]) -> tuple[Assignment, ...]:
+    """The assignments of texts such as `maxReplicas=20`. Raises UsageError."""
+    if not assignments:
+        raise UsageError("what-if needs assignments such as maxReplicas=20")
+    return tuple([each for text in assignments for each in what_if.parse(text)])
+
+
+def compare(question: tuple[Assignment, ...], latest: KeptSync, kept: Sequence[KeptSync]) -> WhatIfView:
+    """The what-if, of the latest sync and over time.
+
+    Args:
+        question: the assignments.
+        latest: the newest sync.
+        kept: the syncs of the time range, oldest first; the newest SYNCS_MAX of them are used.
+
+    Raises:
+        UsageError: an assignment cannot be used.
+    """
+    replayed, sync, decision = _decide(latest)
+    facts = decide_again.recorded_facts(sync, replayed.settings)
+    before = explained.of_decision(decision)
+    after = explained.of_decision(decide_again.decide_again(question, facts), TraceSource.WHAT_IF)
+    compared = comparison.of(before, after, ",".join(str(each) for each in question))
+    rows = [row for row in compared.rows if row.as_it_is != row.what_if]
+    now = WhatIfNow(
+        before=_data(before),
+        after=_data(after),
+        differences=tuple([f"{row.label}: {row.as_it_is}, with the change {row.what_if}" for row in rows]),
+        text=comparison.full_text(compared, before),
+    )
+    return WhatIfView(now, _over_time(question, kept[-SYNCS_MAX:]), patch(question, facts))
+
+
+def patch(question: tuple[Assignment, ...], facts: DecisionFacts) -> str:
+    """A merge patch in YAML that makes the changes of the spec; without those of flags. Raises UsageError."""
+    before, after = (
+        msgspec.to_builtins(what_if.apply(assignments, facts.wire, facts.flags)[0]) for assignments in ((), question)
+    )
+    changed = {name: after.get(name) for name in {**before, **after} if before.get(name) != after.get(name)}
+    return str(yaml.safe_dump({"spec": changed}, sort_keys=False, allow_unicode=True)) if changed else ""
+
+
+def _over_time(question: tuple[Assignment, ...], kept: Sequence[KeptSync]) -> WhatIfOverTime:
+    at: list[int] = []
+    limited: list[int | None] = []
+    carried: History | None = None
+    for each in kept:
+        replayed, sync = _parse(each)
+        facts = decide_again.recorded_facts(sync, replayed.settings)
+        facts = replace(facts, past=_carried(sync.past, carried))
+        at.append(each.mark.at)
+        try:
+            decision = decide_again.decide_again(question, facts)
+        except UsageError:  # the spec of that time lacks what is assigned, or the metric was not read
+            limited.append(None)
+            continue
+        carried = decision.history
+        limited.append(verdict.of(decision.trace).desired)
+    return WhatIfOverTime(tuple(at), tuple(limited), ASSUMPTION)
+
+
+def _carried(recorded: History, carried: History | None) -> History:
+    """The recorded history with the recommendations of the decisions with the other spec."""
+    if carried is None:
+        return recorded
+    return msgspec.structs.replace(recorded, recommendations=carried.recommendations)
+
+
+def _parse(kept: KeptSync) -> tuple[Replay, RecordedSync]:
+    replayed = Replay(recording.read_header(kept.header))
+    sync = replayed.parse(kept.line())
+    assert sync is not None, "a kept line is that of a sync"
+    return replayed, sync
+
+
+def _decide(kept: KeptSync) -> tuple[Replay, RecordedSync, Decision]:
+    replayed, sync = _parse(kept)
+    return replayed, sync, replayed.decide(sync)
+
+
+def _data(explanation: Explanation) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(msgspec.json.encode(explanation))
+    return data
