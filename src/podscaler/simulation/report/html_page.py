@@ -1,0 +1,113 @@
+"""Writes a report as one HTML file that needs no server and no network.
+
+Called by `podscaler simulate`, `backtest` and `tune`. The page has the content as JSON, and a script that draws it; without
+scripts it shows the tables.
+
+Invariants: the content cannot become markup or script: JSON and HTML are escaped, and the script sets texts only. The
+page's policy (Content-Security-Policy) allows its own script and style, by their hashes, and no request. Equal content
+gives equal pages.
+"""
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from html import escape
+from importlib import resources
+from pathlib import Path
+
+import msgspec
+
+from podscaler.simulation.report import decimation
+from podscaler.simulation.report.page_data import AutoscalerPart, ReportData, ReportTable, TimePlot
+
+_STATIC = resources.files("podscaler.simulation.report") / "static"
+_ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+"""JSON with these needs no other escaping within a `script` element."""
+
+
+def write(path: Path, data: ReportData) -> None:
+    """Write the page to a file. Raises OSError."""
+    path.write_text(html(data), encoding="utf-8")
+
+
+def html(data: ReportData) -> str:
+    """The page."""
+    script, style = _script(), _style()
+    policy = (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        '<link rel="icon" href="data:,">\n'
+        f"<title>{escape(data.title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
+        f'<div id="report"></div>\n<noscript>\n{"".join(_plain(data))}</noscript>\n'
+        f'<script type="application/json" id="report-data">{_island(data)}</script>\n'
+        f"<script>{script}</script>\n</body>\n</html>\n"
+    )
+
+
+def as_json(data: ReportData) -> bytes:
+    """The content as the page's script reads it, with reduced plots."""
+    return msgspec.json.encode(_drawn(data))
+
+
+def _island(data: ReportData) -> str:
+    return as_json(data).decode().translate(_ESCAPES)
+
+
+def _drawn(data: ReportData) -> ReportData:
+    return msgspec.structs.replace(
+        data, plots=_drawn_plots(data.plots), autoscalers=tuple([_drawn_part(each) for each in data.autoscalers])
+    )
+
+
+def _drawn_part(part: AutoscalerPart) -> AutoscalerPart:
+    return msgspec.structs.replace(part, plots=_drawn_plots(part.plots))
+
+
+def _drawn_plots(plots: tuple[TimePlot, ...]) -> tuple[TimePlot, ...]:
+    return tuple([decimation.drawn(plot) for plot in plots])
+
+
+def _plain(data: ReportData) -> Iterator[str]:
+    """The parts that need no script, as HTML."""
+    yield f"<main>\n<h1>{escape(data.title)}</h1>\n"
+    yield "<p>The plots need JavaScript, which this browser does not run.</p>\n"
+    yield from (f"<p>{escape(note)}</p>\n" for note in data.notes)
+    for table in data.tables:
+        yield from _table(table)
+    if data.expectations:
+        rows = tuple([(each.expected, each.failure or "as expected") for each in data.expectations])
+        yield from _table(ReportTable(title="Expectations", columns=("expected", "result"), rows=rows))
+    yield "</main>\n"
+
+
+def _table(table: ReportTable) -> Iterator[str]:
+    yield f"<table>\n<caption>{escape(table.title)}</caption>\n<thead><tr>"
+    yield from (f'<th scope="col">{escape(column)}</th>' for column in table.columns)
+    yield "</tr></thead>\n<tbody>\n"
+    for first, *others in table.rows:
+        yield f'<tr><th scope="row">{escape(first)}</th>{"".join(f"<td>{escape(text)}</td>" for text in others)}</tr>\n'
+    yield "</tbody>\n</table>\n"
+
+
+def _script() -> str:
+    """uPlot, with its licence, then the script of the page."""
+    return f"/* uPlot\n{_static('uPlot.LICENSE')}\n*/\n{_static('uPlot.iife.min.js')}\n{_static('report.js')}"
+
+
+def _style() -> str:
+    return f"{_static('uPlot.min.css')}\n{_static('report.css')}"
+
+
+def _static(name: str) -> str:
+    return (_STATIC / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
