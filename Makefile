@@ -83,6 +83,7 @@ wheel: $(READY) ## build the wheel and its bill of materials (CycloneDX) into di
 	$(BIN)/python tools/sbom.py dist
 
 manifests: $(READY) ## renew what deploy/ holds twice from the Helm chart (needs make assets)
+	$(BIN)/python tools/grafana_boards.py
 	$(BIN)/python tools/deploy_manifests.py
 
 clean: ## remove .venv and caches

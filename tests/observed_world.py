@@ -3,7 +3,7 @@
 from typing import Any
 
 from podscaler.kube.client.client import Client
-from podscaler.observe import live_cluster
+from podscaler.observe import decision_history
 from podscaler.observe.decision_history import DecisionHistory
 from podscaler.observe.live_cluster import LiveCluster
 from podscaler.testing.autoscaling import AutoscalerWorld
@@ -16,7 +16,7 @@ class ObservedWorld(AutoscalerWorld):
     def __init__(self, *, limits: dict[str, Any] | None = None, **settings: Any) -> None:
         self.history = DecisionHistory(b"", VirtualClock())
         super().__init__(self.history, **settings)
-        header = live_cluster.header_of(self.settings)
+        header = decision_history.header_of(self.settings)
         self.history = DecisionHistory(header, self.clock, **(limits or {}))
         self.recording = self.history
         self.controller = self.make_controller()

@@ -53,6 +53,8 @@ PRIVATE_MOUNTS = Prerequisite(
     "run the tests as root with CAP_SYS_ADMIN (docker run --cap-add=SYS_ADMIN), or allow user namespaces",
 )
 PROMETHEUS = Prerequisite("no prometheus", "apt-get install prometheus")
+CHROMIUM = Prerequisite("no chromium", "apt-get install chromium")
+PROMTOOL = Prerequisite("no promtool", "apt-get install prometheus")
 REDIS = Prerequisite("no redis-server", "apt-get install redis-server")
 POSTGRESQL = Prerequisite("no PostgreSQL server", "apt-get install postgresql")
 RABBITMQ = Prerequisite("no rabbitmq-server", "apt-get install rabbitmq-server")

@@ -29,6 +29,7 @@ COMMANDS = {
     ),
     "convert": ("podscaler.cli.commands.convert", "autoscalers between all versions of their API"),
     "crd": ("podscaler.cli.commands.crd", "the definition of PodAutoscaler, the custom resource"),
+    "dashboard": ("podscaler.cli.dashboard.dashboard", "the autoscalers of a cluster in a browser"),
     "demo": ("podscaler.cli.demo.demo", "watch a workload being scaled up and down, with the reasons"),
     "explain": ("podscaler.cli.explain.explain", "why an autoscaler has, or had, this many replicas"),
     "lint": ("podscaler.cli.lint.lint", "what is wrong or dangerous in manifests, or live in a cluster"),
@@ -39,6 +40,7 @@ COMMANDS = {
     "replay": ("podscaler.cli.commands.replay", "decisions for recorded syncs"),
     "restore": ("podscaler.cli.commands.backup:restore", "a cluster of `up` out of a backup"),
     "simulate": ("podscaler.cli.simulate.simulate", "what autoscalers would do under a load, in virtual time"),
+    "top": ("podscaler.cli.top.top", "all autoscalers in the terminal, with plots and explanations"),
     "tune": (
         "podscaler.cli.tune.tune",
         "find a better spec for an autoscaler, judged on a later part of its load",

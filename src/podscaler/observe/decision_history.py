@@ -18,6 +18,7 @@ import msgspec
 from podscaler.api.typed import recording
 from podscaler.api.typed.recording import RecordingError
 from podscaler.base.clock import Clock
+from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.recording.recording import End, Recording, SyncRecord
 from podscaler.core import replay
 from podscaler.core.decision import Decision
@@ -33,6 +34,11 @@ MAX_BYTES = 128 * 1024 * 1024
 SAMPLE_PERIOD_MS = 60_000
 TIDY_PERIOD_S = 1.0
 _ENCODER = msgspec.json.Encoder()
+
+
+def header_of(settings: ControllerSettings) -> bytes:
+    """The header line of a recording with these settings."""
+    return recording.header_line(f"{settings.decision.emulation.version}.0", settings.flags)
 
 
 @dataclass(slots=True)
@@ -86,6 +92,14 @@ class DecisionHistory(Recording):
         self._max_age_ms = round(max_age_s * 1000)
         self._tracks: dict[Key, DecisionTrack] = {}
         self._listeners: list[Callable[[Key], None]] = []
+
+    def configure(self, header: bytes, inner: Recording) -> None:
+        """Use another header, and another inner recording, from the next report on; call it before the controller runs.
+
+        Args:
+            header, inner: as for the constructor.
+        """
+        self.header, self._inner = header, inner
 
     @property
     def lines_written(self) -> int:  # type: ignore[override]  # a counter of the inner recording

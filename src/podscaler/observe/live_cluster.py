@@ -13,9 +13,11 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from podscaler.api.typed import recording as recordings
+import msgspec
+
 from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError, UsageError
 from podscaler.controller import assembly
@@ -48,6 +50,8 @@ from podscaler.observe.views import (
 
 DEFAULT_RANGE_MS = 3_600_000
 MARKS_MAX = 2000
+ROW_REFRESH_MS = 300_000
+"""After what time a row is sent again although only its sparkline changed."""
 AT_ONCE = 2
 """How many explanations and what-ifs are computed at the same time."""
 
@@ -66,11 +70,6 @@ class UnknownDecision(StatusError):
         super().__init__(f"no decision {mark_id} is kept (any more)", code=404, reason="NotFound")
 
 
-def header_of(settings: ControllerSettings) -> bytes:
-    """The header line of a recording with these settings."""
-    return recordings.header_line(f"{settings.decision.emulation.version}.0", settings.flags)
-
-
 def dry_run_settings(settings: ControllerSettings) -> ControllerSettings:
     """The settings for a controller that decides, writes nothing, and notes who writes statuses."""
     return replace(
@@ -85,6 +84,15 @@ def dry_run_settings(settings: ControllerSettings) -> ControllerSettings:
 def new_dry_run(client: Client, settings: ControllerSettings, clock: Clock, history: DecisionHistory) -> Controller:
     """A controller that decides about the autoscalers of a cluster into `history`, and writes nothing."""
     return assembly.new_controller(client, settings, clock, recording=history)
+
+
+class _CachedRow(NamedTuple):
+    """A row, with the versions that it was made of, and when (ms)."""
+
+    version: int
+    autoscaler: Autoscaler
+    row: AutoscalerRow
+    made_at: int
 
 
 class LiveCluster:
@@ -108,11 +116,11 @@ class LiveCluster:
         self._clock = clock
         self._own_manager = own_manager
         self._controller: Controller | None = None
-        self._rows: dict[Key, tuple[int, Autoscaler, AutoscalerRow]] = {}
+        self._rows: dict[Key, _CachedRow] = {}
         self._versions: dict[Key, int] = {}
         self._readers: WeakKeyDictionary[Client, ObjectReader] = WeakKeyDictionary()
         self._computing = asyncio.Semaphore(AT_ONCE)
-        history.listen(self._touch)
+        history.listen(self._decided)
 
     def attach(self, controller: Controller) -> None:
         """Read the caches of this controller from now on; call it before the controller runs."""
@@ -168,13 +176,10 @@ class LiveCluster:
         if autoscaler is None:
             return None
         version, cached = self._versions.get(key, 0), self._rows.get(key)
-        if cached is not None and cached[0] == version and cached[1] is autoscaler:
-            return cached[2]
-        row = rows.of(
-            autoscaler, self.history.find(key), now_ms=self.history.now_ms, decided_by=self._decided_by(autoscaler)
-        )
-        self._rows[key] = (version, autoscaler, row)
-        return row
+        if cached is None or cached.version != version or cached.autoscaler is not autoscaler:
+            row = self._make_row(autoscaler)
+            cached = self._rows[key] = _CachedRow(version, autoscaler, row, self.history.now_ms)
+        return cached.row
 
     def rows(self) -> Sequence[AutoscalerRow]:
         """All autoscalers, the worst first."""
@@ -323,6 +328,10 @@ class LiveCluster:
             note = f"{error}: what is shown is what was known before"
         return ReadObjects(rows.as_object(autoscaler), notes=[note])
 
+    def _make_row(self, autoscaler: Autoscaler) -> AutoscalerRow:
+        track, now_ms = self.history.find(autoscaler.key), self.history.now_ms
+        return rows.of(autoscaler, track, now_ms=now_ms, decided_by=self._decided_by(autoscaler))
+
     def _get(self, namespace: str, name: str, kind: str) -> tuple[Key, Autoscaler]:
         key = self.find_key(namespace, name, kind)
         autoscaler = None if key is None else self._find(key)
@@ -351,6 +360,19 @@ class LiveCluster:
         return found or (self._own_manager if autoscaler.wire.status.conditions else "")
 
     def _touch(self, key: Key) -> None:
+        """An autoscaler is new, or the object changed."""
         if self._find(key) is not None:
             self._versions[key] = self._versions.get(key, 0) + 1
             self.changes.touch(key)
+
+    def _decided(self, key: Key) -> None:
+        """There is a new decision: the row is a changed one where it shows something else, or its sparkline is old."""
+        known, autoscaler = self._rows.get(key), self._find(key)
+        if known is None or autoscaler is None or self.history.now_ms - known.made_at >= ROW_REFRESH_MS:
+            self._touch(key)
+            return
+        row = self._make_row(autoscaler)
+        if msgspec.structs.replace(row, sparkline=known.row.sparkline) == known.row:
+            self.changes.wake()  # the time line has a new point
+        else:
+            self._touch(key)

@@ -1,6 +1,6 @@
 """The data that views of autoscalers show, in the JSON form in which the dashboard's server sends it.
 
-`podscaler.observe.rows`, `podscaler.observe.details` and `podscaler.observe.what_if` make it; the dashboard's page and
+`podscaler.observe.live_cluster` and the modules that it calls make it; the page of the dashboard and
 the terminal view read it. Invariants: instants are integer milliseconds since the epoch, counts are integers, None is
 "not known", and a field that is known to be absent is an empty text or list. All texts are plain text, never HTML.
 """
@@ -81,6 +81,7 @@ class AutoscalerList(View, frozen=True, gc=False):
         since: from when on decisions are known; None: no decision is known yet.
         since_reason: why nothing before is known, in a sentence.
         rows: the worst first, then by namespace and name.
+        event_id: the position from which events go on after this list; empty: there are no events.
     """
 
     now: int
@@ -88,6 +89,7 @@ class AutoscalerList(View, frozen=True, gc=False):
     since: int | None
     since_reason: str
     rows: tuple[AutoscalerRow, ...]
+    event_id: str = ""
 
 
 class PlottedMetric(View, frozen=True, gc=False):

@@ -202,7 +202,7 @@ class FakeCluster:
         if isinstance(reply, TransportFailure):
             raise reply.error(request, self.server)
         if reply is None:
-            reply = self._answer(request)
+            reply = self._of_namespace(request) or self._answer(request)
         assert isinstance(reply, Response), "a request that is no watch met a Feed"
         return reply
 
@@ -263,6 +263,23 @@ class FakeCluster:
         if request.path.endswith("/status"):
             return self._write_status(request)
         return refusal(404, "NotFound", f"{request.path} is not served")
+
+    def _of_namespace(self, request: Request) -> Response | None:
+        """The list of a namespace, or one object of it; None: the request is another one."""
+        prefix, _, rest = request.path.partition("/namespaces/")
+        namespace, _, rest = rest.partition("/")
+        plural, _, name = rest.partition("/")
+        if request.method != "GET" or "/" in name:
+            return None
+        if plural == "events":
+            return json_answer({"items": [each for each in self.events if "involvedObject" in each]})
+        collection = self.collections.get(f"{prefix}/{plural}")
+        if collection is None:
+            return None
+        if not name:
+            return json_answer({"items": [obj for key, obj in collection.objects.items() if key[0] == namespace]})
+        found = collection.objects.get((namespace, name))
+        return refusal(404, "NotFound", f'{plural} "{name}" not found') if found is None else json_answer(found)
 
     def _config_map(self, request: Request) -> Response:
         name = request.path.removeprefix(CONFIG_MAPS).removeprefix("/")

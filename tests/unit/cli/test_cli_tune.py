@@ -7,9 +7,6 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-pytest.importorskip("optuna")
-pytest.importorskip("numba")
-
 from podscaler.cli.main import cli
 from unit.simulation.scenario_texts import AUTOSCALER, DEPLOYMENT, HEAD
 
@@ -74,11 +71,13 @@ def test_a_goal_that_cannot_be_met_is_status_1(scenario: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        pytest.param(["--slo", "under-provisioned"], "is not a limit such as", id="no limit"),
+        pytest.param(["--slo", "pod-hours<3%"], "pod-hours is in h, not in %", id="wrong unit"),
         pytest.param(["--slo", "cost<1"], "there is no measure cost", id="no measure"),
         pytest.param(["--over", "windw"], "windw cannot be tuned", id="no dimension"),
-        pytest.param(["--latency", "fast"], "--latency fast: ", id="no duration"),
+        pytest.param(["--latency", "fast"], "--latency fast is not a duration such as 200ms", id="no duration"),
         pytest.param(["--latency", "1s"], "a response time needs a load of requests", id="no requests"),
-        pytest.param(["--capacity", "0"], "the capacity of a pod must be above 0", id="no capacity"),
+        pytest.param(["--capacity", "0"], "--capacity 0 is not an amount of CPU such as 500m", id="no capacity"),
     ],
 )
 def test_wrong_use_is_one_sentence(scenario: Path, words: list[str], message: str) -> None:
@@ -86,3 +85,30 @@ def test_wrong_use_is_one_sentence(scenario: Path, words: list[str], message: st
     result = run(scenario, *words)
     assert result.exit_code == 2
     assert message in result.output
+
+
+def test_equal_seeds_print_the_same(scenario: Path) -> None:
+    """The seed decides, and nothing else."""
+    words = (scenario, "--trials", "30", "-o", "json", "--seed", "7")
+    assert run(*words).output == run(*words).output
+
+
+def test_nothing_is_written_without_a_recommendation(scenario: Path, tmp_path: Path) -> None:
+    """A file would be applied."""
+    out = tmp_path / "better.yaml"
+    run(scenario, "--trials", "10", "--slo", "pod-hours<0.1h", "--out", out)
+    assert not out.exists()
+
+
+def test_an_interrupted_search_says_so(scenario: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while the second batch is suggested."""
+
+    def interrupted(done: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("podscaler.cli.tune.tune._progress", lambda trials: interrupted)
+    result = run(scenario, "--trials", "100")
+    assert result.output.startswith(
+        "default/web: 25 candidates tried on the first part of the load; the search was interr"
+    )
+    assert result.output.splitlines()[-1].startswith(("Recommended: ", "No recommendation: "))

@@ -1,13 +1,13 @@
 """Candidates scored on the two parts of a load."""
 
+import msgspec
 import pytest
 import simulated
-
-pytest.importorskip("numba")
 
 from podscaler.api.typed import autoscaling
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
 from podscaler.simulation.search import scoring
+from podscaler.simulation.search.scoring import ScoredPart
 
 REFERENCE = autoscaling.CrossVersionObjectReference(kind="Deployment", name="web", api_version="apps/v1")
 
@@ -26,7 +26,7 @@ def parts(**more):
     """A scenario of 20 syncs: no load, then half a core in its second half; two pods are needed for it."""
     load = simulated.load({0: 0, 150: 0.4})
     stated = simulated.scenario(simulated.web(load, **more), simulated.cpu_spec(), seconds=285)
-    return scoring.split(stated, [1] * 10 + [2] * 10, 0.5, None)
+    return scoring.split(ScoredPart(scenario=stated, from_ms=0, needed=[1] * 10 + [2] * 10), 0.5)
 
 
 def test_the_first_part_ends_where_the_later_one_begins():
@@ -63,5 +63,5 @@ def test_what_the_batch_engine_does_not_cover_is_told():
 
 def test_a_part_without_syncs():
     """Shares that leave nothing for one of the parts."""
-    with pytest.raises(ValueError, match="a scenario of 3 syncs cannot be divided at 1%"):
-        scoring.split(parts()[1].scenario, [1, 1, 1], 0.01, None)
+    with pytest.raises(ValueError, match="a load of 3 syncs cannot be divided at 1%"):
+        scoring.split(msgspec.structs.replace(parts()[0], needed=[1, 1, 1]), 0.01)

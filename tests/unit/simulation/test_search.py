@@ -10,10 +10,8 @@ from podscaler.api.typed import autoscaling
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
 from podscaler.base.errors import UsageError
 from podscaler.explain import what_if_fields
-
-pytest.importorskip("optuna")
-
 from podscaler.simulation.search import goals, recommendation, search, space
+from podscaler.simulation.search.folds import FoldedScores
 from podscaler.simulation.search.scores import Scores
 from podscaler.simulation.search.search import SearchBudget
 from podscaler.simulation.search.space import ReplicaBounds, SearchSpace
@@ -56,7 +54,7 @@ def result(later_too_few_from: int = 75, limit: str = "under-provisioned<1%"):
     return search.search(
         SearchSpace(PRESENT, ["target"], ReplicaBounds(1, 20)),
         goals.parse([limit], ["pod-hours"]),
-        lambda specs: [by_target(spec) for spec in specs],
+        lambda specs: [FoldedScores(by_target(spec)) for spec in specs],
         lambda specs: [by_target(spec, too_few_from=later_too_few_from) for spec in specs],
         SearchBudget(trials=150, seed=1),
         lambda done: None,
@@ -75,7 +73,7 @@ def test_changes_that_do_not_help_are_left_out():
     found = search.search(
         SearchSpace(PRESENT, ["target", "down-window", "up-policies"], ReplicaBounds(1, 20)),
         goals.parse(["under-provisioned<1%"], ["pod-hours"]),
-        lambda specs: [by_target(spec) for spec in specs],
+        lambda specs: [FoldedScores(by_target(spec)) for spec in specs],
         lambda specs: [by_target(spec) for spec in specs],
         SearchBudget(trials=50, seed=1),
         lambda done: None,
@@ -95,6 +93,64 @@ def test_a_goal_that_nothing_reaches():
     assert found.refusal == "no candidate keeps pod-hours<50h on the first part with a margin of a fifth"
 
 
+def balanced(*, later_under: float = 0.0, first_pod_hours: float = 0.9, stop_after: int = 1000):
+    """A search in which another target than 50 % has fewer pods, on the later part with missing pods."""
+
+    def first(specs):
+        if len(specs) > 1 and (calls := counted.append(1) or len(counted)) > stop_after:
+            raise KeyboardInterrupt(calls)
+        return [
+            FoldedScores(scores(pod_hours=10 * (1 if utilization(each) == 50 else first_pod_hours))) for each in specs
+        ]
+
+    def later(specs):
+        return [scores(pod_hours=9, under_amount_pct=later_under * (utilization(each) != 50)) for each in specs]
+
+    counted = []
+    goal, budget = goals.parse([], []), SearchBudget(trials=50, seed=1)
+    return search.search(SearchSpace(PRESENT, ["target"], ReplicaBounds(1, 20)), goal, first, later, budget, print)
+
+
+def utilization(spec: HorizontalPodAutoscalerSpec) -> int:
+    """The target of the CPU."""
+    return spec.metrics[0].resource.target.average_utilization
+
+
+def test_without_limits_nothing_may_become_worse():
+    """Fewer pods on the first part, and missing pods on the later one: that is no improvement."""
+    sentence = "on the later part it is worse than the present spec in under-amount: 5.00 % instead of 0.00 %"
+    assert balanced(later_under=5).refusal == sentence
+
+
+def test_a_gain_that_is_only_on_the_first_part():
+    """Equal on the later part."""
+    sentence = "on the later part it is not better than the present spec in pod-hours or under-amount"
+    assert balanced().refusal == sentence
+
+
+def test_a_gain_within_the_noise():
+    """Half a percent is no gain."""
+    found = balanced(first_pod_hours=0.995)
+    assert found.chosen is None
+    assert found.refusal == "no candidate is better than the present spec on the first part by more than its noise"
+
+
+@pytest.mark.parametrize(
+    ("batches", "trials"), [pytest.param(1, 25, id="after a batch"), pytest.param(0, 0, id="at once")]
+)
+def test_an_interrupted_search_has_what_it_found(batches, trials):
+    """Ctrl-C after a batch, or before the first one."""
+    found = balanced(stop_after=batches)
+    assert (found.is_interrupted, found.trials, found.chosen is None) == (True, trials, trials == 0)
+    assert trials or found.refusal == "the search was interrupted before a candidate was evaluated"
+
+
+def test_a_spec_without_metrics_has_the_default_one():
+    """The API's default, CPU at 80 %, is what targets start from."""
+    bare = msgspec.structs.replace(PRESENT, metrics=None)
+    assert SearchSpace(bare, ["target"], ReplicaBounds(1, 20)).present_values()["target0"] == 80
+
+
 def test_equal_seeds_find_the_same():
     """Suggestions are drawn from the seed."""
     assert result() == result()
@@ -105,7 +161,7 @@ def test_the_front_has_no_candidate_that_another_one_beats():
     found = search.search(
         SearchSpace(PRESENT, ["target"], ReplicaBounds(1, 20)),
         goals.parse([], ["pod-hours", "under-provisioned"]),
-        lambda specs: [by_target(spec, too_few_from=50) for spec in specs],
+        lambda specs: [FoldedScores(by_target(spec, too_few_from=50)) for spec in specs],
         lambda specs: [by_target(spec) for spec in specs],
         SearchBudget(trials=60, seed=1),
         lambda done: None,

@@ -17,7 +17,7 @@ PACKAGES = (
     *("aggregator", "apiserver", "auth", "controllers/endpoints"),
     *("credentials", "kubelet", "metrics/scraped", "network"),
 )
-CLIENTS = ("adapter", "controller", "kube", "metrics", "sources")
+CLIENTS = ("adapter", "controller", "dashboard", "kube", "metrics", "observe", "sources")
 
 _OURS = "made of nothing that a client wrote"
 _UID = "uids are made by the server (writing), names of containers and volumes are DNS labels (pod_validation)"
@@ -90,7 +90,14 @@ CHECKED_CLIENTS = {
     "controller/coexistence/migration.py:Migrator._has_event": _OBJECT,
     "controller/work_assignment.py:WorkAssignment.begin": _NUMBERS,
     "controller/informers/scale_client.py:_path": "object_name; the other segments are of discovery",
+    "dashboard/reports.py:ReportFolder.read": "a name of letters, digits, `_`, `.` and `-` in one folder; no links",
+    "dashboard/security.py:OwnAddress.__init__": "flags, compared with headers",
+    "dashboard/server.py:DashboardServer.start": "flags",
+    "dashboard/server.py:DashboardServer._static": "constants",
+    "observe/object_reader.py:ObjectReader._add_target": "escaped (urls); object_name; a kind that discovery lists",
+    "observe/object_reader.py:ObjectReader._list": "constants, and the namespace of a cached object, escaped (urls)",
     "kube/client/client.py:Client._writing": "content types are constants",
+    "kube/client/connect.py:NamespacedTransport._narrowed": "a flag, checked as a DNS label and escaped (urls)",
     "kube/client/discovery.py:Discovery._mappings_of": "a group that the API server serves, and its versions",
     "kube/client/discovery.py:Discovery._read_versions": "the group of a reference, without slashes (group_of)",
     "kube/config/exec_command.py:_program": _KUBECONFIG,

@@ -10,17 +10,20 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from podscaler.api.machinery import quantity
 from podscaler.base.errors import UsageError
-from podscaler.cli.backtest import candidate_options, comparison_output, load_sources
+from podscaler.cli.backtest import (
+    candidate_options,
+    comparison_output,
+    comparison_report,
+    load_sources,
+    source_flags,
+)
 from podscaler.cli.backtest.candidate_options import CandidateRequest
 from podscaler.cli.backtest.comparison_output import ComparisonText
-from podscaler.cli.backtest.load_sources import SourceRequest
 from podscaler.cli.fleet import fleet_flags, fleet_run
 from podscaler.cli.fleet.fleet_flags import FleetFlags
+from podscaler.simulation import report
 from podscaler.simulation.evaluation import comparison
-from podscaler.simulation.files import fields
-from podscaler.simulation.files.loads import RangeRequest
 
 EXAMPLE = """\b
 Examples:
@@ -33,27 +36,19 @@ Examples:
 
 
 _FLEET_ALONE = ("out", "workers", "worker_memory", "scheduler", "vary", "synthetic")
-_SINGLE_ALONE = frozenset({"hpa", "files", "present", "queries", "step", "token_file", "ca_file"})
+_SINGLE_ALONE = frozenset({"hpa", "files", "present", "queries", "step", "token_file", "ca_file", "report"})
 
 
 @click.command(epilog=EXAMPLE)
 @click.argument("sources", metavar="SOURCE...", nargs=-1)
-@click.option("--hpa", default="", metavar="NAMESPACE/NAME", help="the autoscaler, where SOURCE has several")
-@click.option("--from", "begin", default="", metavar="TIME", help="the first instant that counts [default: the start]")
-@click.option("--to", "end", default="", metavar="TIME", help="the last one [default: the end]")
+@source_flags.options
 @click.option("--with", "files", multiple=True, metavar="FILE", help="a manifest of another autoscaler")
 @click.option("--set", "assignments", multiple=True, metavar="FIELD=VALUE", help="a candidate with changed fields")
 @click.option("--fixed", multiple=True, type=click.IntRange(min=0), metavar="N", help="a fixed count of pods")
 @click.option("--knative/--no-knative", default=True, show_default=True, help="compare Knative's algorithm")
 @click.option("--hindsight/--no-hindsight", default=True, show_default=True, help="compare perfect foresight")
 @click.option("--slo", metavar="DURATION", help="the mean response time to meet, such as 200ms (a load of requests)")
-@click.option("--capacity", metavar="CPU", help="what one pod can carry [default: its CPU limit, or else its request]")
-@click.option("--cpu-limit", metavar="CPU", help="of one pod; recordings of podscaler have no limits")
-@click.option("--present", metavar="FILE", help="the manifest of the present autoscaler (Prometheus)")
-@click.option("--query", "queries", multiple=True, metavar="NAME=PROMQL", help="another query (Prometheus)")
-@click.option("--step", default="60s", show_default=True, metavar="DURATION", help="between two values (Prometheus)")
-@click.option("--token-file", metavar="FILE", help="a bearer token (Prometheus)")
-@click.option("--ca-file", metavar="FILE", help="authorities of the certificate (Prometheus)")
+@click.option("--report", type=click.Path(dir_okay=False), metavar="FILE.html", help="write a page with plots")
 @click.option("-o", "--output", type=click.Choice(comparison_output.FORMS), default="table", show_default=True)
 @fleet_flags.options
 @click.pass_context
@@ -97,9 +92,9 @@ def _fleet(sources: Sequence[str], flags: Mapping[str, Any], stated: Set[str]) -
         fixed=flags["fixed"],
         has_knative="knative" in stated and flags["knative"],
         has_hindsight="hindsight" in stated and flags["hindsight"],
-        slo_ms=None if flags["slo"] is None else _duration_ms(flags["slo"], "--slo", "200ms"),
-        capacity_milli=_milli(flags["capacity"], "--capacity"),
-        cpu_limit_milli=_milli(flags["cpu_limit"], "--cpu-limit"),
+        slo_ms=source_flags.find_duration_ms(flags["slo"], "--slo", "200ms"),
+        capacity_milli=source_flags.find_milli(flags["capacity"], "--capacity"),
+        cpu_limit_milli=source_flags.find_milli(flags["cpu_limit"], "--cpu-limit"),
         from_ns=load_sources.instant_ns(flags["begin"], "--from") if flags["begin"] else None,
         to_ns=load_sources.instant_ns(flags["end"], "--to") if flags["end"] else None,
         form=flags["output"],
@@ -108,29 +103,16 @@ def _fleet(sources: Sequence[str], flags: Mapping[str, Any], stated: Set[str]) -
 
 def _compare(source: str, flags: Mapping[str, Any]) -> None:
     """Compare the candidates for one autoscaler, and print."""
-    asked = SourceRequest(
-        source=source,
-        autoscaler=flags["hpa"],
-        begin=flags["begin"],
-        end=flags["end"],
-        range_query=_range_query,
-        present=_path(flags["present"]),
-        queries=flags["queries"],
-        step_s=_duration_ms(flags["step"], "--step", "60s") / 1000,
-        token_file=_path(flags["token_file"]),
-        ca_file=_path(flags["ca_file"]),
-        cpu_limit_milli=_milli(flags["cpu_limit"], "--cpu-limit"),
-    )
     request = CandidateRequest(
         files=[Path(each) for each in flags["files"]],
         assignments=flags["assignments"],
         fixed=flags["fixed"],
         has_knative=flags["knative"],
         has_hindsight=flags["hindsight"],
-        slo_ms=None if flags["slo"] is None else _duration_ms(flags["slo"], "--slo", "200ms"),
-        capacity_milli=_milli(flags["capacity"], "--capacity"),
+        slo_ms=source_flags.find_duration_ms(flags["slo"], "--slo", "200ms"),
+        capacity_milli=source_flags.find_milli(flags["capacity"], "--capacity"),
     )
-    found = load_sources.read(asked)
+    found = load_sources.read(source_flags.source_request(source, flags))
     needed = candidate_options.needs(found, request)
     candidates = candidate_options.candidates(found, request, needed)
     try:
@@ -139,35 +121,7 @@ def _compare(source: str, flags: Mapping[str, Any]) -> None:
         raise UsageError(f"{source}: {error}") from None
     written = ComparisonText(comparison=compared, needs=needed, sentences=found.sentences)
     click.echo(comparison_output.text(written, flags["output"]), nl=False)
-
-
-def _milli(text: str | None, flag: str) -> int | None:
-    if text is None:
-        return None
-    try:
-        milli = quantity.parse(text).milli_value()
-    except ValueError:
-        milli = 0
-    if milli <= 0:
-        raise UsageError(f"{flag} {text} is not an amount of CPU such as 500m")
-    return milli
-
-
-def _duration_ms(text: str, flag: str, example: str) -> float:
-    try:
-        found_ms = fields.parse_duration_ms(text)
-    except ValueError:
-        found_ms = 0
-    if found_ms <= 0:
-        raise UsageError(f"{flag} {text} is not a duration such as {example}")
-    return float(found_ms)
-
-
-def _path(text: str | None) -> Path | None:
-    return None if text is None else Path(text)
-
-
-def _range_query(request: RangeRequest) -> Sequence[tuple[float, str]]:
-    from podscaler.cli.simulate import range_queries  # the client takes a while to import
-
-    return range_queries.read(request)
+    if flags["report"] is not None:
+        report.write(
+            Path(flags["report"]), comparison_report.data(source.rpartition("/")[2] or source, written, found.scenario)
+        )

@@ -13,6 +13,7 @@ import yaml
 
 from podscaler.simulation.evaluation import verdict
 from podscaler.simulation.evaluation.comparison import CandidateComparison, CandidateResult, Needs
+from podscaler.simulation.report import ReportTable
 
 FORMS = ("table", "json", "csv", "yaml")
 
@@ -84,6 +85,15 @@ def _row(found: CandidateResult) -> dict[str, Any]:
         "engine": found.run.engine,
         "engine_reason": found.run.reason,
     }
+
+
+def report_table(found: ComparisonText) -> ReportTable:
+    """The table as a part of a report."""
+    cells = [
+        (row["candidate"], *(_cell(row[field], form) for _, field, form in _COLUMNS)) for row in rows(found.comparison)
+    ]
+    columns = ("Candidate", *(heading for heading, _, _ in _COLUMNS))
+    return ReportTable(title="Candidates", columns=columns, rows=tuple(cells))
 
 
 def _data(found: ComparisonText) -> dict[str, Any]:

@@ -8,23 +8,24 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, TypedDict, Unpack
 
 import click
 
 from podscaler.base.errors import UsageError
-from podscaler.cli.simulate import run_summary, sync_output
+from podscaler.cli.simulate import run_summary, simulation_report, sync_output
 from podscaler.cli.simulate.run_summary import RunSummary, Summaries
 from podscaler.cli.simulate.sync_output import CSVWriter, JSONWriter, ParquetWriter, SyncWriter
 from podscaler.cli.simulate.timeline import Timeline
 from podscaler.explain import explained
-from podscaler.simulation import engine
+from podscaler.simulation import engine, report
 from podscaler.simulation.files import fields, scenario_file
 from podscaler.simulation.files.loads import RangeRequest
 from podscaler.simulation.files.scenario_file import ScenarioFile
 from podscaler.simulation.model import expectations
 from podscaler.simulation.model.expectations import clock
 from podscaler.simulation.model.results import SimulatedSync
+from podscaler.simulation.report import SyncCollector
 
 EXPECTATION_FAILED = 1
 _CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d\d)")
@@ -32,9 +33,18 @@ _CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d\d)")
 EXAMPLE = """\b
 Examples:
   podscaler simulate examples/simulation/step.yaml
+  podscaler simulate scenario.yaml --report scenario.html
   podscaler simulate scenario.yaml --explain 12:15
   podscaler simulate scenario.yaml -o parquet --out syncs.parquet
 """
+
+
+class _Options(TypedDict):
+    """The flags that need no other name here, as click passes them."""
+
+    every_sync: bool
+    explain_at: str | None
+    report_file: Path | None
 
 
 @click.command(epilog=EXAMPLE)
@@ -44,11 +54,16 @@ Examples:
 @click.option("--every-sync", is_flag=True, help="lines of the table for syncs without a change, too")
 @click.option("--seed", type=click.IntRange(min=0), help="in place of the scenario's")
 @click.option(
+    "--report",
+    "report_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.html",
+    help="write a page with plots, and with the explanation of each decision",
+)
+@click.option(
     "--explain", "explain_at", metavar="AT", help="explain the sync at AT (12:15 or 12m15s) and print nothing else"
 )
-def command(
-    *, scenario: Path, output: str, out: Path | None, every_sync: bool, seed: int | None, explain_at: str | None
-) -> None:
+def command(*, scenario: Path, output: str, out: Path | None, seed: int | None, **options: Unpack[_Options]) -> None:
     """Run the SCENARIO file, and print what its autoscalers do.
 
     The table has a line for each change; the other forms have every sync. The exit status is 1 where the scenario
@@ -56,14 +71,14 @@ def command(
     that cannot be used.
     """
     found = scenario_file.read(scenario, seed=seed, range_query=_range_query)
-    if explain_at is not None:
+    if (explain_at := options["explain_at"]) is not None:
         at_ms = _instant_ms(explain_at)
         click.echo(_explanations(scenario, found, at_ms))
         return
     if output == "parquet" and out is None:
         raise UsageError("Parquet is not a text: name its file, as in --out syncs.parquet")
-    with _writer(output, out, found, every_sync=every_sync) as writer:
-        failures = _run(scenario, found, writer)
+    with _writer(output, out, found, every_sync=options["every_sync"]) as writer:
+        failures = _run(scenario, found, writer, options["report_file"])
     for failure in failures:
         click.echo(failure, err=True)
     if failures:
@@ -84,16 +99,22 @@ def _simulated(scenario: Path, found: ScenarioFile) -> Iterator[SimulatedSync]:
         raise UsageError(f"{scenario}: {error}") from None
 
 
-def _run(scenario: Path, found: ScenarioFile, writer: SyncWriter) -> list[str]:
-    """Run the scenario; returns the sentences of expectations that failed."""
+def _run(scenario: Path, found: ScenarioFile, writer: SyncWriter, report_file: Path | None) -> list[str]:
+    """Run the scenario, and write the report; returns the sentences of expectations that failed. Raises UsageError."""
     summaries, checks = Summaries(found.scenario.duration_ms), expectations.checks(found.expectations)
+    collector = None if report_file is None else SyncCollector()
     for sync in _simulated(scenario, found):
         writer.add(sync)
         summaries.add(sync)
+        if collector is not None:
+            collector.add(sync)
         for check in checks:
             check.add(sync)
-    failures = [sentence for check in checks if (sentence := check.failure())]
-    writer.finish(summaries.finished(), failures)
+    results = [check.failure() for check in checks]
+    failures, finished = [each for each in results if each], summaries.finished()
+    writer.finish(finished, failures)
+    if report_file is not None and collector is not None:
+        report.write(report_file, simulation_report.data(scenario.name, found, collector, finished, results))
     return failures
 
 

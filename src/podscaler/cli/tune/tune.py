@@ -13,6 +13,7 @@ import click
 import yaml
 
 from podscaler.base.errors import UsageError
+from podscaler.cli.backtest import load_sources, source_flags
 from podscaler.cli.tune import tune_source
 
 if TYPE_CHECKING:
@@ -22,8 +23,9 @@ NOT_RECOMMENDED = 1
 
 EXAMPLE = """\b
 Examples:
-  podscaler tune examples/simulation/day-with-noise.yaml --slo under-provisioned<1%
-  podscaler tune scenario.yaml --slo slo-missed<1% --latency 200ms --minimize pod-hours --minimize scale-changes
+  podscaler tune examples/simulation/day-with-noise.yaml --slo 'under-provisioned<1%'
+  podscaler tune web.recording.jsonl.gz --hpa shop/web --cpu-limit 500m --minimize pod-hours --minimize under-amount
+  podscaler tune scenario.yaml --slo 'slo-missed<1%' --latency 200ms --minimize pod-hours --minimize scale-changes
 """
 
 
@@ -36,31 +38,55 @@ class TuneFlags(TypedDict):
     min_replicas: int | None
     max_replicas: int | None
     latency: str | None
-    capacity: str | None
     train: float
     trials: int
     seed: int
+    hpa: str
+    begin: str
+    end: str
+    capacity: str | None
+    cpu_limit: str | None
+    present: str | None
+    queries: Sequence[str]
+    step: str
+    token_file: str | None
+    ca_file: str | None
 
 
 @click.command(epilog=EXAMPLE)
-@click.argument("scenario", type=click.Path(path_type=Path))
+@click.argument("source")
+@source_flags.options
 @click.option("--slo", "limits", multiple=True, metavar="MEASURE<N", help="a limit, such as under-provisioned<1%")
-@click.option("--minimize", multiple=True, metavar="MEASURE", help="what is to be small [default: pod-hours]")
+@click.option(
+    "--minimize", multiple=True, metavar="MEASURE", help="what is to be small [default: pod-hours and under-amount]"
+)
 @click.option("--over", metavar="FIELD,...", help="what may change: min, max, target, up-window, ...")
 @click.option("--min-replicas", type=click.IntRange(min=0), help="the least minReplicas that may be tried [default: 1]")
 @click.option("--max-replicas", type=click.IntRange(min=1), help="the highest maxReplicas [default: the present one]")
 @click.option("--latency", metavar="DURATION", help="the mean response time to meet; requests above it are slo-missed")
-@click.option("--capacity", metavar="CPU", help="what one pod can do [default: its limit, else its request]")
 @click.option("--train", type=click.FloatRange(0.1, 0.9), default=0.6, show_default=True, help="the first part's share")
-@click.option("--trials", type=click.IntRange(1, 100_000), default=400, show_default=True)
+@click.option("--trials", type=click.IntRange(1, 100_000), default=1000, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="write the recommended manifest, for kubectl apply")
+@click.option(
+    "--report",
+    "report_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.html",
+    help="write a page with plots of the candidates and of the pods",
+)
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
-def command(scenario: Path, output: str, out: Path | None, **flags: Unpack[TuneFlags]) -> None:
-    """Find a better spec for the autoscaler of the SCENARIO file.
+def command(source: str, output: str, out: Path | None, report_file: Path | None, **flags: Unpack[TuneFlags]) -> None:
+    """Find a better spec for the autoscaler of SOURCE.
+
+    SOURCE is a recording (`controller --record`; '-': standard input), a scenario file (.yaml), whose load may be a
+    trace, or the URL of a Prometheus, as for `podscaler backtest`.
 
     The search sees the first part of the load (--train); its best candidate is judged on the rest, beside the present
     spec. The exit status is 1 where nothing is recommended, with the reason.
+
+    Without --slo a recommended spec is not worse than the present one in what is minimized, in missing pods
+    (under-amount), and with --latency in slo-missed. Ctrl-C ends the search with what was found until then.
 
     Measures: pod-hours, under-provisioned and over-provisioned (time, in percent), under-amount and over-amount (pods,
     in percent), slo-missed and lost (requests, in percent), scale-changes.
@@ -69,25 +95,33 @@ def command(scenario: Path, output: str, out: Path | None, **flags: Unpack[TuneF
         import optuna  # noqa: F401 - whether the extra is there
     except ImportError:
         raise UsageError("tune needs the extra simulation: pip install 'podscaler[simulation]'") from None
-    from podscaler.cli.tune import tune_search
+    from podscaler.cli.tune import tune_report, tune_search
+    from podscaler.simulation import report
     from podscaler.simulation.search import goals, space
     from podscaler.simulation.search.search import SearchBudget
 
-    stated = goals.parse(flags["limits"], flags["minimize"])
-    source = tune_source.read(scenario, latency=flags["latency"], capacity=flags["capacity"])
+    stated = goals.parse(flags["limits"], flags["minimize"], has_slo=flags["latency"] is not None)
+    load = load_sources.read(source_flags.source_request(source, flags))
+    tunable = tune_source.of_load(
+        load,
+        slo_ms=source_flags.find_duration_ms(flags["latency"], "--latency", "200ms"),
+        capacity_milli=source_flags.find_milli(flags["capacity"], "--capacity"),
+    )
     least, most = flags["min_replicas"], flags["max_replicas"]
-    bounds = space.ReplicaBounds(1 if least is None else least, source.wire.max_replicas if most is None else most)
+    bounds = space.ReplicaBounds(1 if least is None else least, tunable.wire.max_replicas if most is None else most)
     over = flags["over"]
     dimensions = space.DEFAULT_DIMENSIONS if over is None else [name.strip() for name in over.split(",")]
     tuned = tune_search.tune(
-        source,
-        space.SearchSpace(source.wire, dimensions, bounds),
+        tunable,
+        space.SearchSpace(tunable.wire, dimensions, bounds),
         stated,
         SearchBudget(flags["trials"], flags["seed"]),
         share=flags["train"],
         on_progress=_progress(flags["trials"]),
     )
     _print(tuned, output, out)
+    if report_file is not None:
+        report.write(report_file, tune_report.data(tuned, tunable))
     if tuned.manifest is None:
         sys.exit(NOT_RECOMMENDED)
 

@@ -39,18 +39,11 @@ class TunedAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
 
 def table(tuned: TunedAutoscaler) -> Iterator[str]:
     """The lines of the table."""
-    result, measures = tuned.result, _measures(tuned.goals)
-    yield f"{tuned.name}: {result.trials} candidates tried on the first part of the load"
+    result, measures = tuned.result, measures_of(tuned.goals)
+    ended = "; the search was interrupted" if result.is_interrupted else ""
+    yield f"{tuned.name}: {result.trials} candidates tried on the first part of the load{ended}"
     yield ""
-    header = ["", *measures]
-    rows = [["present, first part", *_texts(result.present, measures)]]
-    if result.chosen is not None and result.chosen_later is not None:
-        rows.append(["candidate, first part", *_texts(result.chosen.scores, measures)])
-        rows.append(["present, later part", *_texts(result.present_later, measures)])
-        rows.append(["candidate, later part", *_texts(result.chosen_later, measures)])
-    else:
-        rows.append(["present, later part", *_texts(result.present_later, measures)])
-    yield from _aligned([header, *rows])
+    yield from _aligned(score_rows(tuned, measures))
     yield from _front(tuned, measures)
     if tuned.changes:
         yield from ("", "Changes:", *(f"  {change}" for change in tuned.changes))
@@ -60,6 +53,19 @@ def table(tuned: TunedAutoscaler) -> Iterator[str]:
         yield from ("", remark)
     yield ""
     yield verdict(tuned)
+
+
+def score_rows(tuned: TunedAutoscaler, measures: Sequence[str]) -> list[list[str]]:
+    """The names of the measures, then the scores of the present spec and of the candidate on both parts."""
+    result = tuned.result
+    rows = [["", *measures], ["present, first part", *_texts(result.present, measures)]]
+    if result.chosen is not None and result.chosen_later is not None:
+        rows.append(["candidate, first part", *_texts(result.chosen.scores, measures)])
+        rows.append(["present, later part", *_texts(result.present_later, measures)])
+        rows.append(["candidate, later part", *_texts(result.chosen_later, measures)])
+    else:
+        rows.append(["present, later part", *_texts(result.present_later, measures)])
+    return rows
 
 
 def verdict(tuned: TunedAutoscaler) -> str:
@@ -73,7 +79,8 @@ def verdict(tuned: TunedAutoscaler) -> str:
         for measure in tuned.goals.minimize
     ]
     limits = " and ".join(map(str, tuned.goals.limits))
-    held = f" and keeps {limits}" if limits else ""
+    kept = [measure for measure in tuned.goals.not_worse if measure not in tuned.goals.minimize]
+    held = f" and keeps {limits}" if limits else f", and it is not worse in {', '.join(kept)}" if kept else ""
     return f"Recommended: on the later part, which the search did not see, it has {', '.join(parts)}{held}."
 
 
@@ -82,8 +89,13 @@ def as_json(tuned: TunedAutoscaler) -> Mapping[str, Any]:
     result = tuned.result
     return {
         "autoscaler": tuned.name,
-        "goals": {"limits": [str(limit) for limit in tuned.goals.limits], "minimize": list(tuned.goals.minimize)},
+        "goals": {
+            "limits": [str(limit) for limit in tuned.goals.limits],
+            "minimize": list(tuned.goals.minimize),
+            "not_worse": list(tuned.goals.not_worse),
+        },
         "trials": result.trials,
+        "interrupted": result.is_interrupted,
         "present": {"first": _figures(result.present), "later": _figures(result.present_later)},
         "candidate": None
         if result.chosen is None or result.chosen_later is None
@@ -111,7 +123,7 @@ def patch(tuned: TunedAutoscaler) -> str:
     return comments + text
 
 
-def _measures(goals: Goals) -> Sequence[str]:
+def measures_of(goals: Goals) -> Sequence[str]:
     """The measures of the goals first, then the usual ones."""
     usual = ("pod-hours", "under-provisioned", "over-provisioned", "lost", "scale-changes")
     return tuple(dict.fromkeys([*goals.minimize, *(limit.measure for limit in goals.limits), *usual]))

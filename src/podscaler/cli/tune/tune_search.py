@@ -8,6 +8,7 @@ from podscaler.cli.tune.tune_output import TunedAutoscaler
 from podscaler.cli.tune.tune_source import TuneSource
 from podscaler.simulation.search import recommendation, scoring, search
 from podscaler.simulation.search.goals import Goals
+from podscaler.simulation.search.scoring import ScoredPart
 from podscaler.simulation.search.search import Evaluate, SearchBudget, SearchResult
 from podscaler.simulation.search.space import SearchSpace
 
@@ -29,10 +30,12 @@ def tune(
     """
     reasons: dict[str, None] = {}
     try:
-        first, later = scoring.split(source.scenario, source.needed, share, source.slo_ms)
+        whole = ScoredPart(scenario=source.scenario, from_ms=source.from_ms, needed=source.needed, slo_ms=source.slo_ms)
+        first, later = scoring.split(whole, share)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    on_first, on_later = (scoring.evaluator(part, reasons.setdefault) for part in (first, later))
+    on_first = scoring.fold_evaluator(first, scoring.fold_count(first), reasons.setdefault)
+    on_later = scoring.evaluator(later, reasons.setdefault)
     result = search.search(space, goals, on_first, on_later, budget, on_progress)
     (autoscaler,) = source.scenario.autoscalers
     spec, chosen = autoscaler.spec, result.chosen
@@ -44,7 +47,7 @@ def tune(
         goals=goals,
         result=result,
         changes=() if chosen is None else recommendation.changes(space.present, chosen.spec),
-        effects=_effects(space, result, on_first, goals),
+        effects=_effects(space, result, scoring.evaluator(first, reasons.setdefault), goals),
         manifest=recommended,
         remarks=_remarks(source, list(reasons)),
     )
@@ -66,8 +69,10 @@ def _effects(space: SearchSpace, result: SearchResult, evaluate: Evaluate, goals
 
 def _remarks(source: TuneSource, reasons: list[str]) -> tuple[str, ...]:
     capacity = source.capacity
+    least, most = min(source.needed), max(source.needed)
     needed = (
-        f"The load needs 1 to {max(source.needed)} pods of {capacity.ucores // 1000}m each ({capacity.basis}), "
+        f"The load needs {least} to {most} pods of {capacity.ucores // 1000}m each ({capacity.basis}), "
         "whatever the autoscaler's target."
     )
-    return (needed, *(f"Simulated by the exact engine, which is slower: {reason}." for reason in reasons))
+    engine = [f"Simulated by the exact engine, which is slower: {reason}." for reason in reasons]
+    return (*source.sentences, needed, *engine)

@@ -1,17 +1,16 @@
-"""Reads what `podscaler tune` improves: a scenario file with one autoscaler, and the pods that its load needs."""
+"""Makes what `podscaler tune` improves out of a load: one autoscaler, and the pods that its load needs.
 
-from pathlib import Path
+The load is read by `podscaler.cli.backtest.load_sources`, as for `podscaler backtest`.
+"""
 
 import msgspec
 
-from podscaler.api.machinery import quantity
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
 from podscaler.base.errors import UsageError
-from podscaler.cli.simulate import range_queries
-from podscaler.simulation.evaluation import demand
+from podscaler.cli.backtest import candidate_options
+from podscaler.cli.backtest.candidate_options import CandidateRequest
+from podscaler.cli.backtest.load_sources import LoadSource
 from podscaler.simulation.evaluation.demand import PodCapacity
-from podscaler.simulation.files import fields, scenario_file
-from podscaler.simulation.files.loads import RangeRequest
 from podscaler.simulation.model.scenario import SimulationScenario
 
 
@@ -23,60 +22,49 @@ class TuneSource(msgspec.Struct, frozen=True, kw_only=True):
         needed: for each sync the pods that the load needs.
         capacity: of one pod.
         slo_ms: the mean response time to meet; None: there is none.
+        from_ms: the first instant that counts.
+        sentences: what was assumed of the load, and what is not known.
     """
 
     scenario: SimulationScenario
     wire: HorizontalPodAutoscalerSpec
     needed: tuple[int, ...]
     capacity: PodCapacity
-    slo_ms: float | None
+    slo_ms: float | None = None
+    from_ms: int = 0
+    sentences: tuple[str, ...] = ()
 
 
-def read(path: Path, *, latency: str | None, capacity: str | None) -> TuneSource:
-    """The source of a scenario file. Raises UsageError.
+def of_load(load: LoadSource, *, slo_ms: float | None, capacity_milli: int | None) -> TuneSource:
+    """The source of a load. Raises UsageError.
 
     Args:
-        latency: a duration such as `200ms`; None: there is no goal for response times.
-        capacity: of a pod, a quantity of CPU; None: its limit, else its request.
+        slo_ms: the mean response time to meet; None: there is no goal for response times.
+        capacity_milli: of a pod, in thousandths of a core; None: its limit, else its request.
     """
-    found = scenario_file.read(path, range_query=_range_query)
-    scenario = found.scenario
-    if len(scenario.autoscalers) != 1:
-        names = ", ".join(each.spec.key for each in scenario.autoscalers)
-        raise UsageError(f"{path} has {len(scenario.autoscalers)} autoscalers ({names}); tune improves one at a time")
-    (autoscaler,) = scenario.autoscalers
-    workload = next(each for each in scenario.workloads if each.key == autoscaler.workload)
-    slo_ms = None if latency is None else _duration_ms(latency)
-    try:
-        of_pod = demand.pod_capacity(workload, slo_ms=slo_ms, stated_milli=_milli(capacity))
-        pods = demand.needed_series(demand.cpu_demand(workload), of_pod)
-    except ValueError as error:
-        raise UsageError(f"{path}: {error}") from None
+    needs = candidate_options.needs(load, CandidateRequest(slo_ms=slo_ms, capacity_milli=capacity_milli))
+    scenario, sentences = _alone(load.scenario)
     at_ms = range(scenario.first_sync_ms, scenario.duration_ms + 1, scenario.sync_period_ms)
     return TuneSource(
         scenario=scenario,
-        wire=found.wires[autoscaler.spec.key],
-        needed=tuple([pods.value_at(instant_ms) for instant_ms in at_ms]),
-        capacity=of_pod,
+        wire=load.wire,
+        needed=tuple([needs.pods.value_at(instant_ms) for instant_ms in at_ms]),
+        capacity=needs.capacity,
         slo_ms=slo_ms,
+        from_ms=load.from_ms,
+        sentences=(*load.sentences, *sentences),
     )
 
 
-def _range_query(request: RangeRequest) -> list[tuple[float, str]]:
-    return list(range_queries.read(request))
-
-
-def _duration_ms(text: str) -> float:
-    try:
-        return float(fields.parse_duration_ms(text))
-    except ValueError as error:
-        raise UsageError(f"--latency {text}: {error}") from None
-
-
-def _milli(text: str | None) -> int | None:
-    if text is None:
-        return None
-    try:
-        return quantity.parse(text).milli_value()
-    except ValueError as error:
-        raise UsageError(f"--capacity {text}: {error}") from None
+def _alone(scenario: SimulationScenario) -> tuple[SimulationScenario, tuple[str, ...]]:
+    """The scenario with its first autoscaler and that one's workload alone. Raises UsageError."""
+    own, *others = scenario.autoscalers
+    shared = [each.spec.key for each in others if each.workload == own.workload]
+    if shared:
+        raise UsageError(f"{own.spec.key} and {', '.join(shared)} scale the same workload; tune improves one alone")
+    workloads = tuple([each for each in scenario.workloads if each.key == own.workload])
+    if len(workloads) == len(scenario.workloads):
+        return scenario, ()
+    left_out = ", ".join(each.key for each in scenario.workloads if each.key != own.workload)
+    alone = msgspec.structs.replace(scenario, autoscalers=(own,), workloads=workloads)
+    return alone, (f"Left out of the simulation: {left_out}.",)

@@ -21,6 +21,7 @@ from podscaler.base.errors import StatusError, UsageError
 from podscaler.cli.options import endpoints, heapster, recording
 from podscaler.cli.options.endpoints import Serving
 from podscaler.cli.up.machine import Machine, MachineSettings, NodeAuth
+from podscaler.cli.up.up_dashboard import UpDashboard
 from podscaler.controller import assembly
 from podscaler.controller.controller import Controller
 from podscaler.controller.options import installation
@@ -86,6 +87,7 @@ class UpSettings:
         anonymous_health: whether /healthz, /livez and /readyz need no credentials.
         audit_log: the file of the audit log, `-` for standard output; None: no audit log.
         serve_heapster: whether the node serves Heapster's API.
+        dashboard_port: the port of the dashboard, 0: any free one; None: there is no dashboard.
         is_new_cluster: whether an empty cluster may take the place of one whose database is lost.
     """
 
@@ -105,6 +107,7 @@ class UpSettings:
     audit_log: Path | None = None
     serve_heapster: bool = False
     is_new_cluster: bool = False
+    dashboard_port: int | None = None
 
     @property
     def resources(self) -> tuple[Resource, ...]:
@@ -154,9 +157,17 @@ class OwnAutoscaler:
         settings: the controller's settings.
         clock: for all parts.
         recording: records the syncs; the caller ends it.
+        on_controller: called with each new controller before it runs.
     """
 
-    def __init__(self, settings: ControllerSettings, clock: Clock, recording: Recording) -> None:
+    def __init__(
+        self,
+        settings: ControllerSettings,
+        clock: Clock,
+        recording: Recording,
+        on_controller: Callable[[Controller], None] | None = None,
+    ) -> None:
+        self._on_controller = on_controller
         self._settings = replace(settings, field_manager=installation.UP)
         self._clock = clock
         self._recording = recording
@@ -181,6 +192,8 @@ class OwnAutoscaler:
                 )
                 request_metrics.count(client, controller.telemetry.registry, self._clock)
                 self._controller, self._telemetry = controller, controller.telemetry
+                if self._on_controller is not None:
+                    self._on_controller(controller)
                 await controller.run()
         finally:
             self._controller = None
@@ -196,6 +209,7 @@ class ControlPlane:
 
     Attributes:
         url: the API server's URL, after `start`.
+        dashboard: the dashboard, which is not served yet, after `start`; None: there is none.
     """
 
     def __init__(self, settings: UpSettings, clock: Clock) -> None:
@@ -205,6 +219,7 @@ class ControlPlane:
         self._exit = AsyncExitStack()
         self._parts: list[asyncio.Task[None]] = []
         self.url = ""
+        self.dashboard: UpDashboard | None = None
 
     async def start(self) -> None:
         """Start everything; the API server answers when this returns.
@@ -365,7 +380,16 @@ class ControlPlane:
         """The task that runs the autoscaler, whose endpoints are served from now on."""
         if settings.heapster is not None and not settings.heapster.url:
             settings = replace(settings, heapster=replace(settings.heapster, url=heapster_url))
-        own = OwnAutoscaler(settings, self._clock, recorder)
+        shown = None
+        if self._settings.dashboard_port is not None:
+            shown = self.dashboard = UpDashboard(settings, self._clock, recorder, self._settings.dashboard_port)
+            self._exit.push_async_callback(shown.stop)
+        own = OwnAutoscaler(
+            settings,
+            self._clock,
+            recorder if shown is None else shown.history,
+            on_controller=None if shown is None else shown.attach,
+        )
         serving = endpoints.serve(self._settings.autoscaler_serving, Endpoints(own, own.unready), self._clock)
         await self._exit.enter_async_context(serving)
 

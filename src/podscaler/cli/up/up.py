@@ -7,6 +7,7 @@ import asyncio
 import logging
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,14 @@ METRIC_RESOLUTION = "metric-resolution"
 @click.option("--anonymous-health", is_flag=True, help="let everyone ask for /healthz, /livez and /readyz")
 @click.option("--serve-removed-apis", is_flag=True, help="serve every version that HorizontalPodAutoscaler ever had")
 @click.option("--serve-heapster", is_flag=True, help="serve Heapster's API on the node's address (docs/heapster.md)")
+@click.option(
+    "--dashboard-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default=True,
+    help="of the dashboard (docs/dashboard.md), on this machine alone; 0: any free one",
+)
+@click.option("--without-dashboard", is_flag=True, help="do not serve the dashboard, and keep no decisions in memory")
 @click.option("--strict-upstream", is_flag=True, help="serve and accept nothing that Kubernetes v1.37 would not")
 @log_output.log_options
 @recording.record_options
@@ -113,6 +122,7 @@ def command(
         audit_log=options["audit_log"],
         token_file=options["token_auth_file"],
         is_new_cluster=options["new_cluster"],
+        dashboard_port=None if options["without_dashboard"] else options["dashboard_port"],
     )
     run = _loop_runner()
     run(_up(up_settings))
@@ -163,7 +173,19 @@ async def _up(up_settings: UpSettings) -> None:
     collecting = asyncio.create_task(OldGenerationCollector(clock).run(), name="garbage")
     try:
         click.echo(f"podscaler is up at {plane.url}\nexport KUBECONFIG={shlex.quote(str(up_settings.kubeconfig))}")
+        if plane.dashboard is not None:
+            _echo_dashboard(*await plane.dashboard.start(up_settings.kubeconfig, _echo_link))
         await ended.wait()
     finally:
         collecting.cancel()
         await plane.stop()
+
+
+def _echo_dashboard(url: str, link: str) -> None:
+    click.echo(f"the dashboard is at {url}")
+    _echo_link(link)
+
+
+def _echo_link(link: str) -> None:
+    with suppress(OSError):  # nobody reads standard output any more
+        click.echo(f"this link logs in once: {link}")

@@ -50,6 +50,11 @@ class RecordFile:
         """Whether the next line should begin a new file."""
         return self._size_bytes >= self._max_bytes
 
+    def existing(self) -> list[Path]:
+        """The files that exist, oldest first: the numbered ones, then FILE. Blocks."""
+        numbered = [self._numbered(number) for number in range(self._files - 1, -1, -1)]
+        return [path for path in numbered if path.is_file()]
+
     def check(self) -> None:
         """Check that FILE can be begun. Raises UsageError where it is no recording, or another process writes it."""
         try:

@@ -47,11 +47,12 @@ def grouped(samples: Mapping[str, Sample], resource: str, situation: Situation) 
         rule = rule_for(pod, sample, situation)
         rules.append(rule)
         values_milli.append(None if sample is None else sample.value_milli)
-        if rule.group is Group.COUNTED:
+        group = rule.group
+        if group is Group.COUNTED:
             counted.append(index)
-        elif rule.group is Group.UNREADY:
+        elif group is Group.UNREADY:
             unready.append(index)
-        elif rule.group is Group.MISSING:
+        elif group is Group.MISSING:
             missing.append(index)
     known = len(values_milli) - values_milli.count(None)
     unlisted = _unlisted(samples, situation) if len(samples) > known else ()
@@ -61,6 +62,10 @@ def grouped(samples: Mapping[str, Sample], resource: str, situation: Situation) 
 def _unlisted(samples: Mapping[str, Sample], situation: Situation) -> tuple[Unlisted, ...]:
     listed = {pod.name for pod in situation.pods}
     return tuple(Unlisted(name, sample.value_milli) for name, sample in samples.items() if name not in listed)
+
+
+_WITHOUT_USAGE = ("Failed", "Pending")
+"""Phases of pods whose samples, if there are any, do not count."""
 
 
 def _rule(pod: Pod, sample: Sample | None, situation: Situation) -> PodRule:
@@ -76,9 +81,8 @@ def _rule(pod: Pod, sample: Sample | None, situation: Situation) -> PodRule:
 
 def _cpu_rule(pod: Pod, sample: Sample | None, situation: Situation) -> PodRule:
     """As `_rule`, but the samples of a starting pod do not count: its CPU is no measure of load, as in `groupPods`."""
-    rule = _rule(pod, sample, situation)
-    if sample is None or rule is not PodRule.HAS_SAMPLE:
-        return rule
+    if sample is None or pod.is_deleting or pod.phase in _WITHOUT_USAGE:
+        return _rule(pod, sample, situation)
     if pod.ready is None:
         return PodRule.NO_READY_CONDITION
     if pod.started_at is None:

@@ -5,10 +5,13 @@ reader (`open_reader`) sends no writes but the API server's reviews, which are c
 """
 
 import random
+import re
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 
 from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
+from podscaler.kube.client import urls
 from podscaler.kube.client.client import Client
 from podscaler.kube.transport import http_transport
 from podscaler.kube.transport.config import Config
@@ -16,6 +19,11 @@ from podscaler.kube.transport.rate_limit import TokenBucket
 from podscaler.kube.transport.transport import Request, Response, ResponseStream, Transport, WrappedTransport
 
 REVIEWS = ("/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/v1/tokenreviews")
+
+
+UNNAMESPACED = ("namespaces", "nodes")
+"""The kinds outside of namespaces that clients of podscaler list."""
+_COLLECTION = re.compile(r"(/api/v1|/apis/[^/]+/[^/]+)/([a-z]+)")
 
 
 class NothingIsWritten(StatusError):
@@ -40,6 +48,36 @@ class ReadOnlyTransport(WrappedTransport):
         if request.method != "GET":
             raise NothingIsWritten(request)
         return self._transport.stream(request)
+
+
+class NamespacedTransport(WrappedTransport):
+    """Lists and watches one namespace where all namespaces are asked for.
+
+    For a user who may read one namespace alone: informers of all namespaces then have the objects of that one. Other
+    requests pass as they are, lists of kinds outside of namespaces, too.
+
+    Args:
+        namespace: its name.
+    """
+
+    def __init__(self, transport: Transport, namespace: str) -> None:
+        super().__init__(transport)
+        self._namespace = namespace
+
+    async def request(self, request: Request) -> Response:
+        """As in Transport. Raises TransportError."""
+        return await self._transport.request(self._narrowed(request))
+
+    def stream(self, request: Request) -> AbstractAsyncContextManager[ResponseStream]:
+        """As in Transport."""
+        return self._transport.stream(self._narrowed(request))
+
+    def _narrowed(self, request: Request) -> Request:
+        match = _COLLECTION.fullmatch(request.path) if request.method == "GET" else None
+        if match is None or match[2] in UNNAMESPACED:
+            return request
+        scope = urls.path("namespaces", self._namespace)
+        return replace(request, path=f"{match[1]}{scope}/{match[2]}")
 
 
 async def open_client(config: Config, clock: Clock, *, user_agent: str, limit: TokenBucket | None = None) -> Client:

@@ -18,6 +18,7 @@ from podscaler.simulation.batch.layout import Array, KernelInputs, KernelResults
 from podscaler.simulation.batch.scenario_tables import BatchScenario
 from podscaler.simulation.batch.tables import NotCovered, SpecTables
 from podscaler.simulation.model.scenario import SimulationScenario
+from podscaler.simulation.world import serving
 
 
 class BatchResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,8 +131,7 @@ def _run(scenario: BatchScenario, candidates: Sequence[Spec], measures: Measures
         needed,
     )
     memory = at.memory_for(world, specs.event_slots)
-    slo_ms = math.nan if measures.slo_ms is None else float(measures.slo_ms)
-    candidate_kernel.simulate(inputs, memory, results.arrays, slo_ms)
+    candidate_kernel.simulate(inputs, memory, results.arrays, _slo_bound_ms(measures))
     return results
 
 
@@ -198,6 +198,12 @@ def _spec_tables(scenario: BatchScenario, candidates: Sequence[Spec]) -> SpecTab
     return tables.of_specs(candidates, scenario.sources, stated.settings, len(scenario.at_ms), stated.sync_period_ms)
 
 
+def _slo_bound_ms(measures: Measures) -> float:
+    """The response time above which the SLO is missed; NaN: there is no SLO."""
+    bound_ms = serving.slo_bound_ms(measures.slo_ms)
+    return math.nan if bound_ms is None else bound_ms
+
+
 def _needed(measures: Measures, syncs: int) -> Array:
     needed = np.array([] if measures.needed is None else measures.needed, np.int64)
     if len(needed) not in (0, syncs):
@@ -211,7 +217,7 @@ def _exact(scenario: SimulationScenario, candidate: Spec, measures: Measures) ->
         scenario,
         candidate,
         needed=_needed(measures, len(at_ms)),
-        slo_ms=math.nan if measures.slo_ms is None else float(measures.slo_ms),
+        slo_ms=_slo_bound_ms(measures),
         counted_from_ms=measures.counted_from_ms,
     )
 

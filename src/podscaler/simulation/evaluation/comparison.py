@@ -20,10 +20,9 @@ from podscaler.simulation.model.results import WorkloadState
 from podscaler.simulation.model.scenario import AutoscalerModel, SimulationScenario
 from podscaler.simulation.model.step_series import StepSeries
 from podscaler.simulation.scaling import Scaler
+from podscaler.simulation.world import serving
 
 _HOUR_MS = 3_600_000
-ROUNDING = 1 + 1e-9
-"""A load that meets the SLO exactly must not miss it by the rounding of the response time."""
 
 MakeScaler = Callable[[], Scaler]
 """A new scaler, with no memory of another run."""
@@ -173,7 +172,7 @@ def _batch(scenario: SimulationScenario, candidates: Sequence[Candidate], needs:
     specs = [each.policy for each in candidates if isinstance(each.policy, Spec)]
     if len(scenario.autoscalers) != 1 or not specs:
         return
-    found = batch.evaluate(scenario, specs, batch.Measures(slo_ms=_bound_ms(needs), counted_from_ms=needs.from_ms))
+    found = batch.evaluate(scenario, specs, batch.Measures(slo_ms=needs.slo_ms, counted_from_ms=needs.from_ms))
     assert found.ready is not None
     counted = found.at_ms >= needs.from_ms
     at_ms = found.at_ms[counted].tolist()
@@ -203,18 +202,14 @@ def _run(scenario: SimulationScenario, candidate: Candidate, needs: Needs) -> Ru
         for sync in engine.simulate(stated):
             if sync.autoscaler.spec.key == candidate.policy.key and sync.at_ms >= needs.from_ms:
                 run.scale_changes += sync.decision.replicas is not None
-                _count(run, sync.at_ms, sync.workload, scenario.sync_period_ms, _bound_ms(needs))
+                _count(run, sync.at_ms, sync.workload, scenario.sync_period_ms, serving.slo_bound_ms(needs.slo_ms))
         return run
     scaler = _CountedScaler(candidate.policy(), needs.from_ms)
     for at_ms, state in scaling.scale(stated, key, scaler):
         if at_ms >= needs.from_ms:
-            _count(run, at_ms, state, scenario.sync_period_ms, _bound_ms(needs))
+            _count(run, at_ms, state, scenario.sync_period_ms, serving.slo_bound_ms(needs.slo_ms))
     run.scale_changes = scaler.changes
     return run
-
-
-def _bound_ms(needs: Needs) -> float | None:
-    return None if needs.slo_ms is None else needs.slo_ms * ROUNDING
 
 
 def _workload(scenario: SimulationScenario) -> str:

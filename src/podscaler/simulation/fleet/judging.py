@@ -15,7 +15,7 @@ from podscaler.core.model.spec import Spec
 from podscaler.simulation import batch
 from podscaler.simulation.batch import BatchResult, Measures
 from podscaler.simulation.evaluation import comparison
-from podscaler.simulation.evaluation.comparison import ROUNDING, Candidate, CandidateResult, Needs
+from podscaler.simulation.evaluation.comparison import Candidate, CandidateResult, Needs
 from podscaler.simulation.evaluation.elasticity import Elasticity, elastic_speedup
 from podscaler.simulation.fleet.autoscalers import FleetAutoscaler, FleetRow, MakeTrial, UnusableAutoscaler
 from podscaler.simulation.model.scenario import SimulationScenario
@@ -104,14 +104,14 @@ def _of_result(found: CandidateResult) -> _Measured:
 def _in_batch(
     scenario: SimulationScenario, specs: Sequence[Spec], needs: Needs, needed: Sequence[int]
 ) -> list[_Measured]:
-    slo_ms = None if needs.slo_ms is None else needs.slo_ms * ROUNDING
-    measures = Measures(keep_timeline=False, needed=needed, slo_ms=slo_ms, counted_from_ms=needs.from_ms)
+    has_slo = needs.slo_ms is not None
+    measures = Measures(keep_timeline=False, needed=needed, slo_ms=needs.slo_ms, counted_from_ms=needs.from_ms)
     found = batch.evaluate(scenario, specs, measures)
     return [
         _Measured(
             elasticity=_elasticity(found, index),
             pod_hours=int(found.pod_ms[index]) / _HOUR_MS,
-            slo_missed_pct=None if slo_ms is None else _pct(found.slo_missed_work[index], found.arrived_work[index]),
+            slo_missed_pct=_pct(found.slo_missed_work[index], found.arrived_work[index]) if has_slo else None,
             lost_pct=_pct(found.lost_work[index], found.arrived_work[index]),
             scale_changes=int(found.scale_ups[index] + found.scale_downs[index]),
             engine="exact" if index in found.fallbacks else "batch",

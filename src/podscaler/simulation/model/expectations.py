@@ -32,6 +32,10 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     from_ms: int = 0
     until_ms: int
 
+    def __str__(self) -> str:
+        name = self.workload.partition("/")[2]
+        return f"{name}: {self.value} {_bounds(self)} {self.span}"
+
     @property
     def span(self) -> str:
         """`between 10:00 and 15:00`."""

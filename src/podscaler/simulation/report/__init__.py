@@ -5,9 +5,9 @@
         collector.add(sync)
     report.write(path, report.ReportData(title="web.yaml", autoscalers=collector.autoscalers()))
 
-Entry points: `html_page.write` and `html_page.html`. Reading order: `page_data` (the content), `decision_log`, `sync_collector`
-(from syncs to content), `decimation`, `html_page`; `static` has the script and style of the page, and uPlot.
-May import: `simulation.model`, `explain`, `core`, `api`.
+Entry points: `html_page.write` and `html_page.html`. Reading order: `page_data` (the content), `decision_log`,
+`sync_collector` (from syncs to content), `decimation`, `html_page`; `static` has the script and style of the page,
+and uPlot. May import: `simulation.model`, `explain`, `core`, `api`.
 """
 
 from podscaler.simulation.report.html_page import as_json, html, write

@@ -1,8 +1,8 @@
 """Reduces plots to a number of instants that a browser draws quickly, without losing peaks or changes of pods.
 
-Called by `html_page`. The instants are divided into spans of equal count; of each span the instants of the lowest and the highest
-value of each series are kept. Before that, every instant at which a series with `keeps_changes` changes is kept,
-unless these alone are too many.
+Called by `html_page`. The instants are divided into spans of equal count; of each span the instants of the lowest and
+the highest value of each series are kept. Before that, every instant at which a series with `keeps_changes` changes
+is kept, unless these alone are too many.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Selects the syncs of an autoscaler that changed something, and explains the largest of them.
 
-Called by `sync_collector` for every sync. Explanations are those of `podscaler explain`. They are made at once, because a trace
-with all its pods is larger, and only for decisions that the report may keep.
+Called by `sync_collector` for every sync. Explanations are those of `podscaler explain`. They are made at once,
+because a trace with all its pods is larger, and only for decisions that the report may keep.
 """
 
 import heapq
@@ -29,9 +29,9 @@ _HELD = frozenset(
 class DecisionLog:
     """The decisions of one autoscaler.
 
-    A decision is a written scale, the first sync with an error and the first one without, and the first sync since the last
-    written scale at which one of the limits holds the replicas. Where there are more than `explained_max`, those are kept that
-    change the most replicas; of equal ones the earlier.
+    A decision is a written scale, the first sync with an error and the first one without, and the first sync since
+    the last written scale at which one of the limits holds the replicas. Where there are more than `explained_max`,
+    those are kept that change the most replicas; of equal ones the earlier.
 
     Attributes:
         total: how many there were.

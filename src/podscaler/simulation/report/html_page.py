@@ -1,7 +1,7 @@
 """Writes a report as one HTML file that needs no server and no network.
 
-Called by `podscaler simulate`, `backtest` and `tune`. The page has the content as JSON, and a script that draws it; without
-scripts it shows the tables.
+Called by `podscaler simulate`, `backtest` and `tune`. The page has the content as JSON, and a script that draws it;
+without scripts it shows the tables.
 
 Invariants: the content cannot become markup or script: JSON and HTML are escaped, and the script sets texts only. The
 page's policy (Content-Security-Policy) allows its own script and style, by their hashes, and no request. Equal content
@@ -17,17 +17,26 @@ from pathlib import Path
 
 import msgspec
 
+from podscaler.base.errors import UsageError
 from podscaler.simulation.report import decimation
 from podscaler.simulation.report.page_data import AutoscalerPart, ReportData, ReportTable, TimePlot
 
 _STATIC = resources.files("podscaler.simulation.report") / "static"
+_PARTS = ("elements.js", "time_plots.js", "decisions.js", "report.js")
 _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 """JSON with these needs no other escaping within a `script` element."""
 
 
 def write(path: Path, data: ReportData) -> None:
-    """Write the page to a file. Raises OSError."""
-    path.write_text(html(data), encoding="utf-8")
+    """Write the page to a file, in place of one that is there; a reader never sees a part of it. Raises UsageError."""
+    text = html(data)
+    temporary = path.with_name(f".{path.name}.part")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise UsageError(f"cannot write {path}: {error.strerror}") from None
 
 
 def html(data: ReportData) -> str:
@@ -95,9 +104,15 @@ def _table(table: ReportTable) -> Iterator[str]:
     yield "</tbody>\n</table>\n"
 
 
+def script() -> str:
+    """The script of reports without uPlot: `podscalerReport`, with what it draws on its own and for other pages."""
+    parts = "\n".join(_static(name) for name in _PARTS)
+    return f'const podscalerReport = (() => {{\n"use strict";\n{parts}}})();\n'
+
+
 def _script() -> str:
     """uPlot, with its licence, then the script of the page."""
-    return f"/* uPlot\n{_static('uPlot.LICENSE')}\n*/\n{_static('uPlot.iife.min.js')}\n{_static('report.js')}"
+    return f"/* uPlot\n{_static('uPlot.LICENSE')}\n*/\n{_static('uPlot.iife.min.js')}\n{script()}"
 
 
 def _style() -> str:

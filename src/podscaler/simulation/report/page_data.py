@@ -1,7 +1,7 @@
 """The content of a report as plain values, which know nothing of HTML.
 
-`podscaler simulate`, `backtest` and `tune` fill a `ReportData`; `html_page` writes it as a page. Its JSON form, with camelCase
-names, is what the page's script reads, so that another page can show the same content.
+`podscaler simulate`, `backtest` and `tune` fill a `ReportData`; `html_page` writes it as a page. Its JSON form, with
+camelCase names, is what the page's script reads, so that another page can show the same content.
 
 Invariant: times are seconds since the start of the simulation; texts are plain text, never markup.
 """

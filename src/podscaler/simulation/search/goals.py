@@ -16,6 +16,9 @@ _LIMIT = re.compile(r"(?P<measure>[a-z-]+)\s*<=?\s*(?P<number>[0-9]+(\.[0-9]+)?)
 """Matches `under-provisioned<1%`, `pod-hours <= 120 h`, `scale-changes<40`."""
 
 
+DEFAULT_OBJECTIVES = ("pod-hours", "under-amount")
+
+
 class Limit(msgspec.Struct, frozen=True):
     """The highest allowed value of a measure."""
 
@@ -35,11 +38,13 @@ class Goals(msgspec.Struct, frozen=True):
 
     Attributes:
         limits: what a recommended spec keeps.
-        minimize: the names of the measures to make small, at least one; the first decides between equals.
+        minimize: the names of the measures to make small, at least one.
+        not_worse: the names of measures in which a recommended spec is not worse than the present one.
     """
 
     limits: tuple[Limit, ...]
     minimize: tuple[str, ...]
+    not_worse: tuple[str, ...] = ()
 
     def are_met(self, scores: Scores) -> bool:
         """Whether the scores keep all limits."""
@@ -50,10 +55,20 @@ class Goals(msgspec.Struct, frozen=True):
         return tuple([value(scores, measure) for measure in self.minimize])
 
 
-def parse(limits: Sequence[str], minimize: Sequence[str]) -> Goals:
-    """The goals of texts such as `under-provisioned<1%` and `pod-hours`. Raises UsageError naming the text."""
-    names = minimize or ("pod-hours",)
-    return Goals(tuple([_limit(text) for text in limits]), tuple([_measure(text, text) for text in names]))
+def parse(limits: Sequence[str], minimize: Sequence[str], *, has_slo: bool = False) -> Goals:
+    """The goals of texts such as `under-provisioned<1%` and `pod-hours`. Raises UsageError naming the text.
+
+    Without a limit, a spec must not be worse than the present one in what is minimized, in missing pods and in missed
+    response times: the fewest pods alone would be one pod.
+
+    Args:
+        has_slo: whether there is a response time to meet.
+    """
+    objectives = tuple([_measure(text, text) for text in dict.fromkeys(minimize or DEFAULT_OBJECTIVES)])
+    if limits:
+        return Goals(tuple([_limit(text) for text in limits]), objectives)
+    kept = (*objectives, "under-amount", *(("slo-missed",) if has_slo else ()))
+    return Goals((), objectives, tuple(dict.fromkeys(kept)))
 
 
 def _limit(text: str) -> Limit:

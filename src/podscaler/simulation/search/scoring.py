@@ -4,7 +4,10 @@ Called by `podscaler tune`. The later part is simulated from the start of the sc
 history of the part before; only its own syncs are counted.
 """
 
+import itertools
+import operator
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -13,10 +16,15 @@ from podscaler.core.model import spec as core_spec
 from podscaler.simulation import batch
 from podscaler.simulation.batch import BatchResult, Measures
 from podscaler.simulation.model.scenario import SimulationScenario
+from podscaler.simulation.search.folds import EvaluateFolds, FoldedScores
 from podscaler.simulation.search.scores import Scores
 from podscaler.simulation.search.search import Evaluate
 
 _HOUR_MS = 3_600_000
+
+FOLDS = 6
+LEAST_SYNCS = 20
+"""Of a fold."""
 
 
 class ScoredPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,25 +43,38 @@ class ScoredPart(msgspec.Struct, frozen=True, kw_only=True):
     slo_ms: float | None = None
 
 
-def split(scenario: SimulationScenario, needed: Sequence[int], share: float, slo_ms: float | None) -> list[ScoredPart]:
-    """The first part, with that share of the syncs, and the later one.
+def split(whole: ScoredPart, share: float) -> list[ScoredPart]:
+    """The first part, with that share of the syncs that count, and the later one.
 
     Args:
-        needed: for each sync of the scenario the pods that the load needs.
         share: above 0 and below 1.
 
     Raises ValueError where one of the parts has no sync.
     """
-    syncs = len(needed)
+    before = _syncs_before(whole)
+    syncs = len(whole.needed) - before
     first = round(syncs * share)
     if not 0 < first < syncs:
-        raise ValueError(f"a scenario of {syncs} syncs cannot be divided at {share:.0%}")
-    later_from_ms = scenario.first_sync_ms + first * scenario.sync_period_ms
-    seen = msgspec.structs.replace(scenario, duration_ms=later_from_ms - 1)
+        raise ValueError(f"a load of {syncs} syncs cannot be divided at {share:.0%}")
     return [
-        ScoredPart(scenario=seen, from_ms=0, needed=needed[:first], slo_ms=slo_ms),
-        ScoredPart(scenario=scenario, from_ms=later_from_ms, needed=needed, slo_ms=slo_ms),
+        until(whole, before + first),
+        msgspec.structs.replace(whole, from_ms=_at_ms(whole.scenario, before + first)),
     ]
+
+
+def until(part: ScoredPart, syncs: int) -> ScoredPart:
+    """The part without what is later than its first syncs, counted from the start of the scenario."""
+    seen = msgspec.structs.replace(part.scenario, duration_ms=_at_ms(part.scenario, syncs) - 1)
+    return msgspec.structs.replace(part, scenario=seen, needed=part.needed[:syncs])
+
+
+def _syncs_before(part: ScoredPart) -> int:
+    """How many syncs are before the first instant that counts."""
+    return sum(_at_ms(part.scenario, sync) < part.from_ms for sync in range(len(part.needed)))
+
+
+def _at_ms(scenario: SimulationScenario, sync: int) -> int:
+    return scenario.first_sync_ms + sync * scenario.sync_period_ms
 
 
 def evaluator(part: ScoredPart, on_fallback: Callable[[str], None]) -> Evaluate:
@@ -62,32 +83,107 @@ def evaluator(part: ScoredPart, on_fallback: Callable[[str], None]) -> Evaluate:
     Args:
         on_fallback: called with the reason each time the exact engine is used for a candidate.
     """
-    (autoscaler,) = part.scenario.autoscalers
-    present = autoscaler.spec
 
     def evaluate(specs: Sequence[HorizontalPodAutoscalerSpec]) -> Sequence[Scores]:
-        candidates = [core_spec.read(present.namespace, present.name, each) for each in specs]
-        measures = Measures(keep_timeline=False, needed=part.needed, slo_ms=part.slo_ms, counted_from_ms=part.from_ms)
-        result = batch.evaluate(part.scenario, candidates, measures)
-        for reason in result.fallbacks.values():
-            on_fallback(reason)
-        return [_scores(result, index) for index in range(len(specs))]
+        return [_scores(totals) for totals in _totals(part, specs, on_fallback)]
 
     return evaluate
 
 
-def _scores(result: BatchResult, index: int) -> Scores:
+def fold_evaluator(part: ScoredPart, folds: int, on_fallback: Callable[[str], None]) -> EvaluateFolds:
+    """Scores specs on a part and on its folds, which are equally long.
+
+    Each fold has the history of those before, so candidates are simulated from the start to the end of each.
+
+    Args:
+        folds: how many; 1: the part is not divided.
+        on_fallback: as for `evaluator`.
+    """
+    if folds < 2:
+        whole = evaluator(part, on_fallback)
+        return lambda specs: [FoldedScores(each) for each in whole(specs)]
+    before = _syncs_before(part)
+    syncs = len(part.needed) - before
+    beginnings = [until(part, before + round(syncs * fold / folds)) for fold in range(1, folds + 1)]
+
+    def evaluate(specs: Sequence[HorizontalPodAutoscalerSpec]) -> Sequence[FoldedScores]:
+        by_beginning = [_totals(each, specs, on_fallback) for each in beginnings]
+        return [_folded([totals[index] for totals in by_beginning]) for index in range(len(specs))]
+
+    return evaluate
+
+
+def fold_count(part: ScoredPart) -> int:
+    """How many folds a part has: FOLDS, fewer where it is short, and 1 where the exact engine simulates it."""
+    try:
+        batch.compile_scenario(part.scenario)
+    except batch.NotCovered:
+        return 1
+    return max(min(FOLDS, (len(part.needed) - _syncs_before(part)) // LEAST_SYNCS), 1)
+
+
+class _Totals(NamedTuple):
+    """The sums of one candidate; those of a fold are a difference of two."""
+
+    syncs: float
+    pod_ms: float
+    under_syncs: float
+    under: float
+    over_syncs: float
+    over: float
+    slo_missed_work: float
+    lost_work: float
+    arrived_work: float
+    scale_changes: float
+
+
+def _totals(
+    part: ScoredPart, specs: Sequence[HorizontalPodAutoscalerSpec], on_fallback: Callable[[str], None]
+) -> list[_Totals]:
+    (autoscaler,) = part.scenario.autoscalers
+    present = autoscaler.spec
+    emulation = part.scenario.settings.emulation
+    candidates = [core_spec.read(present.namespace, present.name, each, emulation) for each in specs]
+    measures = Measures(keep_timeline=False, needed=part.needed, slo_ms=part.slo_ms, counted_from_ms=part.from_ms)
+    result = batch.evaluate(part.scenario, candidates, measures)
+    for reason in result.fallbacks.values():
+        on_fallback(reason)
+    return [_totals_of(result, index) for index in range(len(specs))]
+
+
+def _totals_of(result: BatchResult, index: int) -> _Totals:
     deviations = result.deviations
     assert deviations is not None, "the needed pods were given"
-    arrived = max(float(result.arrived_work[index]), 1.0)
-    per_sync = 100 / max(result.syncs, 1)
-    return Scores(
-        pod_hours=float(result.pod_ms[index]) / _HOUR_MS,
-        under_provisioned_pct=float(deviations.under_syncs[index]) * per_sync,
-        under_amount_pct=float(deviations.under[index]) * per_sync,
-        over_provisioned_pct=float(deviations.over_syncs[index]) * per_sync,
-        over_amount_pct=float(deviations.over[index]) * per_sync,
-        slo_missed_pct=100 * float(result.slo_missed_work[index]) / arrived,
-        lost_pct=100 * float(result.lost_work[index]) / arrived,
+    return _Totals(
+        syncs=float(result.syncs),
+        pod_ms=float(result.pod_ms[index]),
+        under_syncs=float(deviations.under_syncs[index]),
+        under=float(deviations.under[index]),
+        over_syncs=float(deviations.over_syncs[index]),
+        over=float(deviations.over[index]),
+        slo_missed_work=float(result.slo_missed_work[index]),
+        lost_work=float(result.lost_work[index]),
+        arrived_work=float(result.arrived_work[index]),
         scale_changes=float(result.scale_ups[index] + result.scale_downs[index]),
+    )
+
+
+def _folded(beginnings: Sequence[_Totals]) -> FoldedScores:
+    """The scores of the whole part, and of what each beginning has more than the one before."""
+    steps = itertools.pairwise(beginnings)
+    later = [_Totals(*map(operator.sub, longer, shorter)) for shorter, longer in steps]
+    return FoldedScores(_scores(beginnings[-1]), tuple([_scores(each) for each in (beginnings[0], *later)]))
+
+
+def _scores(totals: _Totals) -> Scores:
+    per_sync, per_work = 100 / max(totals.syncs, 1), 100 / max(totals.arrived_work, 1)
+    return Scores(
+        pod_hours=totals.pod_ms / _HOUR_MS,
+        under_provisioned_pct=totals.under_syncs * per_sync,
+        under_amount_pct=totals.under * per_sync,
+        over_provisioned_pct=totals.over_syncs * per_sync,
+        over_amount_pct=totals.over * per_sync,
+        slo_missed_pct=totals.slo_missed_work * per_work,
+        lost_pct=totals.lost_work * per_work,
+        scale_changes=totals.scale_changes,
     )

@@ -2,13 +2,17 @@
 
 Called by `podscaler tune`. Theory of operation:
 
-1. Optuna suggests candidates (TPE, several objectives), in batches that are evaluated side by side on the first part.
-   Limits are constraints: a candidate that keeps them is better than any that does not.
-2. Of the candidates that keep all limits with a margin (MARGIN), the one with the smallest first objective is chosen;
-   its changes that do not help are undone. The front of all that are not worse than another in every objective is kept
-   for the report.
-3. Only the chosen candidate and the present spec are evaluated on the later part. It is recommended if it keeps the
-   limits there, and is better there than the present spec. No second candidate is tried there: choosing among several
+1. Optuna suggests candidates (TPE, several objectives), more than half of them as variations of the best ones so far,
+   of which the present spec is the first. They are evaluated side by side, in batches, on the first part and its
+   folds. An objective is the change of a measure from the present spec plus one standard error over the folds
+   (`folds`), so that a gain that hangs on one fold counts less. Limits are constraints: a candidate that keeps them
+   is better than any that does not.
+2. Of the candidates that keep all limits with a margin (MARGIN), and are not worse than the present spec where the
+   goals ask for that, the one with the smallest sum of objectives is chosen; its changes whose gain is within the
+   noise of the folds are undone. The front of all that are not worse than another in every objective is kept for the
+   report.
+3. Only the chosen candidate and the present spec are evaluated on the later part. It is recommended if it meets the
+   goals there, and is better there than the present spec. No second candidate is tried there: choosing among several
    by that part would make it part of the search.
 
 Invariant: equal seeds and evaluations give equal results.
@@ -16,22 +20,31 @@ Invariant: equal seeds and evaluations give equal results.
 Source: T. Akiba et al., Optuna (KDD 2019); the tree-structured Parzen estimator of J. Bergstra et al. (NIPS 2011).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 import optuna
 
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
-from podscaler.simulation.search import recommendation
+from podscaler.simulation.search import folds, recommendation
+from podscaler.simulation.search.folds import EvaluateFolds, FoldedScores
 from podscaler.simulation.search.goals import Goals, Limit
-from podscaler.simulation.search.scores import Scores
+from podscaler.simulation.search.scores import Scores, text
 from podscaler.simulation.search.space import SearchSpace
 
 MARGIN = 0.8
 """The share of a limit that the search uses, since the later part of a load differs from the first one."""
 
 NEGLIGIBLE = 0.002
-"""A change that makes an objective smaller by less than this share is left out of the recommendation."""
+"""A change of the spec that makes no objective smaller by more than this share is undone."""
+
+VARIED = 0.6
+"""The share of the candidates that vary the best ones so far, of which the present spec is the first."""
+
+ELITE = 8
+"""How many of the best candidates are varied."""
 
 BATCH = 25
 """How many candidates are suggested before the next evaluation."""
@@ -44,7 +57,12 @@ class TunedCandidate(msgspec.Struct, frozen=True):
     """One spec that was tried, and its scores on the first part."""
 
     spec: HorizontalPodAutoscalerSpec
-    scores: Scores
+    folded: FoldedScores
+
+    @property
+    def scores(self) -> Scores:
+        """On all of the first part."""
+        return self.folded.whole
 
 
 class SearchResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +74,7 @@ class SearchResult(msgspec.Struct, frozen=True, kw_only=True):
         front: candidates of which none is worse than another in all objectives, by the first objective.
         refusal: why the chosen candidate is not recommended; empty: it is.
         trials: how many candidates were evaluated.
+        is_interrupted: whether the search ended early, by Ctrl-C.
     """
 
     present: Scores
@@ -65,6 +84,7 @@ class SearchResult(msgspec.Struct, frozen=True, kw_only=True):
     front: tuple[TunedCandidate, ...]
     refusal: str
     trials: int
+    is_interrupted: bool = False
 
 
 class SearchBudget(msgspec.Struct, frozen=True):
@@ -77,76 +97,146 @@ class SearchBudget(msgspec.Struct, frozen=True):
 def search(
     space: SearchSpace,
     goals: Goals,
-    first_part: Evaluate,
+    first_part: EvaluateFolds,
     later_part: Evaluate,
     budget: SearchBudget,
     on_progress: Callable[[int], None],
 ) -> SearchResult:
-    """The result of a search.
+    """The result of a search; Ctrl-C ends it with what was found until then.
 
     Args:
         first_part, later_part: evaluate specs on the part that the search sees, and on the one that it does not.
         on_progress: called with the number of candidates that have been evaluated, after each batch.
     """
     (present,) = first_part([space.present])
+    standard = _Standard(_with_margin(goals), present)
     tried: list[TunedCandidate] = []
-    for batch in _batches(space, goals, first_part, budget):
-        tried.extend(batch)
-        on_progress(len(tried))
-    tight = _with_margin(goals)
-    kept = [candidate for candidate in tried if tight.are_met(candidate.scores)]
-    chosen = min(kept, key=lambda candidate: goals.objectives(candidate.scores), default=None)
+    is_interrupted = False
+    try:
+        for batch in _batches(space, standard, first_part, budget):
+            tried.extend(batch)
+            on_progress(len(tried))
+    except KeyboardInterrupt:
+        is_interrupted = True
+    chosen = _chosen(tried, standard)
     if chosen is not None:
-        chosen = _simplified(chosen, space.present, tight, first_part)
+        chosen = _simplified(chosen, space.present, standard, first_part)
     later = later_part([space.present] if chosen is None else [space.present, chosen.spec])
     chosen_later = None if chosen is None else later[1]
     return SearchResult(
-        present=present,
+        present=present.whole,
         present_later=later[0],
         chosen=chosen,
         chosen_later=chosen_later,
         front=_front(tried, goals),
-        refusal=_refusal(goals, later[0], chosen_later),
+        refusal=_reason(tried, standard, goals) if chosen_later is None else _refusal(goals, later[0], chosen_later),
         trials=len(tried),
+        is_interrupted=is_interrupted,
     )
 
 
+class _Standard(NamedTuple):
+    """What candidates are held to on the first part: the goals with their margin, and the present spec's scores."""
+
+    goals: Goals
+    present: FoldedScores
+
+    def objectives(self, candidate: FoldedScores) -> tuple[float, ...]:
+        """Cautious changes from the present spec, in the order of the goals; below 0 is better."""
+        return tuple([folds.change(each, candidate, self.present).cautious for each in self.goals.minimize])
+
+    def excesses(self, candidate: FoldedScores) -> Mapping[str, float]:
+        """By how much the candidate exceeds each limit and each measure of the present spec; 0 or less: it does not."""
+        limits = {str(limit): limit.excess(candidate.whole) for limit in self.goals.limits}
+        changes = {each: folds.change(each, candidate, self.present).cautious for each in self.goals.not_worse}
+        return limits | {name: cautious - folds.SAME / 2 for name, cautious in changes.items()}
+
+    def is_met(self, candidate: FoldedScores) -> bool:
+        """Whether the candidate keeps all limits, and is not worse where it must not be."""
+        return all(excess <= 0 for excess in self.excesses(candidate).values())
+
+    def is_better(self, candidate: FoldedScores) -> bool:
+        """Whether an objective is better by more than noise, or the present spec does not meet the goals."""
+        return not self.is_met(self.present) or min(self.objectives(candidate)) < -folds.SAME
+
+
 def _batches(
-    space: SearchSpace, goals: Goals, evaluate: Evaluate, budget: SearchBudget
+    space: SearchSpace, standard: _Standard, evaluate: EvaluateFolds, budget: SearchBudget
 ) -> Iterator[list[TunedCandidate]]:
     """The candidates of the search in batches, evaluated."""
-    tight = _with_margin(goals)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    sampler = optuna.samplers.TPESampler(seed=budget.seed, n_startup_trials=4 * BATCH)
-    study = optuna.create_study(directions=["minimize"] * len(goals.minimize), sampler=sampler)
+    sampler = optuna.samplers.TPESampler(seed=budget.seed, n_startup_trials=2 * BATCH)
+    study = optuna.create_study(directions=["minimize"] * len(standard.goals.minimize), sampler=sampler)
+    variation = _Variation(space.present_values(), random.Random(budget.seed))
     for done in range(0, budget.trials, BATCH):
-        trials = [study.ask() for _ in range(min(BATCH, budget.trials - done))]
+        size = min(BATCH, budget.trials - done)
+        for _ in range(round(size * VARIED)):
+            study.enqueue_trial(dict(variation.values()))
+        trials = [study.ask() for _ in range(size)]
         specs = [space.suggest(trial) for trial in trials]
         evaluated = [TunedCandidate(*pair) for pair in zip(specs, evaluate(specs), strict=True)]
         for trial, candidate in zip(trials, evaluated, strict=True):
-            for limit in tight.limits:
-                trial.set_constraint(str(limit), limit.excess(candidate.scores))
-            study.tell(trial, list(goals.objectives(candidate.scores)))
+            excesses = standard.excesses(candidate.folded)
+            for name, excess in excesses.items():
+                trial.set_constraint(name, excess)
+            objectives = standard.objectives(candidate.folded)
+            study.tell(trial, list(objectives))
+            violation = sum(max(excess, 0) for excess in excesses.values())
+            variation.add(trial.params, (violation, sum(objectives)))
         yield evaluated
 
 
+class _Variation:
+    """Chooses values of good candidates, with one to three of them left open, for the suggester to fill in.
+
+    Args:
+        present: the values of the present spec, which is the first candidate.
+    """
+
+    def __init__(self, present: Mapping[str, int | str], choice: random.Random) -> None:
+        self._best: list[tuple[tuple[float, float], Mapping[str, int | str]]] = [((0.0, 0.0), present)]
+        self._choice = choice
+
+    def add(self, values: Mapping[str, int | str], rank: tuple[float, float]) -> None:
+        """Remember the values of a candidate if it is one of the best.
+
+        Args:
+            rank: by how much it exceeds limits, and the sum of its objectives.
+        """
+        if values not in [each for _, each in self._best]:
+            self._best = sorted([*self._best, (rank, dict(values))], key=lambda each: each[0])[:ELITE]
+
+    def values(self) -> Mapping[str, int | str]:
+        """Values that are to stay as they are in the next candidate."""
+        _, values = self._choice.choice(self._best)
+        left_open = self._choice.sample(sorted(values), min(self._choice.randint(1, 3), len(values)))
+        return {name: each for name, each in values.items() if name not in left_open}
+
+
+def _chosen(tried: Sequence[TunedCandidate], standard: _Standard) -> TunedCandidate | None:
+    """The candidate with the smallest sum of objectives of those that meet the goals and are better."""
+    kept = [each for each in tried if standard.is_met(each.folded) and standard.is_better(each.folded)]
+    return min(kept, key=lambda each: sum(standard.objectives(each.folded)), default=None)
+
+
 def _simplified(
-    chosen: TunedCandidate, present: HorizontalPodAutoscalerSpec, goals: Goals, evaluate: Evaluate
+    chosen: TunedCandidate, present: HorizontalPodAutoscalerSpec, standard: _Standard, evaluate: EvaluateFolds
 ) -> TunedCandidate:
-    """The chosen candidate without the changes that do not help."""
+    """The chosen candidate without the changes whose gain is within the noise."""
     for group in recommendation.GROUPS:
         undone = recommendation.undone(group, present, chosen.spec)
         if undone is None:
             continue
-        (scores,) = evaluate([undone])
-        if goals.are_met(scores) and _is_as_good(goals.objectives(scores), goals.objectives(chosen.scores)):
-            chosen = TunedCandidate(undone, scores)
+        (folded,) = evaluate([undone])
+        if standard.is_met(folded) and standard.is_better(folded) and _is_as_good(folded, chosen.folded, standard):
+            chosen = TunedCandidate(undone, folded)
     return chosen
 
 
-def _is_as_good(objectives: tuple[float, ...], others: tuple[float, ...]) -> bool:
-    """Whether no objective is larger by more than the share NEGLIGIBLE."""
-    return all(own <= other * (1 + NEGLIGIBLE) for own, other in zip(objectives, others, strict=True))
+def _is_as_good(undone: FoldedScores, chosen: FoldedScores, standard: _Standard) -> bool:
+    """Whether no objective is larger by more than its error and the share NEGLIGIBLE."""
+    changes = [folds.change(each, undone, chosen) for each in standard.goals.minimize]
+    return all(each.mean <= max(each.error, NEGLIGIBLE) for each in changes)
 
 
 def _with_margin(goals: Goals) -> Goals:
@@ -169,14 +259,25 @@ def _dominates(other: tuple[float, ...], objectives: tuple[float, ...]) -> bool:
     return other != objectives and all(a <= b for a, b in zip(other, objectives, strict=True))
 
 
-def _refusal(goals: Goals, present: Scores, chosen: Scores | None) -> str:
-    """Why a candidate with those scores on the later part is not recommended; empty: it is."""
-    if chosen is None:
-        limits = " and ".join(map(str, goals.limits))
+def _reason(tried: Sequence[TunedCandidate], standard: _Standard, goals: Goals) -> str:
+    """Why no candidate was chosen."""
+    if not tried:
+        return "the search was interrupted before a candidate was evaluated"
+    limits = " and ".join(map(str, goals.limits))
+    if limits and not any(standard.goals.are_met(each.scores) for each in tried):
         return f"no candidate keeps {limits} on the first part with a margin of a fifth"
+    return "no candidate is better than the present spec on the first part by more than its noise"
+
+
+def _refusal(goals: Goals, present: Scores, chosen: Scores) -> str:
+    """Why a candidate with those scores on the later part is not recommended; empty: it is."""
     for limit in goals.limits:
         if limit.excess(chosen) > 0:
             return f"on the later part it does not keep {limit}: {limit.highest + limit.excess(chosen):.2f}"
-    if goals.are_met(present) and goals.objectives(chosen) >= goals.objectives(present):
-        return f"on the later part it is not better than the present spec in {goals.minimize[0]}"
+    for measure in goals.not_worse:
+        if folds.is_worse(measure, chosen, present):
+            values = f"{text(chosen, measure)} instead of {text(present, measure)}"
+            return f"on the later part it is worse than the present spec in {measure}: {values}"
+    if goals.are_met(present) and not any(folds.is_worse(each, present, chosen) for each in goals.minimize):
+        return f"on the later part it is not better than the present spec in {' or '.join(goals.minimize)}"
     return ""

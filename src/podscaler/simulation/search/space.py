@@ -17,18 +17,44 @@ from podscaler.api.typed.autoscaling import (
     HPAScalingRules,
     MetricSpec,
     MetricTarget,
+    ResourceMetricSource,
 )
 from podscaler.base.errors import UsageError
 
-POLICIES: Mapping[str, tuple[HPAScalingPolicy, ...]] = {
-    "4 pods or 100 % in 15 s": (HPAScalingPolicy("Pods", 4, 15), HPAScalingPolicy("Percent", 100, 15)),
-    "100 % in 15 s": (HPAScalingPolicy("Percent", 100, 15),),
-    "900 % in 15 s": (HPAScalingPolicy("Percent", 900, 15),),
-    "50 % in 60 s": (HPAScalingPolicy("Percent", 50, 60),),
-    "10 % in 60 s": (HPAScalingPolicy("Percent", 10, 60),),
-    "2 pods in 60 s": (HPAScalingPolicy("Pods", 2, 60),),
+
+class ScalingRate(NamedTuple):
+    """Policies of one direction, and which of them decides: `Max`, the one that allows most, or `Min`."""
+
+    policies: tuple[HPAScalingPolicy, ...]
+    selection: str = "Max"
+
+
+POLICIES: Mapping[str, ScalingRate] = {
+    "4 pods or 100 % in 15 s": ScalingRate((HPAScalingPolicy("Pods", 4, 15), HPAScalingPolicy("Percent", 100, 15))),
+    "100 % in 15 s": ScalingRate((HPAScalingPolicy("Percent", 100, 15),)),
+    "900 % in 15 s": ScalingRate((HPAScalingPolicy("Percent", 900, 15),)),
+    "50 % in 60 s": ScalingRate((HPAScalingPolicy("Percent", 50, 60),)),
+    "20 % in 60 s": ScalingRate((HPAScalingPolicy("Percent", 20, 60),)),
+    "10 % in 60 s": ScalingRate((HPAScalingPolicy("Percent", 10, 60),)),
+    "5 % in 60 s": ScalingRate((HPAScalingPolicy("Percent", 5, 60),)),
+    "1 pod in 15 s": ScalingRate((HPAScalingPolicy("Pods", 1, 15),)),
+    "2 pods in 60 s": ScalingRate((HPAScalingPolicy("Pods", 2, 60),)),
+    "1 pod in 60 s": ScalingRate((HPAScalingPolicy("Pods", 1, 60),)),
+    "1 pod in 300 s": ScalingRate((HPAScalingPolicy("Pods", 1, 300),)),
+    "2 pods and 10 % in 60 s": ScalingRate(
+        (HPAScalingPolicy("Pods", 2, 60), HPAScalingPolicy("Percent", 10, 60)), "Min"
+    ),
 }
 """The rates that a search tries, in words and as policies; the first two are the API's defaults for up and down."""
+
+UNCHANGED = "unchanged"
+"""The choice of the present policies."""
+
+DEFAULT_METRIC = MetricSpec(
+    type="Resource",
+    resource=ResourceMetricSource(name="cpu", target=MetricTarget(type="Utilization", average_utilization=80)),
+)
+"""What the API sets where a spec states no metric."""
 
 
 class Suggester(Protocol):
@@ -70,7 +96,7 @@ class SearchSpace:
         self.present = present
         self.dimensions = tuple([name for name in DIMENSIONS if name in dimensions])
         self.bounds = bounds
-        self.metrics = present.metrics or ()
+        self.metrics = present.metrics or (DEFAULT_METRIC,)
         if "metric" in dimensions and len(self.metrics) < 2:
             raise UsageError("the dimension metric needs an autoscaler with two metrics or more")
 
@@ -80,6 +106,50 @@ class SearchSpace:
         for name in self.dimensions:
             spec = DIMENSIONS[name](self, suggester, spec)
         return spec
+
+    def present_values(self) -> Mapping[str, int | str]:
+        """What a suggester answers for the present spec, as near as the dimensions can state it."""
+        spec = self.present
+        behavior = spec.behavior or HorizontalPodAutoscalerBehavior()
+        up, down = behavior.scale_up or HPAScalingRules(), behavior.scale_down or HPAScalingRules()
+        targets: dict[str, int | str] = {}
+        for index, metric in enumerate(self.metrics):
+            utilization = _target(metric).average_utilization
+            name = f"target{index}"
+            targets |= {f"{name}-pct": 100} if utilization is None else {name: min(max(utilization, 20), 95)}
+        return targets | {
+            "min": max(spec.min_replicas or 1, self.bounds.least),
+            "max": spec.max_replicas,
+            "metric": "all",
+            "up-window": _on_grid(up.stabilization_window_seconds or 0, 300),
+            "down-window": _on_grid(_or(down.stabilization_window_seconds, 300), 900),
+            "up-policies": UNCHANGED,
+            "down-policies": UNCHANGED,
+            "tolerance-up": _tolerance_pct(up),
+            "tolerance-down": _tolerance_pct(down),
+        }
+
+
+def _or(number: int | None, default: int) -> int:
+    return default if number is None else number
+
+
+def _on_grid(window_s: int, longest_s: int) -> int:
+    return min(round(window_s / 15) * 15, longest_s)
+
+
+def _tolerance_pct(rules: HPAScalingRules) -> int:
+    return 10 if rules.tolerance is None else min(quantity.parse(rules.tolerance).milli_value() // 10, 20)
+
+
+def _source_field(metric: MetricSpec) -> str:
+    fields = ("resource", "container_resource", "pods", "object", "external")
+    return next(name for name in fields if getattr(metric, name))
+
+
+def _target(metric: MetricSpec) -> MetricTarget:
+    found: MetricTarget = getattr(metric, _source_field(metric)).target
+    return found
 
 
 _Dimension = Callable[[SearchSpace, Suggester, HorizontalPodAutoscalerSpec], HorizontalPodAutoscalerSpec]
@@ -98,19 +168,14 @@ def _most(space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscale
 def _targets(
     space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec
 ) -> HorizontalPodAutoscalerSpec:
-    metrics = tuple(
-        [_retargeted(metric, f"target{index}", suggester) for index, metric in enumerate(spec.metrics or ())]
-    )
+    metrics = tuple([_retargeted(metric, f"target{index}", suggester) for index, metric in enumerate(space.metrics)])
     return msgspec.structs.replace(spec, metrics=metrics)
 
 
 def _retargeted(metric: MetricSpec, name: str, suggester: Suggester) -> MetricSpec:
     """The metric with another target: a utilization of 20 % to 95 %, or half to double of another value."""
-    field = next(
-        name for name in ("resource", "container_resource", "pods", "object", "external") if getattr(metric, name)
-    )
+    field, target = _source_field(metric), _target(metric)
     source = getattr(metric, field)
-    target: MetricTarget = source.target
     if target.average_utilization is not None:
         changed = msgspec.structs.replace(target, average_utilization=suggester.suggest_int(name, 20, 95))
     else:
@@ -130,7 +195,7 @@ def _scaled(amount: str | None, percent: int) -> str | None:
 def _metric(space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec) -> HorizontalPodAutoscalerSpec:
     """All metrics, or one of them."""
     choice = suggester.suggest_categorical("metric", ["all", *(str(index) for index in range(len(space.metrics)))])
-    metrics = spec.metrics or ()
+    metrics = spec.metrics or space.metrics
     return spec if choice == "all" else msgspec.structs.replace(spec, metrics=(metrics[int(choice)],))
 
 
@@ -157,8 +222,11 @@ def _rates(direction: str, name: str) -> _Dimension:
         space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec
     ) -> HorizontalPodAutoscalerSpec:
         del space
-        words = suggester.suggest_categorical(name, list(POLICIES))
-        return _rules(spec, direction, policies=POLICIES[words], select_policy="Max")
+        words = suggester.suggest_categorical(name, [UNCHANGED, *POLICIES])
+        if words == UNCHANGED:
+            return spec
+        rate = POLICIES[words]
+        return _rules(spec, direction, policies=rate.policies, select_policy=rate.selection)
 
     return suggest
 

@@ -54,19 +54,26 @@ class ResourceSampling:
             work_of_each, bytes_of_each: as in `ServedLoad`.
         """
         samples: dict[SampledResource, dict[str, Sample]] = {resource: {} for resource in self._containers}
+        by_pods = list(samples.values())
         alike: dict[tuple[int, int, bool], list[Sample]] = {}  # most pods have served the same
+        has_burst, may_fail = self._pod_model.burst_ms > 0, self._model.dropout_ratio > 0
         for pod in pods:
-            window_ms = self._window_ms(pod, at_ms)
-            if not window_ms or self._fails():
+            if (measured_at_ms := pod.measured_at_ms) is not None and pod.is_running:
+                window_ms = at_ms - measured_at_ms
+            else:
+                window_ms = self._first_window_ms(pod, at_ms)
+            if not window_ms or (may_fail and self._fails()):
                 continue
-            work = pod.work(work_of_each) + self._burst_work(pod, at_ms)
+            work = pod.work(work_of_each)
+            if has_burst:
+                work += self._burst_work(pod, at_ms)
             usage = (window_ms, work - pod.measured_work, pod.is_ready)
             pod.measured_at_ms, pod.measured_work = at_ms, work
             of_pod = alike.get(usage)
             if of_pod is None:
                 of_pod = alike[usage] = self._samples(*usage, at_ms, bytes_of_each)
-            for by_pod, sample in zip(samples.values(), of_pod, strict=True):
-                by_pod[pod.name] = sample
+            for index, by_pod in enumerate(by_pods):
+                by_pod[pod.name] = of_pod[index]
         return {key: PodSamples(by_pod, is_empty=not by_pod) for key, by_pod in samples.items()}
 
     def _samples(self, window_ms: int, served: int, is_ready: bool, at_ms: int, bytes_of_each: int) -> list[Sample]:
@@ -100,22 +107,19 @@ class ResourceSampling:
         """Take the pod as measured at that instant, for pods that exist at the start."""
         pod.measured_at_ms, pod.measured_work = at_ms, self._burst_work(pod, at_ms)
 
-    def _window_ms(self, pod: VirtualPod, at_ms: int) -> int:
-        """The length of the window that is measured now; 0: the pod cannot be measured."""
+    def _first_window_ms(self, pod: VirtualPod, at_ms: int) -> int:
+        """The length of a pod's first window, which is measured now; 0: the pod cannot be measured."""
         if not pod.is_running:
             return 0
-        if pod.measured_at_ms is not None:
-            return at_ms - pod.measured_at_ms
         age_ms = at_ms - pod.runs_at_ms
         return age_ms if age_ms >= self._model.fresh_ms else 0
 
     def _fails(self) -> bool:
-        return self._model.dropout_ratio > 0 and self._random.random() < self._model.dropout_ratio
+        return self._random.random() < self._model.dropout_ratio
 
     def _burst_work(self, pod: VirtualPod, at_ms: int) -> int:
         """The work that the pod has done for its start, beyond load."""
-        burst_ms = self._pod_model.burst_ms
-        return self._pod_model.burst_ucores * min(at_ms - pod.runs_at_ms, burst_ms) if burst_ms else 0
+        return self._pod_model.burst_ucores * min(at_ms - pod.runs_at_ms, self._pod_model.burst_ms)
 
 
 _NO_SAMPLES = PodSamples({}, is_empty=True)

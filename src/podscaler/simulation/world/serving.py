@@ -23,6 +23,15 @@ from podscaler.simulation.model.step_series import StepSeries
 from podscaler.simulation.model.workloads import RequestLoad, WorkloadModel
 
 _CORE_UCORES = 1_000_000
+_ROUNDING = 1 + 1e-9
+
+
+def slo_bound_ms(slo_ms: float | None) -> float | None:
+    """The response time above which an SLO is missed; None: there is no SLO.
+
+    A load that meets the SLO exactly does not miss it by the rounding of the response time.
+    """
+    return None if slo_ms is None else slo_ms * _ROUNDING
 
 
 class ServedLoad:

@@ -65,6 +65,8 @@ class VirtualWorkload:
         self._made = 0
         self._ready = 0
         self._revision = 0
+        self._removed = 0
+        self._idle_ucores = sum(each.idle_cpu_ucores for each in model.pod.containers)
         self._idle_work = 0
         self._idle_since_ms = 0
         self._start(scenario.metrics_server.resolution_ms, scenario.metrics_server.lag_ms)
@@ -151,17 +153,21 @@ class VirtualWorkload:
         samples = self.sampling.measure(
             self._pods, at_ms, work_of_each=self.serving.work_of_each, bytes_of_each=self.serving.bytes_of_each
         )
-        self._agenda.add(at_ms + pipeline.lag_ms, EventPriority.PUBLICATION, lambda _: self._publish(samples))
+        removed = self._removed
+        self._agenda.add(at_ms + pipeline.lag_ms, EventPriority.PUBLICATION, lambda _: self._publish(samples, removed))
         self._agenda.add(at_ms + pipeline.resolution_ms, EventPriority.MEASUREMENT, self._measure)
 
-    def _publish(self, samples: Mapping[SampledResource, PodSamples]) -> None:
+    def _publish(self, samples: Mapping[SampledResource, PodSamples], removed: int) -> None:
+        """Show samples; those of pods are left out that were removed since the count of removals was `removed`."""
         self.sampling.publish(samples)
-        self.sampling.retain({pod.name for pod in self._pods})
+        if self._removed != removed:
+            self.sampling.retain({pod.name for pod in self._pods})
 
     def _count_idle(self, at_ms: int) -> None:
         """Add what running pods used since the last call, beyond load."""
-        idle_ucores = sum(each.idle_cpu_ucores for each in self.model.pod.containers)
-        self._idle_work += idle_ucores * sum(pod.is_running for pod in self._pods) * (at_ms - self._idle_since_ms)
+        if self._idle_ucores:
+            running = sum(pod.is_running for pod in self._pods)
+            self._idle_work += self._idle_ucores * running * (at_ms - self._idle_since_ms)
         self._idle_since_ms = at_ms
 
     # The life of a pod
@@ -260,6 +266,7 @@ class VirtualWorkload:
             self.serving.set_ready(self._ready, at_ms)
         self._count_idle(at_ms)
         pod.is_removed = True
+        self._removed += 1
         self._pods.remove(pod)
         self._observed = None
         self.sampling.retain({each.name for each in self._pods})

@@ -1,0 +1,79 @@
+"""The report of a backtest as a page: candidates, their pods on one axis, and the decisions of the present spec.
+
+Called by `podscaler backtest --report`.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from podscaler.cli.backtest import comparison_output
+from podscaler.cli.backtest.comparison_output import ComparisonText
+from podscaler.simulation import engine, report
+from podscaler.simulation.evaluation import demand, surges, verdict
+from podscaler.simulation.evaluation.comparison import CandidateComparison, CandidateResult
+from podscaler.simulation.model.expectations import clock
+from podscaler.simulation.model.scenario import SimulationScenario
+from podscaler.simulation.report import COLORS, PlotSeries, ReportData, ReportTable, SyncCollector, TimePlot
+
+SURGES_MAX = 8
+
+
+def data(title: str, found: ComparisonText, scenario: SimulationScenario) -> ReportData:
+    """The content of the report. Raises ValueError where the scenario contradicts itself.
+
+    Args:
+        title: the source.
+        scenario: with the present spec, whose decisions are explained.
+    """
+    collector = SyncCollector()
+    for sync in engine.simulate(scenario):
+        collector.add(sync)
+    compared = found.comparison
+    return report.ReportData(
+        title=f"Backtest of {title}",
+        notes=(verdict.sentence(compared), *found.sentences),
+        start_ns=scenario.start_ns,
+        tables=(comparison_output.report_table(found), _surges(compared)),
+        plots=(_pods(compared), _load(scenario, compared.at_ms)),
+        autoscalers=collector.autoscalers()[:1],
+    )
+
+
+def _pods(compared: CandidateComparison) -> TimePlot:
+    at_s = [each / 1000 for each in compared.at_ms]
+    needed = PlotSeries(label="needed", values=compared.needed, color="gray", is_filled=True, keeps_changes=True)
+    colors = [each for each in COLORS if each != "gray"]
+    lines = [
+        PlotSeries(label=each.name, values=each.run.ready, color=colors[index % len(colors)], keeps_changes=True)
+        for index, each in enumerate(compared.results)
+    ]
+    return TimePlot(title="Ready pods of each candidate", unit="", at_s=at_s, series=(needed, *lines))
+
+
+def _load(scenario: SimulationScenario, at_ms: Sequence[int]) -> TimePlot:
+    series = demand.cpu_demand(scenario.workloads[0])
+    values = [series.value_at(each) / 1e6 for each in at_ms]
+    line = PlotSeries(label="demand", values=values, color="orange", is_filled=True)
+    return TimePlot(title="CPU demand", unit="cores", at_s=[each / 1000 for each in at_ms], series=(line,))
+
+
+def _surges(compared: CandidateComparison) -> ReportTable:
+    """The reaction of each candidate to each surge, the largest surges first."""
+    found = [surges.reactions(compared.at_ms, compared.needed, each.run.ready) for each in compared.results]
+    largest = sorted(range(len(found[0])), key=lambda index: found[0][index].before - found[0][index].needed)
+    rows = []
+    for index in sorted(largest[:SURGES_MAX]):
+        surge = found[0][index]
+        reactions = [_seconds(each[index].reaction_ms) for each in found]
+        rows.append((clock(surge.at_ms), f"{surge.before} to {surge.needed} pods", *reactions))
+    columns = ("Surge", "Needed", *_names(compared.results))
+    return ReportTable(
+        title=f"Time until the pods sufficed: the largest surges of {len(found[0])}", columns=columns, rows=tuple(rows)
+    )
+
+
+def _names(results: Sequence[CandidateResult]) -> Iterator[str]:
+    return (each.name for each in results)
+
+
+def _seconds(reaction_ms: int | None) -> str:
+    return "never" if reaction_ms is None else f"{reaction_ms / 1000:,.0f} s"

@@ -1,0 +1,104 @@
+"""The flags that say where a load comes from, and what they ask for.
+
+Shared by `podscaler backtest` and `podscaler tune`, so that both take the same sources.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from podscaler.api.machinery import quantity
+from podscaler.base.errors import UsageError
+from podscaler.cli.backtest.load_sources import SourceRequest
+from podscaler.simulation.files import fields
+from podscaler.simulation.files.loads import RangeRequest
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def options(command: Command) -> Command:
+    """Add the flags of a source to a command."""
+    for option in reversed(
+        (
+            click.option("--hpa", default="", metavar="NAMESPACE/NAME", help="the autoscaler, if SOURCE has several"),
+            click.option(
+                "--from", "begin", default="", metavar="TIME", help="the first instant that counts [default: the start]"
+            ),
+            click.option("--to", "end", default="", metavar="TIME", help="the last one [default: the end]"),
+            click.option(
+                "--capacity", metavar="CPU", help="what one pod can carry [default: its CPU limit, or else its request]"
+            ),
+            click.option("--cpu-limit", metavar="CPU", help="of one pod; recordings of podscaler have no limits"),
+            click.option("--present", metavar="FILE", help="the manifest of the present autoscaler (Prometheus)"),
+            click.option("--query", "queries", multiple=True, metavar="NAME=PROMQL", help="another query (Prometheus)"),
+            click.option(
+                "--step", default="60s", show_default=True, metavar="DURATION", help="between two values (Prometheus)"
+            ),
+            click.option("--token-file", metavar="FILE", help="a bearer token (Prometheus)"),
+            click.option("--ca-file", metavar="FILE", help="authorities of the certificate (Prometheus)"),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def source_request(source: str, flags: Mapping[str, Any]) -> SourceRequest:
+    """What the flags ask of a source. Raises UsageError.
+
+    Args:
+        flags: the values of `options`, as click passes them.
+    """
+    return SourceRequest(
+        source=source,
+        autoscaler=flags["hpa"],
+        begin=flags["begin"],
+        end=flags["end"],
+        range_query=_range_query,
+        present=_path(flags["present"]),
+        queries=flags["queries"],
+        step_s=duration_ms(flags["step"], "--step", "60s") / 1000,
+        token_file=_path(flags["token_file"]),
+        ca_file=_path(flags["ca_file"]),
+        cpu_limit_milli=find_milli(flags["cpu_limit"], "--cpu-limit"),
+    )
+
+
+def find_milli(text: str | None, flag: str) -> int | None:
+    """An amount of CPU in thousandths of a core; None: it is not stated. Raises UsageError."""
+    if text is None:
+        return None
+    try:
+        milli = quantity.parse(text).milli_value()
+    except ValueError:
+        milli = 0
+    if milli <= 0:
+        raise UsageError(f"{flag} {text} is not an amount of CPU such as 500m")
+    return milli
+
+
+def find_duration_ms(text: str | None, flag: str, example: str) -> float | None:
+    """A duration above 0; None: it is not stated. Raises UsageError."""
+    return None if text is None else duration_ms(text, flag, example)
+
+
+def duration_ms(text: str, flag: str, example: str) -> float:
+    """A duration above 0. Raises UsageError."""
+    try:
+        found_ms = fields.parse_duration_ms(text)
+    except ValueError:
+        found_ms = 0
+    if found_ms <= 0:
+        raise UsageError(f"{flag} {text} is not a duration such as {example}")
+    return float(found_ms)
+
+
+def _path(text: str | None) -> Path | None:
+    return None if text is None else Path(text)
+
+
+def _range_query(request: RangeRequest) -> Sequence[tuple[float, str]]:
+    from podscaler.cli.simulate import range_queries  # the client takes a while to import
+
+    return range_queries.read(request)

@@ -1,0 +1,112 @@
+"""Decides about the autoscalers of a cluster into a LiveCluster, and writes nothing, for views of the cluster.
+
+`podscaler dashboard` and `podscaler top` run one: it waits for the API server, finds the settings of the cluster's
+controller, and then runs a controller whose decisions nobody carries out.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from podscaler.base.clock import Clock
+from podscaler.cli.dashboard import served_history
+from podscaler.cli.options import heapster, recording
+from podscaler.cli.options import settings as flags
+from podscaler.cli.options.cluster_connection import ConnectionOptions
+from podscaler.controller import assembly
+from podscaler.controller.options import effective_settings
+from podscaler.controller.options.settings import ControllerSettings
+from podscaler.controller.server import api_server_wait
+from podscaler.kube.client.client import Client
+from podscaler.observe import decision_history, live_cluster
+from podscaler.observe.decision_history import DecisionHistory
+from podscaler.observe.live_cluster import LiveCluster
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """The flags of a watch as values.
+
+    Attributes:
+        connection: the cluster.
+        history_bytes: the memory for decisions.
+        options: the values of the controller's flags and of `--record`, by click's names.
+        given: the names of the controller's flags that are on the command line.
+    """
+
+    connection: ConnectionOptions
+    history_bytes: int
+    options: Mapping[str, Any]
+    given: frozenset[str]
+
+
+def given_flags(ctx: click.Context) -> frozenset[str]:
+    """The names of the controller's flags that are on the command line."""
+    given = ParameterSource.COMMANDLINE
+    names = [each.name for each in flags.OPTIONS]
+    return frozenset(name for name in names if ctx.get_parameter_source(name.replace("-", "_")) is given)
+
+
+class ClusterWatch:
+    """The decisions about one cluster.
+
+    Args:
+        options: the flags. Raises UsageError for flags that contradict each other.
+        clock: for the decisions and their ages.
+
+    Attributes:
+        history: has the decisions.
+    """
+
+    def __init__(self, options: WatchOptions, clock: Clock) -> None:
+        self._options = options
+        self._clock = clock
+        self._assumed = flags.parse_settings(options.options)
+        header = decision_history.header_of(self._assumed)
+        self.history = DecisionHistory(header, clock, max_bytes=options.history_bytes)
+
+    def live(self, client: Client) -> LiveCluster:
+        """The autoscalers for views; there are none until `run` has listed them."""
+        return LiveCluster(self.history, client, self._clock, name=self._options.connection.config.origin)
+
+    async def run(self, client: Client, live: LiveCluster) -> None:
+        """Find the controller's settings, and decide with them until cancelled. Raises UsageError."""
+        await api_server_wait.wait_for_server(client, self._options.connection.config, self._clock)
+        settings = live_cluster.dry_run_settings(await self._found_settings(client))
+        async with AsyncExitStack() as stack:
+            file = recording.record_file(self._options.options, settings)
+            if file is not None:
+                await asyncio.to_thread(served_history.load_own, self.history, file)
+            recorder = await stack.enter_async_context(recording.open_recording(file, self._clock))
+            self.history.configure(decision_history.header_of(settings), recorder)
+            metrics = await stack.enter_async_context(heapster.open_metrics(client, settings, self._clock))
+            controller = assembly.new_controller(client, settings, self._clock, metrics=metrics, recording=self.history)
+            live.attach(controller)
+            await controller.run()
+
+    async def _found_settings(self, client: Client) -> ControllerSettings:
+        """The settings of the flags, and those of the cluster's controller for flags that are not given.
+
+        Raises UsageError.
+        """
+        found = await effective_settings.find_published(client, self._assumed.settings_namespace)
+        found = found or await effective_settings.find_built_in(client)
+        if found is None:
+            log.info("the settings of the cluster's controller are not visible: defaults are assumed")
+            return self._assumed
+        log.info("decides with the settings of %s", found.origin)
+        values = dict(self._options.options)
+        for each in flags.DECISION_OPTIONS:
+            text = found.flags.get(each.name)
+            if each.name not in self._options.given and text not in (None, ""):
+                value = each.kind.convert(str(text), None, None)
+                values[each.name.replace("-", "_")] = (value,) if each.is_list else value
+        return flags.parse_settings(values)

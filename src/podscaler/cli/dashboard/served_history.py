@@ -1,0 +1,56 @@
+"""Reads recordings into the history that the dashboard shows, before its controller starts.
+
+Called by `dashboard_run` for the files of `--recording`, and for what an earlier run wrote to the file of `--record`.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+
+from podscaler.api.typed import recording
+from podscaler.api.typed.recording import RecordingError
+from podscaler.base.errors import UsageError
+from podscaler.cli.commands import replay
+from podscaler.controller.recording.record_file import RecordFile
+from podscaler.observe.decision_history import DecisionHistory
+
+log = logging.getLogger(__name__)
+
+
+def load(history: DecisionHistory, recordings: Sequence[str]) -> None:
+    """Read recordings, oldest first. Blocks. Raises UsageError where one cannot be opened, or is no recording."""
+    for name in recordings:
+        with replay.reading(name) as source:
+            lines = iter(replay.read_lines(source))
+            try:
+                header = _header(lines, name)
+                taken = history.load(chain([header], lines))
+            except RecordingError as error:
+                log.warning("%s: %s; what came before it is used", name, error)
+            except (OSError, EOFError) as error:  # its writer was killed, or writes it now
+                log.warning("%s ends early (%s); what came before it is used", name, error)
+            else:
+                log.info("%d syncs of %s are used", taken, name)
+
+
+def _header(lines: Iterator[bytes], name: str) -> bytes:
+    """The first line. Raises UsageError where it is not the header of a recording."""
+    first = next(lines, b"")
+    try:
+        recording.read_header(first)
+    except RecordingError as error:
+        raise UsageError(f"{name}: {error}") from None
+    return first
+
+
+def load_own(history: DecisionHistory, file: RecordFile) -> None:
+    """Read what earlier runs wrote to the file of `--record`, which is not begun yet. Blocks. Raises UsageError."""
+    load(history, [str(path) for path in file.existing() if _has_content(path)])
+
+
+def _has_content(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False

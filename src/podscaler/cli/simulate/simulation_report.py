@@ -1,0 +1,69 @@
+"""The report of a simulation as a page: a summary, the expectations, and each autoscaler with its decisions.
+
+Called by `podscaler simulate --report`.
+"""
+
+from collections.abc import Sequence
+
+from podscaler.cli.simulate.run_summary import RunSummary
+from podscaler.simulation import report
+from podscaler.simulation.files.scenario_file import ScenarioFile
+from podscaler.simulation.model.expectations import clock
+from podscaler.simulation.report import ExpectationResult, ReportData, ReportTable, SyncCollector
+
+_COLUMNS = (
+    "Autoscaler",
+    "Replicas",
+    "Mean",
+    "Scale changes",
+    "Pod-hours",
+    "At maxReplicas",
+    "Lost load",
+    "Mean response",
+    "Worst response",
+    "Failed syncs",
+)
+
+
+def data(
+    name: str,
+    scenario: ScenarioFile,
+    collector: SyncCollector,
+    summaries: Sequence[RunSummary],
+    failures: Sequence[str],
+) -> ReportData:
+    """The content of the report.
+
+    Args:
+        name: of the scenario file.
+        collector: has every sync.
+        failures: for each expectation of the scenario the sentence about what was not so; empty: it was as expected.
+    """
+    expected = zip(scenario.expectations, failures, strict=True)
+    return report.ReportData(
+        title=name,
+        notes=("Simulated in virtual time with the decision of the controller, every sync.",),
+        start_ns=scenario.scenario.start_ns,
+        tables=(ReportTable(title="Summary", columns=_COLUMNS, rows=tuple([_row(each) for each in summaries])),),
+        expectations=tuple([ExpectationResult(expected=str(one), failure=failure) for one, failure in expected]),
+        autoscalers=collector.autoscalers(),
+    )
+
+
+def _row(summary: RunSummary) -> tuple[str, ...]:
+    return (
+        summary.autoscaler,
+        f"{summary.replicas_min} to {summary.replicas_max}",
+        f"{summary.replicas_mean:.2f}",
+        f"{summary.scale_changes:,}",
+        f"{summary.pod_hours:,.2f}",
+        clock(round(summary.seconds_at_max * 1000)),
+        f"{100 * summary.lost_ratio:.2f} %",
+        _milliseconds(summary.latency_mean_ms),
+        _milliseconds(summary.latency_worst_ms),
+        f"{summary.failed_syncs:,}",
+    )
+
+
+def _milliseconds(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f} ms"

@@ -1,0 +1,266 @@
+"""One autoscaler in `podscaler top`: plots of replicas and metrics, and what is known of it as tables.
+
+`top_app` opens it. It reads the autoscaler every two seconds while it is open. An autoscaler that disappears, and a
+cluster that cannot be read, are said in the first lines; the last state stays, and is read again.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.text import Text
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import DataTable, Footer, Static, TabbedContent, TabPane
+
+from podscaler.base.errors import PodscalerError
+from podscaler.cli.top import row_cells, text_plots
+from podscaler.cli.top.text_plots import Cell, TextBand, TextSeries, TimeWindow
+from podscaler.cli.top.text_screens import plain
+from podscaler.observe.views import DecisionTimeline, Detail, Mark, PlottedMetric, ViewSource
+
+READ_PERIOD_S = 2.0
+RANGES_MIN = (5, 15, 30, 60, 360, 1440)
+FIRST_RANGE_MIN = 30
+REPLICAS_HEIGHT = 7
+METRIC_HEIGHT = 5
+TAB_COLUMNS = {
+    "decisions": ("AGE", "DECISION", "REPLICAS", "SUMMARY"),
+    "events": ("AGE", "TYPE", "REASON", "OBJECT", "MESSAGE"),
+    "pods": ("NAME", "PHASE", "READY", "AGE", "CPU", "NOT COUNTED AS IT IS"),
+    "lint": ("RULE", "SEVERITY", "FIELD", "FINDING", "FIX"),
+    "conditions": ("TYPE", "STATUS", "AGE", "REASON", "MESSAGE"),
+}
+
+TabRow = tuple[str, ...]
+
+
+class DetailScreen(Screen[None]):
+    """One autoscaler.
+
+    Args:
+        key: its namespace and name.
+        source: is read periodically.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "dismiss", "back"),
+        Binding("d", "open('explanation')", "explain"),
+        Binding("y", "open('yaml')", "YAML"),
+        Binding("minus", "range(1)", "longer", key_display="-"),
+        Binding("plus,equals_sign", "range(-1)", "shorter", key_display="+"),
+        *(Binding(str(index), f"tab({index - 1})", show=False) for index in range(1, len(TAB_COLUMNS) + 1)),
+    ]
+
+    class Opened(Message):
+        """The user wants to see the explanation of a mark."""
+
+        def __init__(self, key: tuple[str, str], mark: Mark) -> None:
+            super().__init__()
+            self.key = key
+            self.mark = mark
+
+    class PartOpened(Message):
+        """The user wants to see the latest `explanation`, or the `yaml`."""
+
+        def __init__(self, key: tuple[str, str], part: str) -> None:
+            super().__init__()
+            self.key = key
+            self.part = part
+
+    def __init__(self, key: tuple[str, str], source: ViewSource) -> None:
+        super().__init__()
+        self.key = key
+        self._source = source
+        self._range_min = FIRST_RANGE_MIN
+        self._marks: Sequence[Mark] = ()
+        self._shown: dict[str, Sequence[TabRow]] = {}
+        self.detail: Detail | None = None
+        """What was read last; None: nothing yet."""
+
+    def compose(self) -> ComposeResult:
+        """The state, the plots, the tables, and the keys."""
+        yield Static(id="state", classes="title")
+        with VerticalScroll(can_focus=False, id="plots"):
+            yield Static(id="plot")
+        with TabbedContent():
+            for index, (name, columns) in enumerate(TAB_COLUMNS.items(), start=1):
+                with TabPane(f"{index} {name}", id=name):
+                    table = DataTable[Text](cursor_type="row", id=f"table-{name}")
+                    table.add_columns(*columns)
+                    yield table
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Begin to read."""
+        self.query_one("#state", Static).update(Text(f"{'/'.join(self.key)}: reading", style="bold"))
+        self.set_interval(READ_PERIOD_S, self.read)
+        self.read()
+        self.query_one("#table-decisions", DataTable).focus()
+
+    def on_resize(self) -> None:
+        """Draw the plots in the new width."""
+        if self.detail is not None:
+            self._show_plots(self.detail)
+
+    @work(exclusive=True)
+    async def read(self) -> None:
+        """Read the autoscaler and show it; a failure is shown in place of the state."""
+        try:
+            detail = await self._source.detail(*self.key, None, None)
+        except PodscalerError as error:
+            note = f"{'/'.join(self.key)}: {plain(str(error))}"
+            self.query_one("#state", Static).update(Text(note, style="bold red"))
+            return
+        self.detail = detail
+        self._show_state(detail)
+        self._show_plots(detail)
+        self._show_tables(detail)
+
+    def _show_state(self, detail: Detail) -> None:
+        row = detail.row
+        first = "  ".join(
+            [
+                f"{row.namespace}/{row.name}",
+                f"{row_cells.SEVERITY_SIGNS[row.severity]} {row.state}",
+                f"{row.target}  {row_cells.replicas_text(row)} replicas ({row.min}-{row.max})",
+                row_cells.metrics_text(row.metrics, 40),
+            ]
+        )
+        lines = [first, row.reason, *detail.notes]
+        text = Text(plain("\n".join(line for line in lines if line)))
+        text.stylize("bold", 0, len(first))
+        self.query_one("#state", Static).update(text)
+
+    def _show_plots(self, detail: Detail) -> None:
+        width = max(self.size.width - 2, 20)
+        window = TimeWindow(detail.timeline.at, detail.now - self._range_min * 60_000, detail.now)
+        text = replicas_plot(detail.timeline, window, width)
+        for metric in detail.timeline.metrics:
+            text.append("\n")
+            text.append_text(metric_plot(metric, window, width))
+        span = row_cells.age(self._range_min * 60_000)
+        text.append(f"\n{f'{span} ago':<{width - 3}}now", style="bright_black")
+        if not detail.timeline.at and detail.since_reason:
+            text.append(f"\n{plain(detail.since_reason)}")
+        self.query_one("#plot", Static).update(text)
+
+    def _show_tables(self, detail: Detail) -> None:
+        self._marks = detail.decisions[::-1]
+        for name, rows in tab_rows(detail).items():
+            if rows != self._shown.get(name):
+                self._shown[name] = rows
+                _refill(self.query_one(f"#table-{name}", DataTable), rows)
+
+    def action_range(self, step: int) -> None:
+        """Show a longer (1) or a shorter (-1) range of time."""
+        index = RANGES_MIN.index(self._range_min) + step
+        self._range_min = RANGES_MIN[min(max(index, 0), len(RANGES_MIN) - 1)]
+        if self.detail is not None:
+            self._show_plots(self.detail)
+
+    def action_tab(self, index: int) -> None:
+        """Show a tab, counted from 0."""
+        name = list(TAB_COLUMNS)[index]
+        self.query_one(TabbedContent).active = name
+        self.query_one(f"#table-{name}", DataTable).focus()
+
+    def action_open(self, part: str) -> None:
+        """Open the latest explanation, or the YAML."""
+        self.post_message(self.PartOpened(self.key, part))
+
+    @on(DataTable.RowSelected, "#table-decisions")
+    def open_decision(self, event: DataTable.RowSelected) -> None:
+        """Enter on a decision."""
+        if event.cursor_row < len(self._marks):
+            self.post_message(self.Opened(self.key, self._marks[event.cursor_row]))
+
+
+def _refill(table: "DataTable[Text]", rows: Sequence[TabRow]) -> None:
+    cursor = table.cursor_row
+    table.clear()
+    for row in rows:
+        table.add_row(*(Text(plain(text), no_wrap=True) for text in row))
+    table.move_cursor(row=min(cursor, max(len(rows) - 1, 0)), animate=False)
+
+
+def tab_rows(detail: Detail) -> dict[str, list[TabRow]]:
+    """The rows of each tab, by its name; the newest first where they have an age."""
+    now = detail.now
+
+    def age(at_ms: int | None) -> str:
+        return row_cells.UNKNOWN if at_ms is None else row_cells.age(now - at_ms)
+
+    count = row_cells.count_text
+    return {
+        "decisions": [
+            (age(each.at), str(each.kind), f"{count(each.from_)}->{count(each.to)}", each.summary)
+            for each in reversed(detail.decisions)
+        ],
+        "events": [
+            (age(each.at), each.type, each.reason, each.object, _times(each.message, each.count))
+            for each in detail.events
+        ],
+        "pods": [
+            (
+                each.name,
+                f"{each.phase} {each.reason}".strip(),
+                "yes" if each.ready else "no",
+                age(each.started_at),
+                f"{_milli(each.usage.get('cpu'))} of {_milli(each.requests.get('cpu'))}",
+                each.ignored,
+            )
+            for each in detail.pods
+        ],
+        "lint": [(each.rule, each.severity, each.place, each.message, each.fix) for each in detail.lint],
+        "conditions": [
+            (each.type, each.status, age(each.last_transition_at), each.reason, each.message)
+            for each in detail.conditions
+        ],
+    }
+
+
+def _times(message: str, count: int) -> str:
+    return message if count < 2 else f"{message} (x{count})"
+
+
+def _milli(value: int | None) -> str:
+    return row_cells.UNKNOWN if value is None else f"{value}m"
+
+
+def replicas_plot(timeline: DecisionTimeline, window: TimeWindow, width: int) -> Text:
+    """The plot of replicas: ready ones as an area, those that were written and those that the metrics want as lines."""
+    series = [
+        TextSeries("ready", timeline.ready, "▒", "green", is_filled=True),
+        TextSeries("wanted", timeline.desired, "·", "yellow"),
+        TextSeries("limited", timeline.limited, "─", "bold cyan"),
+    ]
+    title = "replicas   ▒ ready   · wanted by metrics   ─ after limits"
+    return _text(title, text_plots.plot(window, series, width=width, height=REPLICAS_HEIGHT))
+
+
+def metric_plot(metric: PlottedMetric, window: TimeWindow, width: int) -> Text:
+    """The plot of a metric against its target, with the band of the tolerance."""
+    factor = 1 if metric.unit == "percent" else 1000
+    current = [None if each is None else each / factor for each in metric.current]
+    target = [None if each is None else each / factor for each in metric.target]
+    band = TextBand(
+        [None if each is None else each * (1 - metric.tolerance_down) for each in target],
+        [None if each is None else each * (1 + metric.tolerance_up) for each in target],
+    )
+    series = [TextSeries("target", target, "─", "cyan"), TextSeries("current", current, "•", "bold yellow")]
+    unit = " %" if metric.unit == "percent" else ""
+    title = f"{plain(metric.name)}{unit}   • current   ─ target   ░ tolerance"
+    return _text(title, text_plots.plot(window, series, width=width, height=METRIC_HEIGHT, band=band))
+
+
+def _text(title: str, lines: Sequence[Sequence[Cell]]) -> Text:
+    text = Text(title, style="bold", no_wrap=True)
+    for line in lines:
+        text.append("\n")
+        for cell in line:
+            text.append(cell.sign, style=cell.style or "not bold")
+    return text

@@ -1,0 +1,144 @@
+"""Rows of autoscalers as text: the cells of the list, filters, the order, ages, and the table that `--once` prints.
+
+`list_screen` and `podscaler top --once` call it. Example: a row with a metric of 63 of 70 percent gives the cell
+`cpu 63%/70%`, and one with 4 replicas whose metrics want 6 the cell `4 (6)`.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from podscaler.observe.views import AutoscalerRow, MetricView
+
+COLUMNS = ("NAMESPACE", "NAME", "STATE", "REPLICAS (WANTED)", "READY", "MIN-MAX", "METRICS", "LAST 30 MIN", "CHANGED")
+SEVERITY_SIGNS = ("ok", "i", "!", "!!")
+"""By severity; beside the word of the state, so that colour is not needed."""
+BARS = "▁▂▃▄▅▆▇█"
+METRICS_WIDTH = 34
+SPARKLINE_WIDTH = 15
+UNKNOWN = "-"
+
+
+class ListView(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user wants to see of all rows.
+
+    Attributes:
+        namespace: only this one; empty: all.
+        words: each must be in a row's namespace, name, state, target or metrics.
+        order: a name of ORDERS.
+        has_problem: only rows of severity 2 and above.
+    """
+
+    namespace: str = ""
+    words: tuple[str, ...] = ()
+    order: str = "problems"
+    has_problem: bool = False
+
+
+_Sorting = Callable[[AutoscalerRow], tuple[Any, ...]]
+
+ORDERS: dict[str, _Sorting] = {
+    "problems": lambda row: (-row.severity, row.namespace, row.name),
+    "name": lambda row: (row.namespace, row.name),
+    "replicas": lambda row: (-(row.replicas or 0), row.namespace, row.name),
+    "changed": lambda row: (-(row.changed_at or 0), row.namespace, row.name),
+}
+
+
+def select(rows: Iterable[AutoscalerRow], view: ListView) -> list[AutoscalerRow]:
+    """The rows that the user wants to see, in order."""
+    return sorted((row for row in rows if _is_selected(row, view)), key=ORDERS[view.order])
+
+
+def next_order(order: str) -> str:
+    """The order after `order`; after the last one the first."""
+    names = list(ORDERS)
+    return names[(names.index(order) + 1) % len(names)]
+
+
+def _is_selected(row: AutoscalerRow, view: ListView) -> bool:
+    if (view.namespace and row.namespace != view.namespace) or (view.has_problem and row.severity < 2):
+        return False
+    metrics = " ".join(each.name for each in row.metrics)
+    text = f"{row.namespace}/{row.name} {row.state} {row.target} {metrics}".lower()
+    return all(word.lower() in text for word in view.words)
+
+
+def cells(row: AutoscalerRow, now_ms: int) -> tuple[str, ...]:
+    """The texts of a row, one for each of COLUMNS."""
+    return (
+        row.namespace,
+        row.name,
+        f"{SEVERITY_SIGNS[row.severity]} {row.state}",
+        replicas_text(row),
+        count_text(row.ready),
+        f"{row.min}-{row.max}",
+        metrics_text(row.metrics, METRICS_WIDTH),
+        sparkline(row.sparkline, SPARKLINE_WIDTH),
+        UNKNOWN if row.changed_at is None else age(now_ms - row.changed_at),
+    )
+
+
+def replicas_text(row: AutoscalerRow) -> str:
+    """The replicas, and in parentheses what the metrics want where that is another count: `4` or `4 (6)`."""
+    if row.desired is None or row.desired == row.replicas:
+        return count_text(row.replicas)
+    return f"{count_text(row.replicas)} ({row.desired})"
+
+
+def count_text(count: int | None) -> str:
+    """A count, or UNKNOWN."""
+    return UNKNOWN if count is None else str(count)
+
+
+def metrics_text(metrics: Sequence[MetricView], width: int) -> str:
+    """The metrics against their targets, in at most `width` characters; how many are left out is said."""
+    texts = [f"{each.name} {each.text}" for each in metrics]
+    for count in range(len(texts), 0, -1):
+        rest = f" +{len(texts) - count}" if count < len(texts) else ""
+        if len(line := ", ".join(texts[:count]) + rest) <= width:
+            return line
+    if not texts:
+        return UNKNOWN
+    rest = f" +{len(texts) - 1}" if len(texts) > 1 else ""
+    kept = metrics[0].text + rest
+    return kept if len(kept) <= width else kept[: width - 1] + "…"
+
+
+def sparkline(values: Sequence[int], width: int) -> str:
+    """The last values as bars of eight heights, from 0 to their largest one; each column has the largest of its values.
+
+    Returns at most `width` characters, one for each value where there are fewer.
+    """
+    if not values:
+        return ""
+    columns = min(width, len(values))
+    edges = [index * len(values) // columns for index in range(columns + 1)]
+    peaks = [max(values[first:last]) for first, last in itertools.pairwise(edges)]
+    most = max(*peaks, 1)
+    return "".join(BARS[peak * (len(BARS) - 1) // most] for peak in peaks)
+
+
+def age(age_ms: int) -> str:
+    """A duration as kubectl prints ages, from the largest unit: `45s`, `12m`, `5h`, `3d`; negative: `0s`."""
+    seconds = max(age_ms, 0) // 1000
+    if seconds < 120:
+        return f"{seconds}s"
+    if seconds < 2 * 3600:
+        return f"{seconds // 60}m"
+    if seconds < 2 * 86400:
+        return f"{seconds // 3600}h"
+    return f"{seconds // 86400}d"
+
+
+def table(rows: Sequence[AutoscalerRow], now_ms: int) -> str:
+    """All rows as lines of aligned text, with a header; no rows: a sentence."""
+    if not rows:
+        return "no autoscalers"
+    lines = [COLUMNS, *(cells(row, now_ms) for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(COLUMNS))]
+    return "\n".join(
+        "   ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )

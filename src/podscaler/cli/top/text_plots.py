@@ -1,0 +1,162 @@
+"""Plots of time series as lines of characters, for the detail screen of `podscaler top`.
+
+A plot has one column of characters for each slice of time and one row for each step of the value; the left margin has
+the largest and the smallest value of the axis. Where series meet, the later one of the list is on top. Each series has
+its own character as well as its own colour, so that plots can be read without colours.
+
+Example: the replicas 0, 0, 2 in a plot of 3 columns and 3 rows, with the character `#`:
+
+    2 |  #
+      |  #
+    0 |###
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+Values = Sequence[float | None]
+
+AXIS = " │"
+
+
+class TextSeries(NamedTuple):
+    """One series of a plot.
+
+    Attributes:
+        values: aligned with the instants of the plot; None: not known.
+        is_filled: whether the columns are filled from the bottom up to the value.
+    """
+
+    name: str
+    values: Values
+    sign: str
+    style: str
+    is_filled: bool = False
+
+
+class TextBand(NamedTuple):
+    """A range of values that is shaded behind the series; `low` and `high` are aligned with the instants."""
+
+    low: Values
+    high: Values
+    sign: str = "░"
+    style: str = "bright_black"
+
+
+class Cell(NamedTuple):
+    """One character and its style (a colour name of Rich; empty: the default)."""
+
+    sign: str
+    style: str
+
+
+class TimeWindow(NamedTuple):
+    """The instants of all series, in milliseconds and ascending, and the range that a plot shows."""
+
+    at: Sequence[int]
+    from_ms: int
+    to_ms: int
+
+
+class _Scale(NamedTuple):
+    """The values of the lowest and the highest row."""
+
+    low: float
+    high: float
+    rows: int
+
+    def row(self, value: float) -> int:
+        """The row of a value, 0 at the bottom; values outside the scale are in the outermost rows."""
+        span = self.high - self.low
+        share = 0.0 if span <= 0 else (value - self.low) / span
+        return min(max(round(share * (self.rows - 1)), 0), self.rows - 1)
+
+
+def plot(
+    window: TimeWindow,
+    series: Sequence[TextSeries],
+    *,
+    width: int,
+    height: int,
+    band: TextBand | None = None,
+) -> list[list[Cell]]:
+    """The rows of a plot, the top one first; each has at most `width` cells with the margin of the axis.
+
+    Args:
+        width, height: in characters; at least 12 and 2.
+        band: is behind all series.
+    """
+    known = [each for one in series for each in one.values if each is not None]
+    if band is not None:
+        known += [each for each in (*band.low, *band.high) if each is not None]
+    low, high = min(0, *known) if known else 0.0, max(known, default=1.0)
+    scale = _Scale(low, high if high > low else low + 1, height)
+    labels = {height - 1: number(scale.high), 0: number(scale.low)}
+    margin = max(len(each) for each in labels.values())
+    columns = _columns(window, width - margin - len(AXIS))
+    canvas = [[Cell(" ", "") for _ in columns] for _ in range(height)]
+    if band is not None:
+        _draw_band(canvas, columns, band, scale)
+    for one in series:
+        _draw(canvas, columns, one, scale)
+    lines = []
+    for row in reversed(range(height)):
+        label = labels.get(row, "").rjust(margin)
+        lines.append([*(Cell(sign, "bright_black") for sign in label + AXIS), *canvas[row]])
+    return lines
+
+
+def number(value: float) -> str:
+    """A value for an axis, with three significant digits: `0.5`, `120`, `1.2k`."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:.3g}{unit}"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _columns(window: TimeWindow, count: int) -> list[list[int]]:
+    """For each column the indexes of its instants; one without an instant has the latest before it, if there is one."""
+    span = max(window.to_ms - window.from_ms, 1)
+    columns: list[list[int]] = [[] for _ in range(max(count, 1))]
+    before: int | None = None
+    for index, at_ms in enumerate(window.at):
+        if at_ms < window.from_ms:
+            before = index
+        elif at_ms <= window.to_ms:
+            columns[min((at_ms - window.from_ms) * len(columns) // span, len(columns) - 1)].append(index)
+    for column in columns:
+        if not column and before is not None:
+            column.append(before)
+        before = column[-1] if column else None
+    return columns
+
+
+def _known(values: Values, column: Sequence[int]) -> list[float]:
+    return [value for index in column if (value := values[index]) is not None]
+
+
+def _draw(canvas: list[list[Cell]], columns: Sequence[Sequence[int]], series: TextSeries, scale: _Scale) -> None:
+    """Put the values of each column on the canvas: all rows from the smallest one to the largest one."""
+    cell = Cell(series.sign, series.style)
+    before: int | None = None
+    for x, column in enumerate(columns):
+        values = _known(series.values, column)
+        if not values:
+            before = None
+            continue
+        first, last = scale.row(min(values)), scale.row(max(values))
+        if series.is_filled:
+            first = 0
+        elif before is not None:  # steps are joined, so that a jump is a line
+            first, last = min(first, before), max(last, before)
+        for row in range(first, last + 1):
+            canvas[row][x] = cell
+        before = scale.row(values[-1])
+
+
+def _draw_band(canvas: list[list[Cell]], columns: Sequence[Sequence[int]], band: TextBand, scale: _Scale) -> None:
+    for x, column in enumerate(columns):
+        low, high = _known(band.low, column), _known(band.high, column)
+        if low and high:
+            for row in range(scale.row(min(low)), scale.row(max(high)) + 1):
+                canvas[row][x] = Cell(band.sign, band.style)

@@ -1,0 +1,136 @@
+"""`podscaler top`: the autoscalers of a cluster in the terminal.
+
+The command decides as the controller would, by a `ClusterWatch`, and shows that in a TopApp; `--once` prints the list.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from podscaler.base.clock import SystemClock
+from podscaler.base.errors import UsageError
+from podscaler.base.version import __version__
+from podscaler.cli.dashboard.cluster_watch import ClusterWatch, WatchOptions, given_flags
+from podscaler.cli.options import settings as flags
+from podscaler.cli.options.cluster_connection import parse_connection
+from podscaler.cli.options.flags import kubeconfig_options
+from podscaler.cli.top import row_cells
+from podscaler.cli.top.row_cells import ListView
+from podscaler.kube.client.connect import NamespacedTransport
+from podscaler.observe.views import Notice
+
+if TYPE_CHECKING:
+    from podscaler.observe.live_cluster import LiveCluster
+
+HISTORY_BYTES = 64 * 1024 * 1024
+LIST_WITHIN_S = 30.0
+LOOK_PERIOD_S = 0.1
+NO_RECORD = {"record": None, "record_max_size": 0, "record_max_files": 1}
+"""The flags of recordings, which this command does not have."""
+
+EXAMPLE = """\b
+Examples:
+  podscaler top
+  podscaler top -n shop --problems
+  kubectl podscaler top --context production
+  podscaler top --once
+"""
+
+
+@click.command(epilog=EXAMPLE)
+@click.option("-n", "--namespace", default="", metavar="NAMESPACE", help="read only this namespace  [default: all]")
+@click.option("--problems", is_flag=True, help="problems only")
+@click.option(
+    "--sort", type=click.Choice(list(row_cells.ORDERS)), default="problems", show_default=True, help="the first order"
+)
+@click.option("--once", is_flag=True, help="print the list as text, and end")
+@kubeconfig_options
+@flags.decision_options
+@click.pass_context
+def command(ctx: click.Context, /, *, namespace: str, problems: bool, sort: str, once: bool, **options: Any) -> None:
+    """Show the autoscalers of a cluster in the terminal.
+
+    Lists all autoscalers with what they do, problems first; Enter shows one with plots of its replicas and metrics, its
+    decisions with their explanations, events, pods and findings. `?` lists the keys. Reads the cluster with your
+    kubeconfig and writes nothing. Works where kube-controller-manager decides, too.
+    """
+    logging.basicConfig(level=logging.ERROR)
+    options |= NO_RECORD
+    watch = WatchOptions(
+        connection=parse_connection(kubeconfig=options["kubeconfig"], context=options["context"]),
+        history_bytes=HISTORY_BYTES,
+        options=options,
+        given=given_flags(ctx),
+    )
+    view = ListView(namespace=namespace, order=sort, has_problem=problems)
+    asyncio.run(_print_once(watch, view) if once else _show(watch, view))
+
+
+@asynccontextmanager
+async def _watching(options: WatchOptions, namespace: str) -> AsyncIterator[tuple["LiveCluster", asyncio.Future[None]]]:
+    """The autoscalers of the cluster, and the task that follows them until the end of the block."""
+    clock = SystemClock()
+    watch = ClusterWatch(options, clock)
+    client = await options.connection.open_reader(clock, user_agent=f"podscaler/{__version__} top")
+    if namespace:
+        client.wrap_transport(lambda transport: NamespacedTransport(transport, namespace))
+    live = watch.live(client)
+    working = asyncio.ensure_future(watch.run(client, live))
+    try:
+        yield live, working
+    finally:
+        working.cancel()
+        with suppress(asyncio.CancelledError, UsageError):
+            await working
+        await client.close()
+
+
+async def _show(options: WatchOptions, view: ListView) -> None:
+    """Run the program until the user quits. Raises UsageError for what cannot work, such as credentials."""
+    try:
+        from podscaler.cli.top.top_app import TopApp
+    except ModuleNotFoundError as error:
+        raise UsageError(f"podscaler top needs {error.name}: pip install 'podscaler[top]'") from None
+    async with _watching(options, view.namespace) as (live, working):
+        app = TopApp(live, cluster=live.name, clock=SystemClock(), view=view, find_notice=lambda: _notice(live))
+        working.add_done_callback(lambda done: None if done.cancelled() else app.exit())
+        await app.run_async()
+        if working.done():
+            working.result()
+
+
+def _notice(live: "LiveCluster") -> Notice | None:
+    """What is wrong with the connection; None: nothing."""
+    if faults := live.faults():
+        return Notice("error", "; ".join(faults))
+    if waits := live.unready():
+        return Notice("info", "; ".join(waits))
+    return None
+
+
+async def _print_once(options: WatchOptions, view: ListView) -> None:
+    """Print the list as soon as every autoscaler was synced once. Raises UsageError where that takes too long."""
+    async with _watching(options, view.namespace) as (live, working):
+        try:
+            async with asyncio.timeout(LIST_WITHIN_S):
+                while not _is_complete(live):
+                    if working.done():
+                        working.result()
+                    await asyncio.sleep(LOOK_PERIOD_S)
+        except TimeoutError:
+            reasons = "; ".join([*live.faults(), *live.unready()]) or "not all autoscalers were synced"
+            raise UsageError(f"no list within {LIST_WITHIN_S:.0f} s: {reasons}") from None
+        now_ms = SystemClock().now_ns() // 1_000_000
+        click.echo(row_cells.table(row_cells.select(live.rows(), view), now_ms))
+
+
+def _is_complete(live: "LiveCluster") -> bool:
+    """Whether all autoscalers are listed, and a decision about each is known."""
+    if live.unready():
+        return False
+    tracks = [live.history.find(key) for key in list(live.keys())]
+    return all(track is not None and track.latest is not None for track in tracks)

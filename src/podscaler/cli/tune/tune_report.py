@@ -1,0 +1,123 @@
+"""The report of a search as a page: scores on both parts, the candidates as a scatter plot, and the pods over time.
+
+Called by `podscaler tune --report`.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
+from podscaler.cli.tune import tune_output
+from podscaler.cli.tune.tune_output import TunedAutoscaler
+from podscaler.cli.tune.tune_source import TuneSource
+from podscaler.core.model import spec as core_spec
+from podscaler.simulation import engine, report
+from podscaler.simulation.model.scenario import SimulationScenario
+from podscaler.simulation.report import (
+    AutoscalerPart,
+    PlotSeries,
+    ReportData,
+    ReportTable,
+    ScatterPlot,
+    ScatterPoint,
+    SyncCollector,
+    TimePlot,
+)
+from podscaler.simulation.search import recommendation, scores
+from podscaler.simulation.search.scores import Scores
+
+_LATER_MEASURE = "under-amount"
+"""The second axis where the goals have one measure alone."""
+
+
+def data(tuned: TunedAutoscaler, source: TuneSource) -> ReportData:
+    """The content of the report. Raises ValueError where the scenario contradicts itself."""
+    present, *others = _parts(tuned, source)
+    changes = ReportTable(
+        title="Changes",
+        columns=("Field", "Before", "After"),
+        rows=tuple([(each.path, _text(each.before), _text(each.after)) for each in tuned.changes]),
+    )
+    return report.ReportData(
+        title=f"Tuning of {tuned.name}",
+        notes=(tune_output.verdict(tuned), *tuned.effects, *tuned.remarks),
+        start_ns=source.scenario.start_ns,
+        tables=(_scores(tuned), *([changes] if tuned.changes else [])),
+        plots=(_replicas(present, others),),
+        scatter=_scatter(tuned, source),
+        autoscalers=(present, *others),
+    )
+
+
+def _text(field: object) -> str:
+    return "unset" if field is None else msgspec.json.encode(field).decode()
+
+
+def _scores(tuned: TunedAutoscaler) -> ReportTable:
+    measures = tune_output.measures_of(tuned.goals)
+    header, *rows = tune_output.score_rows(tuned, measures)
+    return ReportTable(
+        title="Scores on the first part of the load, and on the later part, which the search did not see",
+        columns=("", *header[1:]),
+        rows=tuple([tuple(row) for row in rows]),
+    )
+
+
+def _scatter(tuned: TunedAutoscaler, source: TuneSource) -> ScatterPlot:
+    """The candidates of the front, the present spec and the chosen one, on the first part."""
+    minimized = tuned.goals.minimize
+    across, up = (*minimized, _LATER_MEASURE, "pod-hours")[:2] if len(minimized) < 2 else minimized[:2]
+    up = up if up != across else "pod-hours"
+
+    def point(label: str, found: Scores, kind: str, spec: HorizontalPodAutoscalerSpec | None) -> ScatterPoint:
+        changed = () if spec is None else recommendation.changes(source.wire, spec)
+        return msgspec.convert(
+            {
+                "label": label,
+                "x": scores.value(found, across),
+                "y": scores.value(found, up),
+                "kind": kind,
+                "lines": [str(each) for each in changed],
+            },
+            ScatterPoint,
+        )
+
+    points = [point("candidate", each.scores, "front", each.spec) for each in tuned.result.front]
+    points.append(point("present spec", tuned.result.present, "present", None))
+    if (chosen := tuned.result.chosen) is not None:
+        kind, label = ("chosen", "recommended") if tuned.manifest is not None else ("front", "best candidate")
+        points.append(point(label, chosen.scores, kind, chosen.spec))
+    return ScatterPlot(title="Candidates, first part of the load", x_label=across, y_label=up, points=tuple(points))
+
+
+def _parts(tuned: TunedAutoscaler, source: TuneSource) -> Iterator[AutoscalerPart]:
+    """The present spec and the chosen one over the whole load."""
+    yield _simulated(source.scenario, f"{tuned.name}, present spec")
+    if (chosen := tuned.result.chosen) is not None:
+        (autoscaler,) = source.scenario.autoscalers
+        before, settings = autoscaler.spec, source.scenario.settings
+        spec = core_spec.read(before.namespace, before.name, chosen.spec, settings.emulation)
+        changed = msgspec.structs.replace(autoscaler, spec=spec)
+        scenario = msgspec.structs.replace(source.scenario, autoscalers=(changed,))
+        name = "recommended spec" if tuned.manifest is not None else "best candidate"
+        yield _simulated(scenario, f"{tuned.name}, {name}")
+
+
+def _simulated(scenario: SimulationScenario, title: str) -> AutoscalerPart:
+    collector = SyncCollector()
+    for sync in engine.simulate(scenario):
+        collector.add(sync)
+    return msgspec.structs.replace(collector.autoscalers()[0], autoscaler=title)
+
+
+def _replicas(present: AutoscalerPart, others: Sequence[AutoscalerPart]) -> TimePlot:
+    """The ready pods of each spec on one axis."""
+    lines = []
+    for part, color in zip((present, *others), ("gray", "green"), strict=False):
+        plot = next(each for each in part.plots if each.has_decisions)
+        ready = next(each for each in plot.series if each.label == "ready pods")
+        label = part.autoscaler.rpartition(", ")[2]
+        lines.append(PlotSeries(label=label, values=ready.values, color=color, keeps_changes=True))  # type: ignore[arg-type] # a SeriesColor
+    at_s = next(each for each in present.plots if each.has_decisions).at_s
+    return TimePlot(title="Ready pods", unit="", at_s=at_s, series=tuple(lines))

@@ -1,0 +1,81 @@
+"""The dashboard of `podscaler up`: shows the decisions of its own autoscaler, read by the administrator.
+
+`podscaler.cli.up.control_plane` makes an UpDashboard before the autoscaler starts, whose recording it is; the server is
+imported and started after the control plane is up, so that `up` starts as fast as without it.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from importlib import import_module
+from pathlib import Path
+
+from podscaler.base.clock import Clock
+from podscaler.base.version import __version__
+from podscaler.controller.controller import Controller
+from podscaler.controller.options import installation
+from podscaler.controller.options.settings import ControllerSettings
+from podscaler.controller.recording.recording import Recording
+from podscaler.kube.client import connect
+from podscaler.kube.config import locate
+from podscaler.observe import decision_history
+from podscaler.observe.decision_history import DecisionHistory
+
+NAME = "podscaler up"
+SERVER = "podscaler.dashboard.server"
+"""The module whose import takes long."""
+
+
+class UpDashboard:
+    """The dashboard of one control plane.
+
+    Args:
+        settings: of the autoscaler.
+        clock: for all parts.
+        recorder: gets every report, too.
+        port: of the server; 0: any free one.
+
+    Attributes:
+        history: the recording to give to the controller.
+    """
+
+    def __init__(self, settings: ControllerSettings, clock: Clock, recorder: Recording, port: int) -> None:
+        self.history = DecisionHistory(decision_history.header_of(settings), clock, inner=recorder)
+        self._clock = clock
+        self._port = port
+        self._controller: Controller | None = None
+        self._attach: Callable[[Controller], None] | None = None
+        self._exit = AsyncExitStack()
+
+    def attach(self, controller: Controller) -> None:
+        """Show this controller from now on; call it before the controller runs."""
+        self._controller = controller
+        if self._attach is not None:
+            self._attach(controller)
+
+    async def start(self, kubeconfig: Path, on_login: Callable[[str], None]) -> tuple[str, str]:
+        """Serve; returns the address, and a link that logs in once. Raises UsageError where it cannot listen.
+
+        Args:
+            kubeconfig: of the administrator.
+            on_login: called with the next link after each login.
+        """
+        await asyncio.to_thread(import_module, SERVER)
+        from podscaler.dashboard.server import DashboardOptions, DashboardServer
+        from podscaler.observe.live_cluster import LiveCluster
+
+        config = await asyncio.to_thread(locate.find_config, str(kubeconfig))
+        client = await connect.open_reader(config, self._clock, user_agent=f"podscaler/{__version__} dashboard")
+        self._exit.push_async_callback(client.close)
+        live = LiveCluster(self.history, client, self._clock, name=NAME, own_manager=installation.UP)
+        if self._controller is not None:
+            live.attach(self._controller)
+        self._attach = live.attach
+        server = DashboardServer(live, self._clock, DashboardOptions(port=self._port, on_login=on_login))
+        await server.start()
+        self._exit.push_async_callback(server.stop)
+        return server.url, server.login_link()
+
+    async def stop(self) -> None:
+        """Stop serving."""
+        await self._exit.aclose()

@@ -1,0 +1,187 @@
+"""Server-sent events of one viewer: changed rows, autoscalers that are gone, points of one autoscaler, notices.
+
+`podscaler.dashboard.server` runs one EventStream for each request of /api/stream. Theory of operation: a stream has a
+position in the log of changes (`podscaler.observe.changes`) and one in the time line of the autoscaler that its page
+shows; both are in the id of each event, so that a reconnection goes on where the stream ended. What changed since is
+read from the log and the history when it is sent, so nothing is queued: a viewer that is slow gets fewer and later
+events, with the latest state. Rules:
+
+1. At most one round of events every ROUND_S.
+2. A viewer that reads nothing for STALLED_S is disconnected. Its next stream begins with a notice.
+3. A comment is sent every KEEP_ALIVE_S.
+4. Rows of namespaces that the viewer may not see are never sent.
+
+Source: the HTML standard, Server-sent events.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+from aiohttp import web
+
+from podscaler.base.clock import Clock
+from podscaler.base.errors import StatusError
+from podscaler.controller.options.autoscaler_kinds import object_key
+from podscaler.dashboard.sessions import Session, Sessions
+from podscaler.kube.informers.cache import Key
+from podscaler.observe.live_cluster import LiveCluster
+from podscaler.observe.views import Gone, Notice
+
+log = logging.getLogger(__name__)
+
+ROUND_S = 0.15
+POLL_S = 1.0
+KEEP_ALIVE_S = 15.0
+STALLED_S = 20.0
+OVERLAP_MS = 60_000
+"""How much of the time line a new stream repeats; the page drops points that it has."""
+ROWS_PER_EVENT = 200
+_ENCODER = msgspec.json.Encoder()
+
+
+@dataclass(slots=True)
+class Position:
+    """Where a stream is.
+
+    Attributes:
+        version: of the log of changes.
+        at: the last point of the time line that was sent, in ms.
+    """
+
+    version: int
+    at: int
+
+
+def parse_position(text: str, boot_id: str) -> Position | None:
+    """The position in an event's id of this server; None for any other text."""
+    boot, *numbers = text.split(".")
+    if boot != boot_id or len(numbers) != 2 or not all(each.isascii() and each.isdigit() for each in numbers):
+        return None
+    return Position(int(numbers[0]), int(numbers[1]))
+
+
+class EventStream:
+    """The events for one viewer, until the connection or the session ends.
+
+    Args:
+        live: the cluster.
+        sessions, session: whose stream it is.
+        clock: for the rounds.
+        boot_id: of this server process, for the ids of events.
+        shown: the autoscaler whose time line is sent; None: none.
+    """
+
+    def __init__(
+        self, live: LiveCluster, sessions: Sessions, session: Session, clock: Clock, *, boot_id: str, shown: Key | None
+    ) -> None:
+        self._live = live
+        self._sessions = sessions
+        self._session = session
+        self._clock = clock
+        self._boot_id = boot_id
+        self._shown = shown
+        self._faults = ""
+        self._position = Position(0, 0)
+
+    async def run(self, response: web.StreamResponse, start: Position | None) -> None:
+        """Send events until the client disconnects; `start` None: all rows first.
+
+        Args:
+            response: prepared already.
+        """
+        now_ms = self._live.history.now_ms
+        self._position = start or Position(0, now_ms - OVERLAP_MS)
+        self._session.streams += 1
+        try:
+            with contextlib.suppress(ConnectionError):
+                await self._send_all(response)
+        except TimeoutError:
+            self._session.was_slow = True
+            log.info("a viewer of the dashboard reads nothing any more and is disconnected")
+        finally:
+            self._session.streams -= 1
+
+    async def _send_all(self, response: web.StreamResponse) -> None:
+        sent_s = self._clock.monotonic_s()
+        notices = [b": stream\n\n", *self._first_notices()]
+        while not self._sessions.is_over(self._session):
+            text = b"".join([*notices, *self._notices(), *await self._events()])
+            notices = []
+            now_s = self._clock.monotonic_s()
+            if not text and now_s - sent_s >= KEEP_ALIVE_S:
+                text = b": keep-alive\n\n"
+            if text:
+                async with asyncio.timeout(STALLED_S):
+                    await response.write(text)
+                sent_s = self._clock.monotonic_s()
+            await self._clock.sleep(ROUND_S)
+            await self._wait()
+        await response.write(self._event("notice", Notice("error", "the session has expired: log in again")))
+
+    async def _wait(self) -> None:
+        """Wait for changes, but at most POLL_S: faults and the end of the session are no changes."""
+        changed = asyncio.ensure_future(self._live.changes.wait(self._position.version))
+        slept = asyncio.ensure_future(self._clock.sleep(POLL_S))
+        try:
+            await asyncio.wait((changed, slept), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            changed.cancel()
+            slept.cancel()
+
+    async def _events(self) -> list[bytes]:
+        found = self._live.changes.after(self._position.version)
+        changed = await self._visible(found.changed)
+        gone = await self._visible(found.gone) if self._position.version else []
+        is_complete = found.is_complete or not self._position.version
+        self._position.version = found.version
+        change = None
+        if self._shown is not None and await self._visible([self._shown]):
+            change = self._live.timeline_after(self._shown, self._position.at)
+        if change is not None:
+            self._position.at = change.timeline.at[-1]
+        rows = [row for key in changed if (row := self._live.find_row(key)) is not None]
+        events = [
+            self._event("rows", rows[first : first + ROWS_PER_EVENT]) for first in range(0, len(rows), ROWS_PER_EVENT)
+        ]
+        events += [self._event("gone", Gone(*object_key(key))) for key in gone]
+        if not is_complete:
+            events.append(self._event("notice", Notice("info", "updates were missed: load the list again")))
+        if change is not None:
+            events.append(self._event("timeline", change))
+        return events
+
+    async def _visible(self, keys: Sequence[Key]) -> list[Key]:
+        """The keys of namespaces that the viewer may see; none where that is not known now."""
+        allowed: dict[str, bool] = {}
+        for namespace in {key[0] for key in keys}:
+            try:
+                allowed[namespace] = await self._session.viewer.may_see(namespace)
+            except StatusError:
+                allowed[namespace] = False
+        return [key for key in keys if allowed[key[0]]]
+
+    def _first_notices(self) -> list[bytes]:
+        if not self._session.was_slow:
+            return []
+        self._session.was_slow = False
+        text = "the connection was too slow: updates were left out, and everything is current again"
+        return [self._event("notice", Notice("warning", text))]
+
+    def _notices(self) -> list[bytes]:
+        """A notice where the connection to the cluster is lost, or is there again."""
+        faults = "; ".join(self._live.faults())
+        if faults == self._faults:
+            return []
+        self._faults = faults
+        notice = Notice("error", faults) if faults else Notice("info", "the API server responds again")
+        return [self._event("notice", notice)]
+
+    def _event(self, name: str, value: object) -> bytes:
+        """One event in the format of the HTML standard; JSON has no line breaks."""
+        position = self._position
+        head = f"id: {self._boot_id}.{position.version}.{position.at}\nevent: {name}\ndata: ".encode()
+        return head + _ENCODER.encode(value) + b"\n\n"

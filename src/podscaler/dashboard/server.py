@@ -1,0 +1,391 @@
+"""The HTTP server of the dashboard: login, the JSON routes, server-sent events, and the page's files.
+
+`podscaler dashboard` and `podscaler up` start one. The routes and their JSON are in docs/dashboard.md. Every response
+has the headers of `podscaler.dashboard.security`; errors are `{"error": "a sentence"}`.
+"""
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+from aiohttp import web
+
+from podscaler.base import http_server
+from podscaler.base.clock import Clock
+from podscaler.base.errors import StatusError, UsageError
+from podscaler.dashboard import security, spec_writes, viewers
+from podscaler.dashboard.event_stream import OVERLAP_MS, EventStream, parse_position
+from podscaler.dashboard.reports import ReportFolder
+from podscaler.dashboard.security import OwnAddress
+from podscaler.dashboard.sessions import IDLE_S, STREAMS_MAX, Session, Sessions
+from podscaler.dashboard.spec_writes import SpecChange
+from podscaler.dashboard.static_files import StaticFiles
+from podscaler.dashboard.viewers import LocalViewer, OpenViewer
+from podscaler.kube.transport.transport import TransportError
+from podscaler.observe.live_cluster import LiveCluster
+from podscaler.observe.views import AutoscalerList
+
+log = logging.getLogger(__name__)
+
+BODY_MAX_BYTES = 64 * 1024
+RETRY_MS = 5000
+RETRY_LISTING_MS = 1000
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+FOLDERS: Mapping[str, str] = {"": "dashboard/static", "charts/": "simulation/report/static"}
+"""The page, and the plots that it shares with reports."""
+NO_ADDRESS = "there is no such address"
+LOGIN_HINT = "open a login link of this server: it prints one where it was started, and a new one after each login"
+_LOGIN = msgspec.json.Decoder(dict[str, str])
+
+
+class _Question(msgspec.Struct, rename="camel"):
+    """The body of a what-if."""
+
+    set: list[str]
+    from_: int | None = msgspec.field(name="from", default=None)
+    to: int | None = None
+
+
+_QUESTION = msgspec.json.Decoder(_Question)
+_CHANGE = msgspec.json.Decoder(SpecChange)
+
+
+@dataclass(frozen=True, slots=True)
+class DashboardOptions:
+    """How the dashboard is served.
+
+    Attributes:
+        host, port: the address to listen on; port 0: any free one.
+        hosts: further host names by which browsers may reach it.
+        tls: the TLS context; None: plain HTTP.
+        reports: the folder of reports; None: there are none.
+        open_viewer: makes viewers of bearer tokens; None: only login links begin sessions.
+        allows_writes: whether viewers may write specs, with the permissions that they have.
+        on_login: called with a new login link after each login with one; None: there is one link only.
+        folders: the folders of the page's files in the package podscaler, by the path below /static.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    hosts: tuple[str, ...] = ()
+    tls: ssl.SSLContext | None = None
+    reports: Path | None = None
+    open_viewer: OpenViewer | None = None
+    allows_writes: bool = False
+    on_login: Callable[[str], None] | None = None
+    folders: Mapping[str, str] = field(default_factory=lambda: FOLDERS)
+
+
+class Refused(Exception):
+    """A request that gets an error response: the HTTP status, the sentence, and further members of the body."""
+
+    def __init__(self, status: int, error: str, **more: Any) -> None:
+        super().__init__(error)
+        self.status = status
+        self.body = {"error": error} | more
+
+
+class DashboardServer:
+    """Serves the dashboard from `start` to `stop`.
+
+    Args:
+        live: the cluster.
+        clock: for sessions and streams.
+        options: how it is served.
+
+    Attributes:
+        url: the address without a path, after `start`.
+    """
+
+    def __init__(self, live: LiveCluster, clock: Clock, options: DashboardOptions) -> None:
+        self._live = live
+        self._clock = clock
+        self._options = options
+        self._sessions = Sessions(clock)
+        self._reports = ReportFolder(options.reports)
+        self._boot_id = secrets.token_hex(4)
+        self._runner: web.ServerRunner | None = None
+        self._address = OwnAddress("http", (), 0)
+        self._cookie = ""
+        self._files: StaticFiles | None = None
+        self._stopping = asyncio.Event()
+        self.url = ""
+
+    async def start(self) -> None:
+        """Listen. Raises UsageError where the address cannot be used."""
+        options = self._options
+        self._runner = web.ServerRunner(http_server.Server(self._respond), shutdown_timeout=1.0)
+        await self._runner.setup()
+        try:
+            await web.TCPSite(self._runner, options.host, options.port, ssl_context=options.tls).start()
+        except OSError as error:
+            await self._runner.cleanup()
+            raise UsageError(
+                f"the dashboard cannot listen on {options.host}:{options.port}: {error.strerror or error}"
+            ) from None
+        port = self._runner.addresses[0][1]
+        scheme = "https" if options.tls is not None else "http"
+        own = f"[{options.host}]" if ":" in options.host else options.host
+        self._address = OwnAddress(scheme, (*LOOPBACK, own, *options.hosts), port)
+        self._cookie = f"__Host-podscaler-{port}" if options.tls is not None else f"podscaler-{port}"
+        self.url = f"{scheme}://{(options.hosts or (own,))[0]}:{port}"
+
+    async def stop(self) -> None:
+        """Stop listening, and end all sessions and streams."""
+        self._stopping.set()
+        if self._runner is not None:
+            await self._runner.cleanup()
+        await self._sessions.close()
+
+    def login_link(self) -> str:
+        """A new link that begins a session once. The token is in its fragment, which browsers do not send."""
+        return f"{self.url}/#token={self._sessions.new_login()}"
+
+    async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            if error := self._address.request_error(request):
+                raise Refused(403, error)
+            return await self._route(request)
+        except Refused as refused:
+            return self._json(refused.body, refused.status)
+        except TransportError as error:
+            return self._json({"error": f"the API server does not respond: {error}", "retryMs": RETRY_MS}, 503)
+        except StatusError as error:
+            return self._json(*_status_body(error))
+        except UsageError as error:
+            return self._json({"error": str(error)}, 400)
+
+    async def _route(self, request: web.BaseRequest) -> web.StreamResponse:
+        segments = [unquote(each) for each in request.rel_url.raw_path.split("/")[1:]]
+        is_read = request.method in ("GET", "HEAD")
+        if segments == ["login"] and request.method == "POST":
+            return await self._login(request)
+        if segments == ["logout"] and request.method == "POST":
+            return await self._logout(request)
+        if segments[0] != "api":
+            if not is_read:
+                raise Refused(405, "this address is only for reading")
+            return await self._static(request)
+        session = self._session(request)
+        match segments[1:]:
+            case ["autoscalers", namespace, name, *rest]:
+                return await self._of_autoscaler(request, session, (namespace, name), rest)
+            case ["stream"] if request.method == "GET":
+                return await self._stream(request, session)
+            case parts if is_read:
+                return await self._of_server(session, parts)
+        raise Refused(404, NO_ADDRESS)
+
+    async def _of_server(self, session: Session, parts: list[str]) -> web.Response:
+        """The routes that read, and are about no autoscaler."""
+        match parts:
+            case ["autoscalers"]:
+                return await self._list(session)
+            case ["session"]:
+                return self._json({"cluster": self._live.name, "allowsWrites": self._options.allows_writes})
+            case ["reports"]:
+                return self._json({"reports": await asyncio.to_thread(self._reports.list)})
+            case ["reports", name]:
+                return self._raw(await asyncio.to_thread(self._reports.read, name))
+        raise Refused(404, NO_ADDRESS)
+
+    async def _of_autoscaler(
+        self, request: web.BaseRequest, session: Session, named: tuple[str, str], rest: list[str]
+    ) -> web.Response:
+        """The routes of one autoscaler, where the viewer may see its namespace."""
+        is_read = request.method in ("GET", "HEAD")
+        if not await session.viewer.may_see(named[0]):
+            needed = viewers.needed(named[0])
+            raise Refused(403, f"you may not {needed}", needs=needed)
+        match rest:
+            case [] if is_read:
+                return await self._detail(request, session, *named)
+            case ["decisions", mark_id] if is_read:
+                kind = request.rel_url.query.get("kind", "")
+                return self._json(await self._live.explanation(*named, mark_id, kind=kind))
+            case ["what-if"] if request.method == "POST":
+                return await self._what_if(request, *named)
+            case ["spec"] if request.method == "POST":
+                return await self._write_spec(request, session, named)
+        raise Refused(404, NO_ADDRESS)
+
+    async def _login(self, request: web.BaseRequest) -> web.Response:
+        if self._sessions.is_closed():
+            raise Refused(429, "too many wrong tokens: wait a minute, then log in again", retryMs=60_000)
+        token = (await self._body(request, _LOGIN)).get("token", "")
+        viewer: viewers.Viewer | None = None
+        if self._sessions.redeem(token):
+            viewer = LocalViewer()
+            if self._options.on_login is not None:
+                self._options.on_login(self.login_link())
+        elif self._options.open_viewer is not None and token:
+            viewer = await self._open_viewer(self._options.open_viewer, token)
+        if viewer is None:
+            self._sessions.note_failure()
+            raise Refused(401, f"this login token is wrong, or was used already: {LOGIN_HINT}")
+        response = self._json({"cluster": self._live.name})
+        response.set_cookie(
+            self._cookie,
+            await self._sessions.begin(viewer),
+            max_age=round(IDLE_S),
+            path="/",
+            secure=self._address.scheme == "https",
+            httponly=True,
+            samesite="Strict",
+        )
+        return response
+
+    async def _open_viewer(self, open_viewer: OpenViewer, token: str) -> viewers.Viewer | None:
+        """The viewer of a bearer token; None where the API server does not know it. Raises StatusError."""
+        try:
+            return await open_viewer(token)
+        except StatusError as error:
+            if error.code == 401:
+                return None
+            raise
+
+    async def _logout(self, request: web.BaseRequest) -> web.Response:
+        await self._sessions.end(request.cookies.get(self._cookie, ""))
+        response = self._json({})
+        response.del_cookie(self._cookie, path="/", secure=self._address.scheme == "https", httponly=True)
+        return response
+
+    def _session(self, request: web.BaseRequest) -> Session:
+        cookie = request.cookies.get(self._cookie, "")
+        session = self._sessions.find(cookie)
+        if session is None:
+            text = "the session has expired" if cookie else "you are not logged in"
+            raise Refused(401, f"{text}: {LOGIN_HINT}")
+        return session
+
+    async def _list(self, session: Session) -> web.Response:
+        if reasons := self._live.unready():
+            raise Refused(503, "; ".join(reasons), retryMs=RETRY_LISTING_MS)
+        version = self._live.changes.version
+        rows = self._live.rows()
+        allowed = {namespace: await session.viewer.may_see(namespace) for namespace in {row.namespace for row in rows}}
+        since, reason = self._live.since()
+        return self._json(
+            AutoscalerList(
+                now=self._live.history.now_ms,
+                cluster=self._live.name,
+                since=since,
+                since_reason=reason,
+                rows=tuple([row for row in rows if allowed[row.namespace]]),
+                event_id=f"{self._boot_id}.{version}.{self._live.history.now_ms - OVERLAP_MS}",
+            )
+        )
+
+    async def _detail(self, request: web.BaseRequest, session: Session, namespace: str, name: str) -> web.Response:
+        query = request.rel_url.query
+        since, until, client = _instant(query, "from"), _instant(query, "to"), session.viewer.client
+        try:
+            kind = query.get("kind", "")
+            return self._json(await self._live.detail(namespace, name, since, until, kind=kind, client=client))
+        except StatusError as error:
+            if error.code != 403:
+                raise
+            raise Refused(403, str(error), needs=viewers.needed(namespace)) from None
+
+    async def _what_if(self, request: web.BaseRequest, namespace: str, name: str) -> web.Response:
+        asked = await self._body(request, _QUESTION)
+        kind = request.rel_url.query.get("kind", "")
+        return self._json(await self._live.what_if(namespace, name, asked.set, asked.from_, asked.to, kind=kind))
+
+    async def _write_spec(self, request: web.BaseRequest, session: Session, named: tuple[str, str]) -> web.Response:
+        if not self._options.allows_writes:
+            raise Refused(403, "this dashboard only reads: start it with --allow-writes", needs="--allow-writes")
+        change = await self._body(request, _CHANGE)
+        kind = request.rel_url.query.get("kind", "")
+        client = session.viewer.client or self._live.client
+        return self._json(await spec_writes.write(client, kind, named, change))
+
+    async def _stream(self, request: web.BaseRequest, session: Session) -> web.StreamResponse:
+        if session.streams >= STREAMS_MAX:
+            raise Refused(429, "too many pages of this session are open: close some", retryMs=RETRY_MS)
+        query = request.rel_url.query
+        namespace, name = query.get("namespace", ""), query.get("name", "")
+        shown = self._live.find_key(namespace, name, query.get("kind", "")) if name else None
+        start = parse_position(request.headers.get("Last-Event-ID") or query.get("after") or "", self._boot_id)
+        headers = self._headers() | {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        response = web.StreamResponse(headers=headers)
+        response.content_type = "text/event-stream"
+        response.charset = "utf-8"
+        await response.prepare(request)
+        stream = EventStream(self._live, self._sessions, session, self._clock, boot_id=self._boot_id, shown=shown)
+        running = asyncio.ensure_future(stream.run(response, start))
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            running.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await running
+        response.force_close()
+        if session.was_slow and request.transport is not None:
+            request.transport.abort()
+        return response
+
+    async def _static(self, request: web.BaseRequest) -> web.Response:
+        if self._files is None:
+            package = resources.files("podscaler")
+            folders = {path: package.joinpath(folder) for path, folder in self._options.folders.items()}
+            self._files = await asyncio.to_thread(StaticFiles, folders)
+        file = self._files.find(request.path)
+        if file is None:
+            raise Refused(404, NO_ADDRESS)
+        headers = self._headers() | {"ETag": file.etag, "Cache-Control": "no-cache"}
+        if request.headers.get("If-None-Match") == file.etag:
+            return web.Response(status=304, headers=headers)
+        return web.Response(body=file.body, headers=headers | {"Content-Type": file.content_type})
+
+    async def _body(self, request: web.BaseRequest, decoder: "msgspec.json.Decoder[Any]") -> Any:
+        """The decoded body. Raises Refused."""
+        if (request.content_length or 0) > BODY_MAX_BYTES:
+            raise Refused(413, "the body of the request is too long")
+        body = await request.content.read(BODY_MAX_BYTES + 1)
+        while not request.content.at_eof() and len(body) <= BODY_MAX_BYTES:
+            body += await request.content.read(BODY_MAX_BYTES + 1 - len(body))
+        if len(body) > BODY_MAX_BYTES:
+            raise Refused(413, "the body of the request is too long")
+        try:
+            return decoder.decode(body)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise Refused(400, f"the body of the request cannot be read: {error}") from None
+
+    def _json(self, value: object, status: int = 200) -> web.Response:
+        return self._raw(msgspec.json.encode(value), status)
+
+    def _raw(self, body: bytes, status: int = 200) -> web.Response:
+        headers = self._headers() | {"Content-Type": security.JSON, "Cache-Control": "no-store"}
+        return web.Response(body=body, status=status, headers=headers)
+
+    def _headers(self) -> dict[str, str]:
+        return {**security.HEADERS, **(security.TLS_HEADERS if self._options.tls is not None else {})}
+
+
+def _instant(query: Mapping[str, str], name: str) -> int | None:
+    """An instant in ms of a query; None: it is not given. Raises Refused."""
+    text = query.get(name)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= 15):
+        raise Refused(400, f"{name} is not an instant in milliseconds since 1970")
+    return int(text)
+
+
+def _status_body(error: StatusError) -> tuple[dict[str, Any], int]:
+    """The body and the status for an error of the API server or of the views."""
+    if error.code in (400, 403, 404, 409, 422):
+        return {"error": str(error)}, error.code
+    return {"error": f"the API server: {error}", "retryMs": RETRY_MS}, 503

@@ -1,0 +1,72 @@
+"""Writes the spec of an autoscaler for a viewer, where the server allows writes (`--allow-writes`).
+
+`podscaler.dashboard.server` calls `write` with the viewer's client, so that the API server decides whether the viewer
+may write. The patch has the resourceVersion that the viewer saw: an object that changed meanwhile is not overwritten.
+"""
+
+from typing import Any
+
+import msgspec
+
+from podscaler.base.errors import StatusError, UsageError
+from podscaler.controller.options.autoscaler_kinds import KINDS, AutoscalerKind
+from podscaler.kube.client import urls
+from podscaler.kube.client.client import Client
+
+WRITABLE = frozenset({"minReplicas", "maxReplicas", "metrics", "behavior", "onMetricFailure"})
+"""The fields of a spec that may be written; the target is not one of them."""
+
+
+class SpecChange(msgspec.Struct, rename="camel"):
+    """The body of a request: fields of the spec as in a merge patch, and the version of the object that was seen."""
+
+    spec: dict[str, Any]
+    resource_version: str
+
+
+class WrittenSpec(msgspec.Struct, rename="camel"):
+    """The response: the new version of the object."""
+
+    resource_version: str
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+
+
+class _Object(msgspec.Struct):
+    metadata: _Meta
+
+
+async def write(client: Client, kind: str, named: tuple[str, str], change: SpecChange) -> WrittenSpec:
+    """Write fields of a spec.
+
+    Args:
+        client: the viewer's.
+        kind: of the autoscaler; empty: HorizontalPodAutoscaler.
+        named: its namespace and name.
+        change: the fields and the version.
+
+    Raises:
+        UsageError: a field that may not be written, no field, or no version.
+        StatusError: as the API server responds: 403, 409 where the object changed, 422 for an invalid spec.
+    """
+    if forbidden := sorted(change.spec.keys() - WRITABLE):
+        raise UsageError(f"spec.{forbidden[0]} cannot be written here, only {', '.join(sorted(WRITABLE))}")
+    if not change.spec or not change.resource_version:
+        raise UsageError("a change needs at least one field of the spec, and the resourceVersion that was seen")
+    found = _kind(kind)
+    patch = {"metadata": {"resourceVersion": change.resource_version}, "spec": change.spec}
+    path = found.path(named[0], urls.object_name(named[1]))
+    body = await client.patch(path, msgspec.json.encode(patch), subject=f"{found.plural} {named[1]}")
+    try:
+        return WrittenSpec(msgspec.json.decode(body, type=_Object).metadata.resource_version)
+    except msgspec.DecodeError as error:
+        raise StatusError(f"the response cannot be read: {error}", code=0) from None
+
+
+def _kind(kind: str) -> AutoscalerKind:
+    for each in KINDS:
+        if kind in ("", each.kind):
+            return each
+    raise UsageError(f'"{kind}" is no kind of autoscalers')

@@ -1,0 +1,67 @@
+"""The files of the page, read from the package once and served from memory.
+
+`podscaler.dashboard.server` asks for each path that is not one of its routes. Only files that were found in the folders
+at the start exist, so that no path leads out of them.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from importlib.resources.abc import Traversable
+from typing import NamedTuple
+
+CONTENT_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".mjs": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".json": "application/json",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".ico": "image/x-icon",
+    ".woff2": "font/woff2",
+    ".webmanifest": "application/manifest+json",
+    ".LICENSE": "text/plain; charset=utf-8",
+}
+INDEX = "index.html"
+PREFIX = "static/"
+
+
+class StaticFile(NamedTuple):
+    """One file, with the headers that depend on it."""
+
+    body: bytes
+    content_type: str
+    etag: str
+
+
+class StaticFiles:
+    """The files of some folders. Blocks.
+
+    Args:
+        folders: folders of the package by the beginning of their paths (`charts/`; empty: the root); one that does not
+            exist is skipped.
+    """
+
+    def __init__(self, folders: Mapping[str, Traversable]) -> None:
+        self._files: dict[str, StaticFile] = {}
+        for path, folder in folders.items():
+            for name, body in _read(folder, path):
+                content_type = CONTENT_TYPES.get(name[name.rfind(".") :])
+                if content_type is not None:
+                    etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+                    self._files.setdefault(name, StaticFile(body, content_type, etag))
+
+    def find(self, path: str) -> StaticFile | None:
+        """The file of a URL path, with or without `/static`; `/` is the page; None: there is no such file."""
+        name = path.removeprefix("/").removeprefix(PREFIX)
+        return self._files.get(name or INDEX)
+
+
+def _read(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
+    if not folder.is_dir():
+        return
+    for each in folder.iterdir():
+        if each.is_dir():
+            yield from _read(each, f"{prefix}{each.name}/")
+        else:
+            yield f"{prefix}{each.name}", each.read_bytes()

@@ -1,0 +1,124 @@
+"""Who looks at the dashboard, and which namespaces they may see.
+
+`podscaler.dashboard.sessions` keeps one Viewer for each session. A LocalViewer is the user of the kubeconfig with which
+everything is read anyway. A TokenViewer logged in with a bearer token: the API server decides about each namespace with
+a SelfSubjectAccessReview, and details are read with that token.
+
+Source: authorization.k8s.io/v1 SelfSubjectAccessReview (API reference).
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import msgspec
+
+from podscaler.base.clock import Clock
+from podscaler.base.errors import StatusError
+from podscaler.base.lru import LRU
+from podscaler.kube.client.client import Client
+
+ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+CACHE_S = 60.0
+NAMESPACES_MAX = 10_000
+REVIEWS_AT_ONCE = 8
+NEEDED_VERB, NEEDED_GROUP, NEEDED_RESOURCE = "get", "autoscaling", "horizontalpodautoscalers"
+
+
+class Viewer(Protocol):
+    """One who looks at the dashboard.
+
+    Attributes:
+        client: reads details for the viewer; None: the client with which everything is read.
+    """
+
+    client: Client | None
+
+    async def may_see(self, namespace: str) -> bool:
+        """Whether the viewer may get autoscalers in a namespace. Raises StatusError where that is not known."""
+        ...
+
+    async def close(self) -> None:
+        """Close what belongs to the viewer alone."""
+        ...
+
+
+class LocalViewer:
+    """The user of the kubeconfig, who may see whatever was read."""
+
+    client: Client | None = None
+
+    async def may_see(self, namespace: str) -> bool:
+        """True: what this user may not see was not read."""
+        del namespace
+        return True
+
+    async def close(self) -> None:
+        """Nothing to do."""
+
+
+OpenViewer = Callable[[str], Awaitable[Viewer]]
+"""Makes the viewer of a bearer token. Raises StatusError: 401 where the API server does not know the token."""
+
+
+class _ReviewStatus(msgspec.Struct):
+    allowed: bool = False
+
+
+class _Review(msgspec.Struct):
+    status: _ReviewStatus = msgspec.field(default_factory=_ReviewStatus)
+
+
+class TokenViewer:
+    """The user of a bearer token.
+
+    Args:
+        client: has that token; closed with the viewer.
+        clock: for the age of reviews.
+    """
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self.client: Client | None = client
+        self._client = client
+        self._clock = clock
+        self._known: LRU[str, tuple[float, bool]] = LRU(NAMESPACES_MAX)
+        self._gate = asyncio.Semaphore(REVIEWS_AT_ONCE)
+
+    async def may_see(self, namespace: str) -> bool:
+        """Whether the user may get autoscalers in all namespaces, or in this one. Raises StatusError."""
+        return await self._allowed("") or await self._allowed(namespace)
+
+    async def check(self) -> None:
+        """Check that the API server knows the token. Raises StatusError: 401 where it does not."""
+        await self._allowed("")
+
+    async def close(self) -> None:
+        """Close the client."""
+        await self._client.close()
+
+    async def _allowed(self, namespace: str) -> bool:
+        now_s = self._clock.monotonic_s()
+        known = self._known.find(namespace)
+        if known is None or now_s - known[0] >= CACHE_S:
+            async with self._gate:
+                known = (now_s, await self._review(namespace))
+            self._known.put(namespace, known)
+        return known[1]
+
+    async def _review(self, namespace: str) -> bool:
+        attributes = {"verb": NEEDED_VERB, "group": NEEDED_GROUP, "resource": NEEDED_RESOURCE, "namespace": namespace}
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+        body = await self._client.post(ACCESS_REVIEWS, msgspec.json.encode(review), subject="selfsubjectaccessreviews")
+        try:
+            return msgspec.json.decode(body, type=_Review).status.allowed
+        except msgspec.DecodeError as error:
+            raise StatusError(f"the response of a review cannot be read: {error}", code=0) from None
+
+
+def needed(namespace: str) -> str:
+    """The permission that `may_see` asks for, in words."""
+    return f"{NEEDED_VERB} {NEEDED_RESOURCE} in {namespace}"

@@ -1,0 +1,74 @@
+"""Compares a candidate with the present spec on consecutive parts of a load (folds), to tell a gain from noise.
+
+A sum over all of a load may hang on one surge of it. The change of a measure is therefore the mean of the differences
+of all folds, with its standard error; a search uses `RelativeChange.cautious`, which adds one standard error. On a load
+without folds the error is 0.
+
+Called by `search`; `scoring` evaluates the folds. Invariant: the folds of both are the same parts of the same load.
+
+Source: blocked cross-validation, as in C. Bergmeir, J. M. Benítez: On the use of cross-validation for time series
+predictor evaluation (2012). Differs: candidates are not fitted to the other folds; the folds only measure how much
+the gain varies.
+"""
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
+from podscaler.simulation.search.scores import MEASURES, Scores, value
+
+_FLOOR = {"%": 0.1, "h": 0.01, "": 1.0}
+"""By the unit of a measure: what counts as nothing. A change is in relation to the present value and at least this."""
+
+SAME = 0.01
+"""A change by less than this share does not count, as in the sentence of the backtest."""
+
+
+class FoldedScores(msgspec.Struct, frozen=True):
+    """The scores of a spec on a part of a load and on its folds.
+
+    Attributes:
+        folds: in their order; empty: the part was not divided.
+    """
+
+    whole: Scores
+    folds: tuple[Scores, ...] = ()
+
+
+EvaluateFolds = Callable[[Sequence[HorizontalPodAutoscalerSpec]], Sequence[FoldedScores]]
+"""The scores of specs on the part that a search sees, in order."""
+
+
+class RelativeChange(msgspec.Struct, frozen=True):
+    """How a measure differs from another spec's, as a share of that one's value; below 0 is better.
+
+    Attributes:
+        mean: over the folds.
+        error: the standard error of the mean.
+    """
+
+    mean: float
+    error: float
+
+    @property
+    def cautious(self) -> float:
+        """The change if the gain is one standard error smaller."""
+        return self.mean + self.error
+
+
+def change(measure: str, candidate: FoldedScores, other: FoldedScores) -> RelativeChange:
+    """The change of a measure from `other` to `candidate`."""
+    before = [value(each, measure) for each in other.folds or (other.whole,)]
+    after = [value(each, measure) for each in candidate.folds or (candidate.whole,)]
+    differences = [own - others for own, others in zip(after, before, strict=True)]
+    scale = max(statistics.fmean(before), _FLOOR[MEASURES[measure].unit])
+    error = statistics.stdev(differences) / math.sqrt(len(differences)) if len(differences) > 1 else 0.0
+    return RelativeChange(statistics.fmean(differences) / scale, error / scale)
+
+
+def is_worse(measure: str, candidate: Scores, other: Scores) -> bool:
+    """Whether a measure is larger by more than the share SAME, on a part without folds."""
+    return change(measure, FoldedScores(candidate), FoldedScores(other)).mean > SAME
