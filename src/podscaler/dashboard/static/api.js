@@ -67,6 +67,7 @@ export class ChangeStream {
     this.handlers = handlers;
     this.onState = onState;
     this.attempt = 0;
+    this.lastId = "";
     this.query = {};
     this.source = null;
     this.timer = null;
@@ -74,7 +75,8 @@ export class ChangeStream {
 
   /** Begin, or begin again with another autoscaler whose time line is followed (null: none). */
   open(key) {
-    this.query = key ? { namespace: key.namespace, name: key.name } : {};
+    const after = this.lastId ? { after: this.lastId } : {};
+    this.query = key ? { namespace: key.namespace, name: key.name, ...after } : after;
     this.close();
     const text = new URLSearchParams(this.query).toString();
     const source = new EventSource(text ? `/api/stream?${text}` : "/api/stream");
@@ -85,7 +87,10 @@ export class ChangeStream {
     });
     source.addEventListener("error", () => this.failed(key));
     for (const [name, handler] of Object.entries(this.handlers)) {
-      source.addEventListener(name, (event) => handler(JSON.parse(event.data)));
+      source.addEventListener(name, (event) => {
+        this.lastId = event.lastEventId || this.lastId;
+        handler(JSON.parse(event.data));
+      });
     }
   }
 

@@ -3,15 +3,16 @@
  * connection, and says what is wrong.
  *
  * Reading order: api.js (requests), list.js, detail.js, steps.js (the picture of a decision), what_if.js, reports.js.
- * The plots are those of reports: report.js of podscaler.simulation.report.
+ * The plots are those of reports (charts.js).
  */
 
+import charts from "./charts.js";
 import { ApiError, ChangeStream, get, post, takeLoginToken } from "./api.js";
 import { DetailPage } from "./detail.js";
 import { ListPage } from "./list.js";
 import { ReportPage, ReportsPage } from "./reports.js";
 
-const { element } = podscalerReport;
+const { element } = charts;
 
 class App {
   constructor() {
@@ -21,6 +22,7 @@ class App {
     this.listing = null;
     this.page = null;
     this.notice = null;
+    this.clockOffsetMs = 0;
     this.stream = new ChangeStream(
       {
         rows: (rows) => this.changed(rows),
@@ -46,12 +48,17 @@ class App {
     await this.route();
   }
 
+  /** The server's clock: ages and ranges of time do not depend on this machine's. */
+  now() {
+    return Date.now() + this.clockOffsetMs;
+  }
+
   header() {
     const theme = element("button", { type: "button", class: "theme" });
     const show = () => {
-      theme.textContent = podscalerReport.isDark() ? "Light colours" : "Dark colours";
+      theme.textContent = charts.isDark() ? "Light colours" : "Dark colours";
     };
-    theme.addEventListener("click", () => podscalerReport.switchTheme());
+    theme.addEventListener("click", () => charts.switchTheme());
     document.addEventListener("themechange", show);
     show();
     const links = [element("a", { href: "#/" }, "Autoscalers"), element("a", { href: "#/reports" }, "Reports")];
@@ -65,6 +72,8 @@ class App {
     try {
       this.listing = await get("/api/autoscalers");
       this.rows = new Map(this.listing.rows.map((row) => [keyText(row), row]));
+      this.clockOffsetMs = this.listing.now - Date.now();
+      this.stream.lastId = String(this.listing.eventId ?? "");
       return true;
     } catch (error) {
       if (error.kind === "session") this.loggedOut(error);
@@ -130,7 +139,7 @@ class App {
     const again = element("button", { type: "button", onclick: () => location.reload() }, "Try again");
     this.root.replaceChildren(
       element("main", { class: "message" }, element("h1", {}, "Log in"), element("p", {}, error.message),
-        element("p", {}, "Open the link that podscaler printed when it started. Each link works once; ", element("code", {}, "podscaler dashboard --login-link"), " prints a new one."), again),
+        element("p", {}, "Open the newest link that podscaler dashboard, or podscaler up, has printed. Each link logs in once; after a login the next one is printed."), again),
     );
   }
 
@@ -156,4 +165,7 @@ export function keyText(row) {
   return `${row.namespace}/${row.name}`;
 }
 
-new App().begin();
+const app = new App();
+/** For measurements: rows as the stream sends them. */
+window.streamed = (rows) => app.changed(rows);
+app.begin();

@@ -5,19 +5,20 @@
  * The plots and the list of decisions are those of reports; explanations are read when a decision is selected.
  */
 
+import charts from "./charts.js";
 import { autoscalerPath, get } from "./api.js";
 import { sentence } from "./app.js";
-import { age, replicasText, stateElement } from "./list.js";
+import { age, asSentence, replicasText, stateElement } from "./list.js";
 import { picture } from "./steps.js";
 import { WhatIf, copyable } from "./what_if.js";
 
-const { DecisionPanel, SharedZoom, TimePlotView, element } = podscalerReport;
+const { DecisionPanel, SharedZoom, TimePlotView, element } = charts;
 
 const RANGES = { "15 minutes": 15, "1 hour": 60, "6 hours": 360, "24 hours": 1440 };
 const MINUTE_MS = 60000;
 const LIVE_PERIOD_MS = 5000;
 /** How a mark of the server is called in a report. */
-const KINDS = { up: "up", down: "down", limited: "held", held: "held", failed: "failed", same: "recovered" };
+const KINDS = { up: "up", down: "down", limited: "held", held: "held", failed: "failed", same: "same" };
 const DAY_S = 86400;
 
 /** The time of day of an instant in seconds since `midnight`, in the browser's time zone. */
@@ -34,7 +35,7 @@ function midnightBefore(ms) {
 
 class LiveDecisions extends DecisionPanel {
   constructor(part, readExplanation) {
-    super(part);
+    super(part, timeOfDay);
     this.readExplanation = readExplanation;
   }
 
@@ -66,11 +67,13 @@ export class DetailPage {
     this.state = element("section", { class: "summary", "aria-label": "State" });
     this.error = element("div", { role: "alert" });
     this.plots = element("div", { class: "columns" });
+    this.zoomBar = element("div");
+    this.selectLater = null;
     this.tables = element("div");
     this.whatIf = new WhatIf(key, (overTime) => this.showWhatIf(overTime));
     this.whatIf.range = () => this.range();
     this.root = element("main", { class: "detail" }, element("p", {}, element("a", { href: "#/" }, "← All autoscalers")), element("h1", {}, this.title),
-      this.error, this.state, this.controls(), this.plots, this.whatIf.root, this.tables);
+      this.error, this.state, element("h2", {}, "Time line"), this.controls(), this.zoomBar, this.plots, this.whatIf.root, this.tables);
     this.onTheme = () => this.views.forEach((view) => view.chart.redraw(false));
     document.addEventListener("themechange", this.onTheme);
     this.isDue = false;
@@ -93,7 +96,7 @@ export class DetailPage {
   }
 
   range() {
-    const to = this.end ?? Date.now();
+    const to = this.end ?? this.app.now();
     return { from: to - this.rangeMin * MINUTE_MS, to };
   }
 
@@ -110,6 +113,8 @@ export class DetailPage {
     this.whatIf.fill(this.detail.row);
     this.drawPlots();
     this.showTables();
+    this.wanted = this.wanted || this.selectLater;
+    this.selectLater = null;
     if (this.wanted) this.selectWanted();
   }
 
@@ -148,7 +153,7 @@ export class DetailPage {
     const notes = this.detail ? this.detail.notes : [];
     this.state.replaceChildren(
       element("p", {}, stateElement(row), " ", counts), element("p", {}, ...metrics), ...(row.reason ? [element("p", {}, row.reason)] : []),
-      element("p", { class: "small" }, `${this.detail ? this.detail.sinceReason : ""}${by}`), ...notes.map((note) => element("p", { class: "small" }, note)),
+      element("p", { class: "small" }, `${this.detail ? asSentence(this.detail.sinceReason) : ""}${by}`), ...notes.map((note) => element("p", { class: "small" }, note)),
     );
   }
 
@@ -176,24 +181,31 @@ export class DetailPage {
     };
   }
 
+  /** Draw everything again; a zoom stays, and so does the list of decisions as long as there is no new one. */
   drawPlots() {
     const part = this.part();
     const { from, to } = this.range();
     const midnight = midnightBefore(from);
+    const zoomed = this.zoom && this.zoom.span !== this.zoom.whole ? this.zoom.span : null;
     this.zoom = new SharedZoom((from - midnight) / 1000, (to - midnight) / 1000, timeOfDay);
-    const selected = this.panel && this.panel.marks.selected;
-    this.panel = new LiveDecisions(part, (id) => get(autoscalerPath(this.key, "decisions", id)));
+    this.keepPanel(part, midnight);
     this.views.forEach((view) => view.chart.destroy());
     this.views = part.plots.map((plot) => new TimePlotView(plot, this.zoom, this.panel.marks));
     const [replicas, ...metrics] = this.views;
     this.plots.replaceChildren(replicas.figure, this.panel.panel, ...metrics.map((view) => view.figure));
+    this.zoomBar.replaceChildren(charts.zoomButtons(this.zoom));
     this.views.forEach((view) => view.draw());
-    if (selected) this.reselect(selected);
+    if (zoomed) this.zoom.set(zoomed.from, zoomed.to);
   }
 
-  reselect(selected) {
-    const same = this.panel.part.decisions.find((each) => each.id === selected.id);
-    if (same) this.panel.select(Object.assign(same, selected));
+  /** Make the list of decisions; the one that is there stays if it has the same ones. */
+  keepPanel(part, midnight) {
+    const content = `${midnight} ${part.decisions.map((each) => each.id).join(" ")}`;
+    if (this.panel && this.panelContent === content) return;
+    const selected = this.panel && this.panel.marks.selected;
+    this.panel = new LiveDecisions(part, (id) => get(autoscalerPath(this.key, "decisions", id)));
+    this.panelContent = content;
+    if (selected) this.selectLater = selected.id;
   }
 
   selectWanted() {
@@ -237,7 +249,7 @@ export class DetailPage {
 }
 
 function table(title, columns, rows) {
-  return rows.length ? podscalerReport.tableElement({ title, columns, rows }) : element("p", { class: "small" }, "None.");
+  return rows.length ? charts.tableElement({ title, columns, rows }) : element("p", { class: "small" }, "None.");
 }
 
 /** A metric against its target, with the band within which nothing changes. */

@@ -5,7 +5,9 @@
  * these some cost; elements are moved only when the order changes.
  */
 
-const { element } = podscalerReport;
+import charts from "./charts.js";
+
+const { element } = charts;
 
 const ORDERS = {
   problems: ["problems first", (a, b) => b.severity - a.severity || byName(a, b)],
@@ -29,6 +31,11 @@ export function age(ms) {
   const units = [[172800, 86400, "d"], [7200, 3600, "h"], [120, 60, "m"], [0, 1, "s"]];
   const [, size, unit] = units.find(([from]) => seconds >= from);
   return `${Math.floor(seconds / size)}${unit}`;
+}
+
+/** A text with a capital letter and a full stop. */
+export function asSentence(text) {
+  return text ? `${text[0].toUpperCase()}${text.slice(1)}${text.endsWith(".") ? "" : "."}` : "";
 }
 
 /** The state as a word with a sign and a colour of its own. */
@@ -178,7 +185,7 @@ export class ListPage {
   }
 
   showAges() {
-    const now = Date.now();
+    const now = this.app.now();
     for (const view of this.views.values()) view.showAge(now);
   }
 
@@ -187,7 +194,7 @@ export class ListPage {
     const problems = [...this.views.values()].filter((view) => view.row.severity >= 2).length;
     const counts = `${this.body.childElementCount} of ${this.views.size} autoscalers, ${problems} with problems`;
     const empty = this.views.size ? "" : " There is none that you may see.";
-    this.summary.textContent = listing ? `${listing.cluster}: ${counts}.${empty} ${listing.sinceReason}` : counts;
+    this.summary.textContent = listing ? `${listing.cluster}: ${counts}.${empty} ${asSentence(listing.sinceReason)}` : counts;
   }
 
   filterChanged() {

@@ -2,10 +2,11 @@
  * Reports of simulations and backtests (`--reports DIR`), drawn as in their own files.
  */
 
+import charts from "./charts.js";
 import { get } from "./api.js";
 import { sentence } from "./app.js";
 
-const { element } = podscalerReport;
+const { element } = charts;
 
 export class ReportsPage {
   constructor(app) {
@@ -40,7 +41,7 @@ export class ReportPage {
 
   async show() {
     try {
-      podscalerReport.draw(await get(`/api/reports/${encodeURIComponent(this.name)}`), this.root);
+      charts.drawReport(await get(`/api/reports/${encodeURIComponent(this.name)}`), this.root);
     } catch (error) {
       if (error.kind === "session") this.app.complain(error);
       else this.root.replaceChildren(element("main", {}, element("p", { class: "error" }, sentence(error)), element("a", { href: "#/reports" }, "All reports")));

@@ -5,7 +5,9 @@
  * The boxes come from the trace of the explanation (docs/trace.md); a step that the decision did not take has no box.
  */
 
-const { element } = podscalerReport;
+import charts from "./charts.js";
+
+const { element } = charts;
 
 /** The boxes of an explanation: a list of { title, lines, isActive }. */
 export function boxes(explanation) {
@@ -14,7 +16,7 @@ export function boxes(explanation) {
   if (trace.currentReplicas !== null && trace.currentReplicas !== undefined) {
     found.push({ title: "Replicas now", lines: [`${trace.currentReplicas}`], isActive: false });
   }
-  for (const [index, metric] of (trace.metrics || []).entries()) found.push(...metricBoxes(metric, index, trace));
+  for (const [index, metric] of (trace.metrics || []).entries()) found.push(...metricBoxes(metric, index, explanation));
   if (trace.combination && trace.metrics.length > 1) {
     found.push({ title: "Largest proposal", lines: [`${text(trace.combination.proposal)}`], isActive: false });
   }
@@ -33,7 +35,14 @@ function resultText(verdict) {
   return verdict.desired === verdict.current ? `stays at ${verdict.current}` : `${verdict.current} → ${verdict.desired}`;
 }
 
-function metricBoxes(metric, index, trace) {
+/** A line of the explanation's section about a metric, in its units; empty where there is none. */
+function lineOf(explanation, index, label) {
+  const section = explanation.steps.find((each) => each.title.startsWith(`metrics[${index}]`));
+  const lines = section ? section.lines.filter((each) => each.label === label) : [];
+  return lines.length ? lines[lines.length - 1].text : "";
+}
+
+function metricBoxes(metric, index, explanation) {
   const made = [];
   const calculation = metric.calculation || {};
   if (calculation.pods) {
@@ -42,12 +51,8 @@ function metricBoxes(metric, index, trace) {
     made.push({ title: "Pods", lines: [`${counted} used`, `${others} not used as they are`], isActive: others > 0 });
   }
   const step = calculation.second || calculation.first || calculation;
-  const lines = [];
-  if (step.current !== undefined && step.current !== null) lines.push(`${step.current} against ${text(metric.target)}`);
-  if (typeof step.ratio === "number") lines.push(`ratio ${Number(step.ratio.toFixed(3))}`);
-  if (step.isWithinTolerance !== undefined) {
-    lines.push(step.isWithinTolerance ? "within tolerance" : `outside ${1 - trace.toleranceDown} to ${1 + trace.toleranceUp}`);
-  }
+  const ratio = lineOf(explanation, index, "ratio");
+  const lines = ratio ? [ratio] : [];
   if (metric.failure || metric.error) lines.push("could not be read");
   lines.push(`proposes ${text(metric.proposal)}`);
   made.push({ title: `Metric ${index + 1}: ${metric.name || metric.type}`, lines, isActive: Boolean(step.isWithinTolerance) });

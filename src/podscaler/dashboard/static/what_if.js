@@ -3,10 +3,11 @@
  * patch that would make the change. Nothing is written to the cluster.
  */
 
+import charts from "./charts.js";
 import { autoscalerPath, post } from "./api.js";
 import { picture } from "./steps.js";
 
-const { element } = podscalerReport;
+const { element } = charts;
 
 const POLICY_HELP = "as 4 Pods 60, 100 Percent 15; none: the default";
 

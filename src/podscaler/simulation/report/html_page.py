@@ -105,9 +105,9 @@ def _table(table: ReportTable) -> Iterator[str]:
 
 
 def script() -> str:
-    """The script of reports without uPlot: `podscalerReport`, with what it draws on its own and for other pages."""
+    """The script of the page without uPlot: its parts as one function, so that their names are no global names."""
     parts = "\n".join(_static(name) for name in _PARTS)
-    return f'const podscalerReport = (() => {{\n"use strict";\n{parts}}})();\n'
+    return f'(() => {{\n"use strict";\n{parts}}})();\n'
 
 
 def _script() -> str:
