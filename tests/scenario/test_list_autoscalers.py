@@ -1,4 +1,4 @@
-"""`podscaler list` on an API server: states and metrics by whichever controller, problems first, what may not be read."""
+"""`podscaler list` on an API server: states and metrics by any controller, problems first, what may not be read."""
 
 import asyncio
 import json
@@ -179,7 +179,7 @@ async def test_autoscalers_that_may_not_be_listed(
     """One sentence with the server's words."""
     message = 'horizontalpodautoscalers.autoscaling is forbidden: User "eve" cannot list them'
     refused = json_answer(
-        {"kind": "Status", "apiVersion": "v1", "message": message, "reason": "Forbidden", "code": 403}, status=403
+        {"kind": "Status", "status": "Failure", "message": message, "reason": "Forbidden", "code": 403}, status=403
     )
     transport = ScriptedTransport()
     for scope in ("", "/namespaces/shop"):
