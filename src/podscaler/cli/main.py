@@ -33,6 +33,7 @@ COMMANDS = {
     "demo": ("podscaler.cli.demo.demo", "watch a workload being scaled up and down, with the reasons"),
     "explain": ("podscaler.cli.explain.explain", "why an autoscaler has, or had, this many replicas"),
     "lint": ("podscaler.cli.lint.lint", "what is wrong or dangerous in manifests, or live in a cluster"),
+    "list": ("podscaler.cli.diagnosis.list_autoscalers", "all autoscalers with what they do, or those with a problem"),
     "migrate": (
         "podscaler.cli.commands.migrate",
         "a HorizontalPodAutoscaler becomes a PodAutoscaler, or the other way round",
