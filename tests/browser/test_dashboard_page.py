@@ -2,19 +2,24 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser_page import WatchedPage
+from click.testing import CliRunner
 from playwright.sync_api import Browser, Page, expect
 from served_dashboard import ServedDashboard, serve
 
+from podscaler.cli.main import cli
+from podscaler.dashboard.server import DashboardOptions
 from podscaler.testing.autoscaling import spec
 from podscaler.testing.cluster import HPAS, FakeCluster
 
 HOSTILE = '<img src=x onerror="document.title=1">'
 DECISION = "[role=option]"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "simulation" / "step.yaml"
 ROW = "tbody tr"
 
 
@@ -168,6 +173,20 @@ def test_a_lost_server(opened: WatchedPage, served: ServedDashboard) -> None:
     expect(opened.page.locator("#banner")).to_contain_text("Trying again")
     expect(opened.page.locator("#connection")).to_have_text("reconnecting")
     assert opened.page.locator(ROW).count() == 1
+
+
+def test_a_report(watched: WatchedPage, tmp_path: Path) -> None:
+    """A report of a simulation is listed, and opens as in its own page."""
+    arguments = ["simulate", str(EXAMPLE), "--report", str(tmp_path / "step.json")]
+    assert CliRunner().invoke(cli, arguments).exit_code == 0
+    with serve(options=DashboardOptions(reports=tmp_path)) as served:
+        watched.page.goto(served.login_link())
+        watched.page.get_by_role("link", name="Reports").click()
+        watched.page.get_by_role("link", name="step").click()
+        watched.page.locator(DECISION).nth(1).click()
+        shown = watched.page.locator("section[aria-label=Explanation]")
+        expect(shown).to_contain_text("default/web goes from 4 to 7")
+    assert not [each for each in watched.complaints if "Failed to load" not in each]
 
 
 def test_hostile_texts(opened: WatchedPage, served: ServedDashboard) -> None:

@@ -20,7 +20,7 @@ export class ReportsPage {
     try {
       const { reports } = await get("/api/reports");
       const items = reports.map((each) =>
-        element("li", {}, element("a", { href: `#/reports/${encodeURIComponent(each.name)}` }, each.title), element("span", { class: "small" }, ` ${new Date(each.at).toLocaleString()}`)),
+        element("li", {}, element("a", { href: `#/reports/${encodeURIComponent(each.name)}` }, each.name), element("span", { class: "small" }, ` ${new Date(each.at).toLocaleString()}`)),
       );
       const none = "There is none. podscaler simulate, backtest and tune write them with --report; podscaler dashboard --reports DIR shows those of a folder.";
       this.list.replaceChildren(items.length ? element("ul", {}, ...items) : element("p", {}, none));
