@@ -30,6 +30,7 @@ COMMANDS = {
     "convert": ("podscaler.cli.commands.convert", "autoscalers between all versions of their API"),
     "crd": ("podscaler.cli.commands.crd", "the definition of PodAutoscaler, the custom resource"),
     "demo": ("podscaler.cli.demo.demo", "watch a workload being scaled up and down, with the reasons"),
+    "doctor": ("podscaler.cli.diagnosis.doctor", "what is wrong with an autoscaler, and what to do about it"),
     "explain": ("podscaler.cli.explain.explain", "why an autoscaler has, or had, this many replicas"),
     "lint": ("podscaler.cli.lint.lint", "what is wrong or dangerous in manifests, or live in a cluster"),
     "list": ("podscaler.cli.diagnosis.list_autoscalers", "all autoscalers with what they do, or those with a problem"),
