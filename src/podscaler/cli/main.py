@@ -41,6 +41,7 @@ COMMANDS = {
     "replay": ("podscaler.cli.commands.replay", "decisions for recorded syncs"),
     "restore": ("podscaler.cli.commands.backup:restore", "a cluster of `up` out of a backup"),
     "simulate": ("podscaler.cli.simulate.simulate", "what autoscalers would do under a load, in virtual time"),
+    "timeline": ("podscaler.cli.diagnosis.timeline", "what happened to an autoscaler, in order"),
     "tune": (
         "podscaler.cli.tune.tune",
         "find a better spec for an autoscaler, judged on a later part of its load",

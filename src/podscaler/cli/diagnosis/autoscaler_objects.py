@@ -19,7 +19,7 @@ from podscaler.cli.commands import all_pages
 from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.kube.client import urls
 from podscaler.kube.client.client import Client, Query
-from podscaler.kube.client.discovery import Discovery
+from podscaler.kube.client.discovery import Discovery, RESTMapping
 from podscaler.kube.transport.transport import TransportError
 
 JsonObject = Mapping[str, Any]
@@ -76,7 +76,7 @@ class ObjectsReader:
             sets = await self.attempt("ReplicaSets", lambda: self.read_all("apps", "v1", meta.namespace, "replicasets"))
             found.replica_sets = [each for each in sets or () if is_owned(each, found.target)]
         events = await self.attempt("events", lambda: self.read_all("", "v1", meta.namespace, "events"))
-        found.events = list(_about(events or (), found))
+        found.events = list(about(events or (), found))
         return found
 
     async def attempt(self, subject: str, read: Callable[[], Awaitable[T]]) -> T | None:
@@ -105,10 +105,14 @@ class ObjectsReader:
         """The object at a path. Raises StatusError."""
         return _decoded(await self._client.get(path, subject=subject), subject)
 
+    async def target_mapping(self, autoscaler: Autoscaler) -> RESTMapping:
+        """The resource of the autoscaler's target. Raises StatusError where its kind is not served."""
+        reference = autoscaler.wire.spec.scale_target_ref
+        return (await self._discovery.mappings(reference.api_version.rpartition("/")[0], reference.kind))[0]
+
     async def _target(self, autoscaler: Autoscaler) -> JsonObject:
         reference, namespace = autoscaler.wire.spec.scale_target_ref, autoscaler.metadata.namespace
-        group = reference.api_version.rpartition("/")[0]
-        mapping = (await self._discovery.mappings(group, reference.kind))[0]
+        mapping = await self.target_mapping(autoscaler)
         prefix = urls.group_version(mapping.group, mapping.version)
         path = prefix + urls.path("namespaces", namespace, mapping.plural, urls.object_name(reference.name))
         obj = await self.get(path, subject=f"{mapping.plural} {reference.name}")
@@ -126,7 +130,7 @@ def name_of(obj: JsonObject) -> str:
     return str(obj.get("metadata", {}).get("name", ""))
 
 
-def _about(events: Iterable[JsonObject], found: AutoscalerObjects) -> Iterable[JsonObject]:
+def about(events: Iterable[JsonObject], found: AutoscalerObjects) -> Iterable[JsonObject]:
     """The events about the objects that were found, and about pods of the target by their generated names."""
     objects = [found.autoscaler, *([found.target] if found.target else []), *found.replica_sets]
     known = {(each.get("kind", "ReplicaSet"), name_of(each)) for each in objects}
