@@ -38,6 +38,7 @@ COMMANDS = {
         "podscaler.cli.commands.migrate",
         "a HorizontalPodAutoscaler becomes a PodAutoscaler, or the other way round",
     ),
+    "record": ("podscaler.cli.commands.record", "the facts of every sync of a cluster's autoscalers, for later"),
     "replay": ("podscaler.cli.commands.replay", "decisions for recorded syncs"),
     "restore": ("podscaler.cli.commands.backup:restore", "a cluster of `up` out of a backup"),
     "simulate": ("podscaler.cli.simulate.simulate", "what autoscalers would do under a load, in virtual time"),
