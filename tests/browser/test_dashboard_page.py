@@ -12,10 +12,11 @@ from click.testing import CliRunner
 from playwright.sync_api import Browser, Page, expect
 from served_dashboard import ServedDashboard, serve
 
+from dashboard_world import open_viewer
 from podscaler.cli.main import cli
 from podscaler.dashboard.server import DashboardOptions
 from podscaler.testing.autoscaling import spec
-from podscaler.testing.cluster import HPAS, FakeCluster
+from podscaler.testing.cluster import HPAS, RESOURCE_METRICS, FakeCluster, refusal
 
 HOSTILE = '<img src=x onerror="document.title=1">'
 DECISION = "[role=option]"
@@ -36,6 +37,12 @@ def opened(watched: WatchedPage, served: ServedDashboard) -> WatchedPage:
     watched.page.goto(served.login_link())
     watched.page.locator(ROW).first.wait_for()
     return watched
+
+
+def log_in(page: Page, token: str) -> None:
+    """Type a token into the form."""
+    page.get_by_label("Token").fill(token)
+    page.get_by_role("button", name="Log in").click()
 
 
 def open_detail(page: Page) -> None:
@@ -74,6 +81,41 @@ def test_a_token_that_does_not_log_in(watched: WatchedPage, served: ServedDashbo
     message.wait_for()
     assert "login token" in message.inner_text()
     assert "Open the newest link" in message.inner_text()
+
+
+def test_a_token_of_the_cluster(watched: WatchedPage) -> None:
+    """It is typed into the page; one that the API server does not know is said, and the next one may be tried."""
+    with serve(options=DashboardOptions(open_viewer=open_viewer)) as served:
+        watched.page.goto(served.url)
+        log_in(watched.page, "unknown")
+        expect(watched.page.get_by_role("alert")).to_contain_text("login token is wrong")
+        log_in(watched.page, "shop")
+        watched.page.locator(ROW).first.wait_for()
+
+
+def test_a_forbidden_namespace(watched: WatchedPage) -> None:
+    """The list leaves it out, and a link to one of its autoscalers names the permission that is missing."""
+    with serve(options=DashboardOptions(open_viewer=open_viewer)) as served:
+        watched.page.goto(served.url)
+        log_in(watched.page, "other")
+        expect(watched.page.locator("main")).to_contain_text("There is none that you may see")
+        assert watched.page.locator(ROW).count() == 0
+        watched.page.goto(f"{served.url}/#/shop/web")
+        expect(watched.page.locator("main .error").first).to_contain_text(
+            "you may not get horizontalpodautoscalers in shop"
+        )
+
+
+def test_metrics_that_cannot_be_read(opened: WatchedPage, served: ServedDashboard) -> None:
+    """The row says it in a word, and the decision which metric failed and why."""
+    served.change(lambda cluster: cluster.fail(refusal(503, "ServiceUnavailable", "down"), below=RESOURCE_METRICS))
+    served.advance(20)
+    expect(opened.page.locator(ROW).first).to_contain_text("NoMetrics")
+    opened.page.reload()  # the page takes the server's clock, which moves at once here, with the list
+    open_detail(opened.page)
+    opened.page.locator(DECISION).last.click()
+    shown = opened.page.locator("section[aria-label=Explanation]")
+    expect(shown).to_contain_text("unable to get metrics for resource cpu")
 
 
 def test_an_expired_session(opened: WatchedPage, served: ServedDashboard) -> None:

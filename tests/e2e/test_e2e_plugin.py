@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from dashboard_process import DashboardPage
 from up_process import KUBECTL, Up, eventually
 
 from patience import COMMAND_WITHIN_S
@@ -36,13 +37,17 @@ AUTOSCALER = {
 }
 
 
-def plugin(up: Up, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """`kubectl podscaler ...`, with the programs of this environment on PATH."""
-    assert KUBECTL is not None
+def environment_of(up: Up) -> dict[str, str]:
+    """The programs of this environment on PATH, and the cluster."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = os.environ | {"PATH": path, "KUBECONFIG": str(up.kubeconfig)}
+    return os.environ | {"PATH": path, "KUBECONFIG": str(up.kubeconfig)}
+
+
+def plugin(up: Up, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`kubectl podscaler ...`."""
+    assert KUBECTL is not None
     command = [KUBECTL, "podscaler", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=COMMAND_WITHIN_S)
+    return subprocess.run(command, capture_output=True, text=True, env=environment_of(up), timeout=COMMAND_WITHIN_S)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +87,26 @@ def test_timeline(scaled: Up) -> None:
     assert "Deployment/idle created" in done.stdout
 
 
-@pytest.mark.parametrize("command", ["explain", "list", "doctor", "timeline", "lint", "record"])
+def test_top(scaled: Up) -> None:
+    """The list is printed once."""
+    done = plugin(scaled, "top", "--once")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[1].split()[:4] == ["default", "idle", "!!", "NoMetrics"]
+
+
+def test_dashboard(scaled: Up) -> None:
+    """The list in JSON, after a login with the link that was printed; the process ends when it is asked."""
+    assert KUBECTL is not None
+    command = [KUBECTL, "podscaler", "dashboard"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment_of(scaled)) as process:
+        assert process.stdout is not None
+        page = DashboardPage(process.stdout)
+        status, body = eventually(lambda: page.get("/api/autoscalers"), until=lambda answer: answer[0] == 200)
+        process.terminate()
+    assert (status, [row["name"] for row in body["rows"]], process.returncode) == (200, ["idle"], 0)
+
+
+@pytest.mark.parametrize("command", ["explain", "list", "doctor", "timeline", "lint", "record", "top", "dashboard"])
 def test_the_commands_are_named_as_kubectl_has_them(up: Up, command: str) -> None:
     """Their help says `kubectl podscaler`."""
     done = plugin(up, command, "--help")

@@ -11,7 +11,7 @@ from api_server_world import ApiServerWorld, Object, named
 from click.testing import CliRunner, Result
 
 from podscaler.base.errors import StatusError
-from podscaler.cli.diagnosis.autoscaler_objects import ObjectsReader
+from podscaler.cli.diagnosis.autoscaler_objects import RelatedObjectsReader
 from podscaler.cli.main import cli
 
 HPAS = "horizontalpodautoscalers.autoscaling"
@@ -137,14 +137,14 @@ async def test_a_target_that_is_not_there(world: ApiServerWorld) -> None:
 
 async def test_what_may_not_be_read_is_said(world: ApiServerWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is no error: the other checks go on."""
-    read_all = ObjectsReader.read_all
+    read_all = RelatedObjectsReader.read_all
 
-    async def refused(self: ObjectsReader, group: str, version: str, *rest: Any) -> list[Object]:
+    async def refused(self: RelatedObjectsReader, group: str, version: str, *rest: Any) -> list[Object]:
         if rest[1] in ("nodes", "events", "pods", "apiservices"):
             raise StatusError(f"{rest[1]} is forbidden", code=403)
         return await read_all(self, group, version, *rest)
 
-    monkeypatch.setattr(ObjectsReader, "read_all", refused)
+    monkeypatch.setattr(RelatedObjectsReader, "read_all", refused)
     await add_status(world)
     status, data = await examined(world)
     assert (status, data["notes"]) == (

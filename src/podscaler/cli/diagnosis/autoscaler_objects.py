@@ -49,7 +49,7 @@ class AutoscalerObjects:
     notes: list[str] = field(default_factory=list)
 
 
-class ObjectsReader:
+class RelatedObjectsReader:
     """Reads objects with one client.
 
     Args:

@@ -14,7 +14,7 @@ import msgspec
 from podscaler.api.machinery.meta import ObjectMeta
 from podscaler.base.clock import Clock
 from podscaler.cli.diagnosis import autoscaler_objects, timeline_entries
-from podscaler.cli.diagnosis.autoscaler_objects import AutoscalerObjects, JsonObject, ObjectsReader
+from podscaler.cli.diagnosis.autoscaler_objects import AutoscalerObjects, JsonObject, RelatedObjectsReader
 from podscaler.cli.diagnosis.recorded_timeline import ReplicaPoint
 from podscaler.cli.diagnosis.timeline_entries import EntryKind, TimelineEntry
 from podscaler.cli.explain import explain_autoscalers, explain_cluster
@@ -59,7 +59,7 @@ async def timelines(
         namespace = request.namespace or config.namespace
         autoscalers = await explain_autoscalers.read(client, namespace, request.kind, settings.DEFAULT)
         autoscaler = autoscalers.meant_by(request, namespace)
-        reader = ObjectsReader(client, clock, [])
+        reader = RelatedObjectsReader(client, clock, [])
         objects = await reader.around(autoscaler)
         now_ns = clock.now_ns()
         shown = AutoscalerTimeline(

@@ -12,7 +12,7 @@ import msgspec
 from podscaler.base.clock import NANOSECONDS, Clock
 from podscaler.base.errors import StatusError
 from podscaler.cli.diagnosis import capacity_checks, events, findings, metric_checks, pod_checks, scale_writers
-from podscaler.cli.diagnosis.autoscaler_objects import AutoscalerObjects, JsonObject, ObjectsReader, name_of
+from podscaler.cli.diagnosis.autoscaler_objects import AutoscalerObjects, JsonObject, RelatedObjectsReader, name_of
 from podscaler.cli.diagnosis.capacity_checks import CapacityFacts
 from podscaler.cli.diagnosis.findings import Area, Checked, DoctorFinding, FindingLevel, section
 from podscaler.cli.diagnosis.metric_checks import MetricFacts, QueryRecorder
@@ -125,7 +125,7 @@ async def examine(config: Config, request: ExplainRequest, controller: AssumedCo
             recorded = replace(cluster, metrics=queries)
             explainer = AutoscalerExplainer(recorded, Neighbourhood(recorded, autoscalers), effective)
             result = await _explained(explainer, request, autoscaler, notes)
-        reader = ObjectsReader(client, clock, notes)
+        reader = RelatedObjectsReader(client, clock, notes)
         objects = await reader.around(autoscaler)
         facts = _Facts(autoscaler, write.manager if write else "", result, queries, objects)
         await _read_rest(facts, reader, client, clock)
@@ -145,7 +145,7 @@ async def _explained(
         return None
 
 
-async def _read_rest(facts: _Facts, reader: ObjectsReader, client: Client, clock: Clock) -> None:
+async def _read_rest(facts: _Facts, reader: RelatedObjectsReader, client: Client, clock: Clock) -> None:
     namespace = facts.autoscaler.metadata.namespace
     trace = facts.result.explanation.trace if facts.result is not None else None
     selector = trace.selection.selector if trace is not None and trace.selection is not None else ""

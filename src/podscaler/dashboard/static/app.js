@@ -136,11 +136,32 @@ class App {
     this.stream.close();
     this.connectionText.textContent = "logged out";
     this.showBanner("", "info");
-    const again = element("button", { type: "button", onclick: () => location.reload() }, "Try again");
     this.root.replaceChildren(
-      element("main", { class: "message" }, element("h1", {}, "Log in"), element("p", {}, error.message),
-        element("p", {}, "Open the newest link that podscaler dashboard, or podscaler up, has printed. Each link logs in once; after a login the next one is printed."), again),
+      element("main", { class: "message" }, element("h1", {}, "Log in"), element("p", { role: "alert" }, error.message),
+        element("p", {}, "Open the newest link that podscaler dashboard, or podscaler up, has printed. Each link logs in once; after a login the next one is printed."),
+        this.loginForm()),
     );
+  }
+
+  /** For the token of a login link, or, where the server takes them, a bearer token of the cluster. */
+  loginForm() {
+    const field = element("input", { type: "password", name: "token", autocomplete: "off", required: true });
+    const form = element("form", { class: "login" }, element("label", {}, "Token ", field), element("button", { type: "submit" }, "Log in"));
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.login(field.value.trim());
+    });
+    return form;
+  }
+
+  async login(token) {
+    try {
+      await post("/login", { token });
+    } catch (error) {
+      this.loggedOut(error);
+      return;
+    }
+    if (await this.load()) await this.route();
   }
 
   /** Say what failed; a page that shows its own errors does not call this. */
