@@ -209,6 +209,17 @@ def test_an_unknown_autoscaler(opened: WatchedPage, served: ServedDashboard) -> 
     opened.page.locator(ROW).first.wait_for()
 
 
+@pytest.mark.parametrize(
+    ("query", "note"),
+    [("minutes=soon", "The address asks for “soon” minutes"), ("decision=17", "The decision “17” of the address")],
+)
+def test_an_address_with_unknown_parts(opened: WatchedPage, served: ServedDashboard, query: str, note: str) -> None:
+    """The page says what is wrong with it, and shows the last hour."""
+    opened.page.goto(f"{served.url}/#/shop/web?{query}")
+    expect(opened.page.locator("main p[role=status]")).to_contain_text(note)
+    opened.page.locator("figure canvas").first.wait_for()
+
+
 def test_a_lost_server(opened: WatchedPage, served: ServedDashboard) -> None:
     """The banner says that what is shown may be old."""
     served.stop_server()

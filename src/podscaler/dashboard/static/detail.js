@@ -15,11 +15,23 @@ import { WhatIf, copyable } from "./what_if.js";
 const { DecisionPanel, SharedZoom, TimePlotView, element } = charts;
 
 const RANGES = { "15 minutes": 15, "1 hour": 60, "6 hours": 360, "24 hours": 1440 };
+const DEFAULT_RANGE_MIN = 60;
 const MINUTE_MS = 60000;
 const LIVE_PERIOD_MS = 5000;
 /** How a mark of the server is called in a report. */
 const KINDS = { up: "up", down: "down", limited: "held", held: "held", failed: "failed", same: "same" };
 const DAY_S = 86400;
+
+/** The minutes that the address asks for; null: it asks for none, or for something that is no range. */
+function readRange(text) {
+  return Object.values(RANGES).find((minutes) => String(minutes) === text) ?? null;
+}
+
+/** What is wrong with the range of the address, and what is shown instead; empty: nothing. */
+function rangeNote(text) {
+  if (text === null || readRange(text) !== null) return "";
+  return `The address asks for “${text}” minutes; there are ${Object.values(RANGES).join(", ")}. The last hour is shown: choose another one above.`;
+}
 
 /** The time of day of an instant in seconds since `midnight`, in the browser's time zone. */
 function timeOfDay(seconds) {
@@ -59,13 +71,15 @@ export class DetailPage {
     this.app = app;
     this.key = key;
     this.title = `${key.namespace}/${key.name}`;
-    this.wanted = query.get("decision");
-    this.rangeMin = Number(query.get("minutes")) || 60;
+    this.linked = query.get("decision");
+    this.wanted = this.linked;
+    this.rangeMin = readRange(query.get("minutes")) ?? DEFAULT_RANGE_MIN;
     this.end = null;
     this.detail = null;
     this.views = [];
     this.state = element("section", { class: "summary", "aria-label": "State" });
     this.error = element("div", { role: "alert" });
+    this.addressNote = element("p", { role: "status" }, rangeNote(query.get("minutes")));
     this.plots = element("div", { class: "columns" });
     this.zoomBar = element("div");
     this.selectLater = null;
@@ -73,7 +87,7 @@ export class DetailPage {
     this.whatIf = new WhatIf(key, (overTime) => this.showWhatIf(overTime));
     this.whatIf.range = () => this.range();
     this.root = element("main", { class: "detail" }, element("p", {}, element("a", { href: "#/" }, "← All autoscalers")), element("h1", {}, this.title),
-      this.error, this.state, element("h2", {}, "Time line"), this.controls(), this.zoomBar, this.plots, this.whatIf.root, this.tables);
+      this.error, this.state, element("h2", {}, "Time line"), this.controls(), this.addressNote, this.zoomBar, this.plots, this.whatIf.root, this.tables);
     this.onTheme = () => this.views.forEach((view) => view.chart.redraw(false));
     document.addEventListener("themechange", this.onTheme);
     this.isDue = false;
@@ -210,8 +224,10 @@ export class DetailPage {
 
   selectWanted() {
     const found = this.panel.part.decisions.find((each) => each.id === this.wanted);
+    const isLinked = this.wanted === this.linked;
     this.wanted = null;
     if (found) this.panel.select(found);
+    else if (isLinked) this.addressNote.textContent = `The decision “${this.linked}” of the address is not among those of this time range: choose a longer one above; the oldest are not kept.`;
   }
 
   /** Draw the counts that another spec would have had into the plot of replicas; null: take them away. */
