@@ -10,7 +10,7 @@ LOCKED := --universal --python-version 3.11 --generate-hashes --no-header --no-a
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test test-all test-dates check audit bench fuzz e2e assets kafka wheel manifests clean
+.PHONY: help setup lock demo test test-all test-dates check audit bench fuzz e2e assets kafka wheel krew manifests clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +81,9 @@ lock: ## renew requirements.lock and those of the image from pyproject.toml (nee
 wheel: $(READY) ## build the wheel and its bill of materials (CycloneDX) into dist/
 	$(BIN)/python -m hatchling build --target wheel --directory dist
 	$(BIN)/python tools/sbom.py dist
+
+krew: wheel ## the kubectl plugin for krew: archive and manifest into dist/ (RELEASE_URL=https://...)
+	$(BIN)/python tools/krew_archive.py dist $(or $(RELEASE_URL),$(error RELEASE_URL=https://... is the address of the release's files))
 
 manifests: $(READY) ## renew what deploy/ holds twice from the Helm chart (needs make assets)
 	$(BIN)/python tools/grafana_boards.py

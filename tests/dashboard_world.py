@@ -9,7 +9,9 @@ from typing import Any
 import aiohttp
 
 from observed_world import ObservedWorld
+from podscaler.base.errors import StatusError
 from podscaler.dashboard.server import DashboardOptions, DashboardServer
+from podscaler.kube.client.client import Client
 
 WEB_PATH = "/api/autoscalers/shop/web"
 
@@ -105,3 +107,30 @@ class DashboardWorld:
             finally:
                 await server.stop()
                 await cluster.close()
+
+
+class ReviewedViewer:
+    """A viewer by bearer token who may see one namespace; the token `unknown` is not known to the API server."""
+
+    client: Client | None = None
+
+    def __init__(self, allowed: str) -> None:
+        self._allowed = allowed
+        self.is_closed = False
+
+    async def may_see(self, namespace: str) -> bool:
+        """Whether it is that namespace."""
+        return namespace == self._allowed
+
+    async def close(self) -> None:
+        """Note it."""
+        self.is_closed = True
+
+
+async def open_viewer(token: str) -> ReviewedViewer:
+    """The viewer of a token, which names the namespace that may be seen; two tokens fail."""
+    if token == "unknown":
+        raise StatusError("Unauthorized", code=401, reason="Unauthorized")
+    if token == "away":
+        raise StatusError("the API server does not respond", code=0)
+    return ReviewedViewer(token)

@@ -36,7 +36,8 @@ _ENVIRONMENT = {
     "platform_python_implementation": "CPython",
     "extra": "",
 }
-_LOCKED = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;]+)(?P<rest>(?:.*\\\n)*.*)", re.MULTILINE)
+LOCKED = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;]+)(?P<rest>(?:.*\\\n)*.*)", re.MULTILINE)
+"""One entry of a lock file: `name`, `version`, and the `rest` with the hashes."""
 _EPOCH_S = 1_580_601_600
 """2020-02-02, which hatchling's wheels bear too where SOURCE_DATE_EPOCH is not set."""
 
@@ -61,25 +62,26 @@ def make(project: dict[str, object], lock: str) -> str:
     """
     name, version, dependencies = str(project["name"]), str(project["version"]), project["dependencies"]
     assert isinstance(dependencies, list)
-    locked = {canonicalize_name(match["name"]): match for match in _LOCKED.finditer(lock)}
+    locked = {canonicalize_name(match["name"]): match for match in LOCKED.finditer(lock)}
     root = Component(name=name, version=version, type=ComponentType.APPLICATION, bom_ref=name)
     bom = Bom(serial_number=uuid5(NAMESPACE_URL, f"{name} {version}\n{lock}"))
     bom.metadata.component = root
     bom.metadata.timestamp = datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH", _EPOCH_S)), UTC)
     components: dict[NormalizedName, Component] = {}
-    waiting = [(root, _needed(dependencies))]
+    waiting = [(root, needed(dependencies))]
     while waiting:
-        parent, needed = waiting.pop()
-        for each in needed:
+        parent, names = waiting.pop()
+        for each in names:
             if each not in components:
                 components[each] = _component(each, locked[each])
-                waiting.append((components[each], _needed(importlib.metadata.requires(each) or ())))
-        bom.register_dependency(parent, [components[each] for each in needed])
+                waiting.append((components[each], needed(importlib.metadata.requires(each) or ())))
+        bom.register_dependency(parent, [components[each] for each in names])
     bom.components = components.values()
     return JsonV1Dot6(bom).output_as_string(indent=2) + "\n"
 
 
-def _needed(requirements: Iterable[str]) -> list[NormalizedName]:
+def needed(requirements: Iterable[str]) -> list[NormalizedName]:
+    """The names of the packages that requirements ask for on Linux with Python 3.11, without extras."""
     parsed = [Requirement(text) for text in requirements]
     return sorted(
         canonicalize_name(each.name) for each in parsed if each.marker is None or each.marker.evaluate(_ENVIRONMENT)

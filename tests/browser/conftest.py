@@ -1,4 +1,8 @@
-"""A real browser for the tests of pages: one Chromium for all tests of a process, and a new page for each test."""
+"""A real browser for the tests of pages: one Chromium for all tests of a module, and a new page for each test.
+
+Playwright runs an event loop in the thread of the tests as long as it is open, which tests with loops of their own
+do not bear: it ends with each module.
+"""
 
 import os
 import shutil
@@ -13,7 +17,7 @@ import prerequisites
 CHROMIUM = shutil.which("chromium")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """The browser. Its sandbox does not work as root."""
     if CHROMIUM is None:

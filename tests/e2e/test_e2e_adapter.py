@@ -150,6 +150,9 @@ def test_autoscalers_follow_prometheus(up: Up, adapter: Path) -> None:
     eventually(lambda: replicas(up), until=lambda found: found == [3, 3, 3])
     listed = up.get(f"/apis/{CUSTOM}/v1beta2")["resources"]
     assert {"pods/jobs_per_second", "deployments.apps/queue_depth"} <= {each["name"] for each in listed}
-    value = up.get(f"/apis/{EXTERNAL}/v1beta1/namespaces/default/all_queues?labelSelector=app%3Dby-external")
-    assert [(each["metricLabels"], each["value"]) for each in value["items"]] == [({"app": "by-external"}, "60")]
+    external = f"/apis/{EXTERNAL}/v1beta1/namespaces/default/all_queues?labelSelector=app%3Dby-external"
+    eventually(
+        lambda: [(each["metricLabels"], each["value"]) for each in up.get(external)["items"]],
+        until=lambda items: items == [({"app": "by-external"}, "60")],  # once all three pods were scraped
+    )
     assert "Traceback" not in adapter.read_text()

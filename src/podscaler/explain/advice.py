@@ -114,7 +114,7 @@ def of(trace: Trace, verdict: Verdict) -> tuple[str, ...]:
     """The advice, most important first; empty: nothing failed, or no entry fits the errors."""
     if verdict.ending is VerdictReason.PAUSED:
         return (_PAUSED,)
-    by_error = (_for_error(error) for error in _errors(trace, verdict))
+    by_error = (for_error(error) for error in _errors(trace, verdict))
     return tuple(dict.fromkeys(advice for advice in by_error if advice))
 
 
@@ -126,5 +126,6 @@ def _errors(trace: Trace, verdict: Verdict) -> list[str]:
     return [*errors, verdict.write_error]
 
 
-def _for_error(error: str) -> str:
+def for_error(error: str) -> str:
+    """The advice about one error; empty: no entry fits it."""
     return next((advice for text, advice in _ADVICE if text in error), "")

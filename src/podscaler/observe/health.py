@@ -1,49 +1,270 @@
 """The state of an autoscaler in a word, how bad it is, and one sentence about it.
 
-`podscaler.observe.rows` calls `of` for each autoscaler of the list. Pure: from the object's conditions, and from the
-newest decision where one is known.
+Called by `podscaler list`, `podscaler doctor` and the rows of the dashboard and of the terminal view, so that all of
+them use the same words. Pure: read from the object's conditions, and from a decision where one is known, which knows
+the reasons in more detail. The first condition that fits decides, worst first: the target, the pods, the metrics, the
+bounds, the change, what holds a change back.
+
+Example: ScalingLimited True with the reason TooManyReplicas is `AtMaximum`, a problem: `its metrics ask for more than
+maxReplicas, which is 10`.
+
+Source: docs/spec/decision.md 11.3 (Conditions).
 """
 
+from collections.abc import Mapping
+from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
-from podscaler.api.typed.autoscaling import Condition, HorizontalPodAutoscaler
+from podscaler.api.machinery import instants
+from podscaler.api.typed.autoscaling import Condition, HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus
 from podscaler.core.decision import Decision
+from podscaler.core.limits import cooldown
+from podscaler.core.model.conditions import ABLE_TO_SCALE, SCALED_TO_ZERO, SCALING_ACTIVE, SCALING_LIMITED
+from podscaler.core.model.trace import FailureResponse
+from podscaler.explain import hold_reasons, verdict
 
-FINE, NOTABLE, LIMITED, BROKEN = range(4)
+
+class HealthSeverity(IntEnum):
+    """How bad a state is; from LIMITED on it is a problem, which `--problem` shows."""
+
+    FINE = 0
+    NOTABLE = 1
+    LIMITED = 2
+    """The autoscaler works, and cannot give what its metrics ask for, or not safely."""
+    BROKEN = 3
+    """The autoscaler does nothing."""
+
+
+class HealthState(StrEnum):
+    """What an autoscaler does, in a word."""
+
+    STEADY = "Steady"
+    """The count is what the metrics want."""
+    SCALING_UP = "ScalingUp"
+    SCALING_DOWN = "ScalingDown"
+    STABILIZING = "Stabilizing"
+    """Earlier recommendations hold the change back, within a stabilization window."""
+    COOLING = "CoolingDown"
+    """The time since the last rescale holds the change back (rules of Kubernetes before 1.12)."""
+    LIMITED = "Limited"
+    """The rate of change is limited, by a policy or by the doubling for each sync."""
+    AT_MAXIMUM = "AtMaximum"
+    """The metrics want more than maxReplicas."""
+    AT_MINIMUM = "AtMinimum"
+    """The metrics want less than minReplicas."""
+    AT_ZERO = "AtZero"
+    """The autoscaler scaled its target to zero."""
+    DISABLED = "Disabled"
+    """The target was scaled to zero by someone else, or has no metric that can wake it."""
+    UNKNOWN = "Unknown"
+    """No controller has written a status."""
+    FALLBACK = "Fallback"
+    """Metrics cannot be read, and the failure policy replaces them."""
+    SOME_METRICS = "SomeMetrics"
+    """Some metrics cannot be read; the others decide."""
+    NO_METRICS = "NoMetrics"
+    """Failed metrics prevent the change that the others want, or there is none that can be read."""
+    AMBIGUOUS = "Ambiguous"
+    """Several autoscalers select the same pods."""
+    NO_PODS = "NoPods"
+    """The target names no pods: its selector is missing or invalid."""
+    NO_TARGET = "NoTarget"
+    """The scale of the target cannot be read."""
+    CANNOT_SCALE = "CannotScale"
+    """The scale of the target cannot be written."""
+    FORBIDDEN = "Forbidden"
+    """The controller may not do what this autoscaler needs."""
+
+
+SEVERITIES: Mapping[HealthState, HealthSeverity] = {
+    HealthState.STEADY: HealthSeverity.FINE,
+    HealthState.SCALING_UP: HealthSeverity.FINE,
+    HealthState.SCALING_DOWN: HealthSeverity.FINE,
+    HealthState.STABILIZING: HealthSeverity.FINE,
+    HealthState.COOLING: HealthSeverity.FINE,
+    HealthState.LIMITED: HealthSeverity.NOTABLE,
+    HealthState.AT_MAXIMUM: HealthSeverity.LIMITED,
+    HealthState.AT_MINIMUM: HealthSeverity.FINE,
+    HealthState.AT_ZERO: HealthSeverity.FINE,
+    HealthState.DISABLED: HealthSeverity.NOTABLE,
+    HealthState.UNKNOWN: HealthSeverity.LIMITED,
+    HealthState.FALLBACK: HealthSeverity.LIMITED,
+    HealthState.SOME_METRICS: HealthSeverity.LIMITED,
+    HealthState.NO_METRICS: HealthSeverity.BROKEN,
+    HealthState.AMBIGUOUS: HealthSeverity.BROKEN,
+    HealthState.NO_PODS: HealthSeverity.BROKEN,
+    HealthState.NO_TARGET: HealthSeverity.BROKEN,
+    HealthState.CANNOT_SCALE: HealthSeverity.BROKEN,
+    HealthState.FORBIDDEN: HealthSeverity.BROKEN,
+}
+
+_FORBIDDEN_TEXT = "is forbidden"
+"""Part of the message of each 403 of an API server."""
+_RESPONSES = frozenset(each.value for each in FailureResponse)
+_ABSENT = Condition()
+_PREFIXES = (
+    "the HPA controller was unable to get the target's current scale: ",
+    "the HPA controller was unable to update the target scale: ",
+    "the HPA was unable to compute the replica count: ",
+)
+"""How the messages of failures begin, before the error itself."""
 
 
 class Health(NamedTuple):
     """The state of one autoscaler.
 
     Attributes:
-        state: a word.
-        severity: FINE to BROKEN.
-        reason: a sentence; may be empty.
+        severity: of the state.
+        reason: a sentence without its full stop, in which `its` is the autoscaler's; empty: the word says it all.
+        since_ns: since when at most, in ns since the epoch, by the conditions and the last rescale; None: not known.
     """
 
-    state: str
-    severity: int
+    state: HealthState
+    severity: HealthSeverity
     reason: str
+    since_ns: int | None = None
+
+    @property
+    def is_problem(self) -> bool:
+        """Whether somebody should look at it."""
+        return self.severity >= HealthSeverity.LIMITED
 
 
 def of(autoscaler: HorizontalPodAutoscaler, decision: Decision | None = None) -> Health:
-    """The state of an autoscaler."""
+    """The state of an autoscaler.
+
+    Args:
+        autoscaler: the object; its status may be written by any controller.
+        decision: the latest decision, whose status counts in place of the object's; None: none is known.
+    """
     status = autoscaler.status if decision is None else decision.status
-    conditions = {each.type: each for each in status.conditions or ()}
-    able, active, limited = (conditions.get(name, Condition()) for name in _CONDITIONS)
-    if able.status == "False":
-        return Health("NoTarget", BROKEN, able.message)
+    facts = _StatusFacts(autoscaler, status, decision)
+    state, reason, since_ns = _failure(facts) or _bound(facts) or _motion(facts) or _at_rest(facts)
+    return Health(state, SEVERITIES[state], reason, since_ns)
+
+
+_Found = tuple[HealthState, str, int | None]
+"""The state, its reason, and since when."""
+
+
+class _StatusFacts:
+    """The conditions of a status by type, and what the sentences need."""
+
+    def __init__(
+        self, autoscaler: HorizontalPodAutoscaler, status: HorizontalPodAutoscalerStatus, decision: Decision | None
+    ) -> None:
+        self.spec = autoscaler.spec
+        self.status = status
+        self.decision = decision
+        self._by_type = {each.type: each for each in status.conditions or ()}
+
+    @property
+    def is_written(self) -> bool:
+        """Whether a controller wrote conditions."""
+        return bool(self._by_type)
+
+    def condition(self, kind: str) -> Condition:
+        """The condition of that type; an empty one where there is none."""
+        return self._by_type.get(kind, _ABSENT)
+
+    def held(self, otherwise: str) -> str:
+        """What the decision was held back by: `its metrics ask for 7, but ...`; `otherwise` where that is not known."""
+        if self.decision is None:
+            return otherwise
+        trace = self.decision.trace
+        outcome = verdict.of(trace)
+        reason = hold_reasons.reason(trace, outcome)
+        return (
+            f"its metrics ask for {outcome.wanted}, but {reason}"
+            if reason and outcome.wanted is not None
+            else otherwise
+        )
+
+
+def _failure(facts: _StatusFacts) -> _Found | None:
+    able, active = facts.condition(ABLE_TO_SCALE), facts.condition(SCALING_ACTIVE)
+    if able.status == "False" and able.reason not in cooldown.MESSAGES:
+        state = HealthState.CANNOT_SCALE if able.reason == "FailedUpdateScale" else HealthState.NO_TARGET
+        return _of_error(state, able)
     if active.status == "False":
-        if active.reason == "ScalingDisabled":
-            return Health("Disabled", NOTABLE, active.message)
-        return Health("NoMetrics", BROKEN, active.message)
-    if limited.status == "True":
-        state = {"TooManyReplicas": "AtMaximum", "TooFewReplicas": "AtMinimum"}.get(limited.reason, "Limited")
-        return Health(state, LIMITED if state == "AtMaximum" else FINE, limited.message)
-    if status.desired_replicas != status.current_replicas and conditions:
+        return _inactive(active)
+    if active.reason in _RESPONSES:
+        return HealthState.FALLBACK, active.message, _since(active)
+    if not facts.is_written:
+        return HealthState.UNKNOWN, "no controller has written its status", None
+    failed = sum(not each.type for each in facts.status.current_metrics or ())
+    if failed and active.status == "True":
+        count = len(facts.spec.metrics or ())
+        return HealthState.SOME_METRICS, f"{failed} of its {count} metrics cannot be read", _since(active)
+    return None
+
+
+def _inactive(active: Condition) -> _Found:
+    if active.reason == "ScalingDisabled":
+        return HealthState.DISABLED, "its target has no replicas, and nothing that could start one", _since(active)
+    if active.reason == "AmbiguousSelector":
+        return HealthState.AMBIGUOUS, active.message, _since(active)
+    state = HealthState.NO_PODS if active.reason == "InvalidSelector" else HealthState.NO_METRICS
+    return _of_error(state, active)
+
+
+def _of_error(state: HealthState, condition: Condition) -> _Found:
+    message = condition.message
+    for prefix in _PREFIXES:
+        message = message.removeprefix(prefix)
+    return HealthState.FORBIDDEN if _FORBIDDEN_TEXT in message else state, message, _since(condition)
+
+
+def _bound(facts: _StatusFacts) -> _Found | None:
+    limited = facts.condition(SCALING_LIMITED)
+    if limited.status != "True":
+        return None
+    if limited.reason == "TooManyReplicas":
+        reason = facts.held(f"its metrics ask for more than maxReplicas, which is {facts.spec.max_replicas}")
+        return HealthState.AT_MAXIMUM, reason, _since(limited)
+    if limited.reason == "TooFewReplicas" and not _is_moving(facts):
+        least = 1 if facts.spec.min_replicas is None else facts.spec.min_replicas
+        reason = facts.held(f"its metrics ask for less than minReplicas, which is {least}")
+        return HealthState.AT_MINIMUM, reason, _since(limited)
+    return None
+
+
+def _is_moving(facts: _StatusFacts) -> bool:
+    return facts.status.desired_replicas != facts.status.current_replicas
+
+
+def _motion(facts: _StatusFacts) -> _Found | None:
+    able, limited, status = facts.condition(ABLE_TO_SCALE), facts.condition(SCALING_LIMITED), facts.status
+    if _is_moving(facts):
         is_up = status.desired_replicas > status.current_replicas
-        return Health("ScalingUp" if is_up else "ScalingDown", FINE, able.message)
-    return Health("Steady" if conditions else "Unknown", FINE if conditions else NOTABLE, "")
+        state = HealthState.SCALING_UP if is_up else HealthState.SCALING_DOWN
+        counts = f"from {status.current_replicas} to {status.desired_replicas}"
+        return state, counts, _instant_ns(status.last_scale_time)
+    if limited.status == "True":
+        return HealthState.LIMITED, facts.held(limited.message), _since(limited)
+    if able.status == "False":
+        return HealthState.COOLING, facts.held(able.message), _since(able)
+    if able.reason in ("ScaleDownStabilized", "ScaleUpStabilized"):
+        return HealthState.STABILIZING, facts.held(able.message), _instant_ns(status.last_scale_time)
+    return None
 
 
-_CONDITIONS = ("AbleToScale", "ScalingActive", "ScalingLimited")
+def _at_rest(facts: _StatusFacts) -> _Found:
+    zero = facts.condition(SCALED_TO_ZERO)
+    if zero.status == "True" and not facts.status.desired_replicas:
+        return HealthState.AT_ZERO, "", _since(zero)
+    active, limited = facts.condition(SCALING_ACTIVE), facts.condition(SCALING_LIMITED)
+    known = (_instant_ns(facts.status.last_scale_time), _since(active), _since(limited))
+    return HealthState.STEADY, "", max((each for each in known if each is not None), default=None)
+
+
+def _since(condition: Condition) -> int | None:
+    return _instant_ns(condition.last_transition_time)
+
+
+def _instant_ns(text: str | None) -> int | None:
+    """The instant of a timestamp; None: there is none, or it cannot be read."""
+    try:
+        return instants.parse(text) if text else None
+    except ValueError:
+        return None

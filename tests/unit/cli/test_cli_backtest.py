@@ -144,6 +144,7 @@ def test_a_part_of_a_recording_from_standard_input():
         pytest.param(["--with", "no.yaml"], "cannot read no.yaml", id="no-file"),
         pytest.param(["--slo", "20ms"], "no number of pods meets 20 ms: a request alone takes 20 ms", id="short-slo"),
         pytest.param(["--slo", "fast"], "--slo fast is not a duration such as 200ms", id="no-duration"),
+        pytest.param(["--capacity", "64Mi"], "--capacity 64Mi is not an amount of CPU", id="memory"),
         pytest.param(["--capacity", "-1"], "--capacity -1 is not an amount of CPU", id="no-capacity"),
         pytest.param(["--cpu-limit", "x"], "--cpu-limit x is not an amount of CPU", id="no-limit"),
         pytest.param(["--from", "noon"], "--from noon is not a duration since the start", id="no-time"),

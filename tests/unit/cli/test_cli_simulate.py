@@ -148,6 +148,10 @@ def test_a_sync_is_explained(at: str, scenario: Path) -> None:
         pytest.param(
             ["--explain", "noon"], "--explain noon is not an instant such as 12:15, 12m15s or 735 (seconds)", id="word"
         ),
+        pytest.param(["--explain", "9h"], "--explain 9h is after the end of the scenario, 3:00", id="after the end"),
+        pytest.param(
+            ["--report", "/nowhere/x.html"], "cannot write /nowhere/x.html: there is no folder /nowhere", id="no report"
+        ),
         pytest.param(["--out", "/nowhere/x"], "cannot write /nowhere/x: No such file or directory", id="no folder"),
     ],
 )

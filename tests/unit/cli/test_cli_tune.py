@@ -112,3 +112,11 @@ def test_an_interrupted_search_says_so(scenario: Path, monkeypatch: pytest.Monke
         "default/web: 25 candidates tried on the first part of the load; the search was interr"
     )
     assert result.output.splitlines()[-1].startswith(("Recommended: ", "No recommendation: "))
+
+
+def test_a_later_part_without_a_change_recommends_nothing(tmp_path: Path) -> None:
+    """What follows a load cannot be judged where there is nothing to follow."""
+    load = "duration: 2h\nworkloads:\n  web:\n    load: {cpu: {steps: {0s: 150m, 20m: 900m, 40m: 500m}}}\n"
+    result = run(written(tmp_path, load), "--trials", "40", "--over", "target", "--minimize", "pod-hours")
+    assert result.exit_code == 1, result.output
+    assert "the later part of the load always needs the same number of pods" in result.output.splitlines()[-1]

@@ -1,16 +1,12 @@
 """Who may read the dashboard: login, sessions, the checks of hosts and origins, headers, and namespaces."""
 
-from typing import Any
-
 import aiohttp
 import pytest
 
-from dashboard_world import WEB_PATH, DashboardWorld
-from podscaler.base.errors import StatusError
+from dashboard_world import WEB_PATH, DashboardWorld, open_viewer
 from podscaler.dashboard import sessions
 from podscaler.dashboard.server import DashboardOptions
 from podscaler.dashboard.sessions import FAILURES_MAX
-from podscaler.kube.client.client import Client
 
 LIST = "/api/autoscalers"
 
@@ -157,30 +153,6 @@ async def test_security_headers(path: str) -> None:
     assert "Server" not in headers
 
 
-class _Reviewer:
-    """A viewer by bearer token who may see one namespace; the token `unknown` is not known to the API server."""
-
-    client: Client | None = None
-
-    def __init__(self, allowed: str) -> None:
-        self._allowed = allowed
-        self.is_closed = False
-
-    async def may_see(self, namespace: str) -> bool:
-        return namespace == self._allowed
-
-    async def close(self) -> None:
-        self.is_closed = True
-
-
-async def _open_viewer(token: str) -> Any:
-    if token == "unknown":
-        raise StatusError("Unauthorized", code=401, reason="Unauthorized")
-    if token == "away":
-        raise StatusError("the API server does not respond", code=0)
-    return _Reviewer(token)
-
-
 @pytest.mark.parametrize(
     ("token", "status", "names"),
     [("shop", 200, ["web"]), ("other", 200, []), ("unknown", 401, None), ("away", 503, None)],
@@ -188,7 +160,7 @@ async def _open_viewer(token: str) -> Any:
 )
 async def test_bearer_tokens(token: str, status: int, names: list[str] | None) -> None:
     """Where tokens begin sessions, the viewer sees the namespaces that the API server allows."""
-    async with DashboardWorld.open(is_logged_in=False, options=DashboardOptions(open_viewer=_open_viewer)) as world:
+    async with DashboardWorld.open(is_logged_in=False, options=DashboardOptions(open_viewer=open_viewer)) as world:
         login = await world.viewer.post("/login", {"token": token})
         rows = await world.viewer.get(LIST)
     assert login[0] == status
@@ -201,7 +173,7 @@ async def test_bearer_tokens(token: str, status: int, names: list[str] | None) -
 )
 async def test_forbidden_namespaces(method: str, path: str) -> None:
     """The error names the permission that is missing."""
-    async with DashboardWorld.open(is_logged_in=False, options=DashboardOptions(open_viewer=_open_viewer)) as world:
+    async with DashboardWorld.open(is_logged_in=False, options=DashboardOptions(open_viewer=open_viewer)) as world:
         await world.viewer.post("/login", {"token": "other"})
         answer = await (
             world.viewer.get(path) if method == "GET" else world.viewer.post(path, {"set": ["maxReplicas=3"]})
@@ -217,7 +189,7 @@ async def test_forbidden_namespaces(method: str, path: str) -> None:
 
 async def test_streams_leave_out_forbidden_namespaces() -> None:
     """Events are about the namespaces that the viewer may see alone."""
-    async with DashboardWorld.open(is_logged_in=False, options=DashboardOptions(open_viewer=_open_viewer)) as world:
+    async with DashboardWorld.open(is_logged_in=False, options=DashboardOptions(open_viewer=open_viewer)) as world:
         await world.viewer.post("/login", {"token": "other"})
         async with world.viewer.events("?namespace=shop&name=web") as events:
             for _ in range(40):

@@ -282,6 +282,24 @@ async def test_delays_grow_while_the_server_is_away(world: World) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("code", "reason", "known"), [(404, "NotFound", (False, False)), (403, "Forbidden", (True, True))]
+)
+async def test_an_outage_does_not_hide_what_the_server_said(
+    world: World, code: int, reason: str, known: tuple[bool, bool]
+) -> None:
+    """A resource that is not served, or is forbidden, stays so while nothing answers; a list that works ends it."""
+    refused = json_answer(_status(code, reason), code)
+    outage = [TransportFailure("refused"), json_answer(_status(503, "ServiceUnavailable"), 503)]
+    await world.start(refused, *outage, _list(5), Feed())
+    states = []
+    for delay_s in (0.5, 1, 30):
+        states.append((world.reflector.is_served, world.reflector.is_forbidden))
+        await world.clock.advance(delay_s)
+    assert (states, len(world.asked())) == ([known] * 3, 5)
+    assert (world.reflector.is_served, world.reflector.is_forbidden) == (True, False)
+
+
 async def test_the_first_list_is_tried_until_it_succeeds(world: World) -> None:
     """A server that is not there yet, or forbids, delays the start and nothing else."""
     await world.start(

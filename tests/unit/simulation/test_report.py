@@ -154,6 +154,13 @@ def test_values_that_json_lacks_are_gaps() -> None:
     assert found["band"]["low"] == [None, None, None]
 
 
+def test_a_json_file_has_the_content_alone(tmp_path: Path) -> None:
+    """The dashboard reads it."""
+    path = tmp_path / "step.json"
+    report.write(path, ReportData(title="step", notes=("a note",)))
+    assert {"title": "step", "notes": ["a note"]}.items() <= json.loads(path.read_text()).items()
+
+
 def test_an_unwritable_file_is_one_sentence(tmp_path: Path) -> None:
     """The file is named, and no part of it is left."""
     with pytest.raises(UsageError, match=r"cannot write .*missing/report\.html: No such file or directory"):

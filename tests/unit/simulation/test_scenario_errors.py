@@ -266,6 +266,16 @@ ROWS = {
         "`gaps: zero`",
     ),
     "no rows": ("", "value: v", "has no rows"),
+    "milliseconds": (
+        "1700000000000,1\n1700000060000,2\n",
+        "value: v",
+        "line 2: column t: 1700000000000 is too large for seconds; divide milliseconds by 1000",
+    ),
+    "a section after the file": (
+        "0,1\n60,1\n",
+        "value: v, from: 600",
+        "has no rows after the start of the section: `from` is after the last row",
+    ),
     "a section before the file": (
         "600,1\n660,1\n",
         "value: v, from: 0",
@@ -290,6 +300,7 @@ def test_a_bad_row_is_a_sentence_with_its_line(name: str, tmp_path: Path) -> Non
         pytest.param(None, "cannot read {}: No such file or directory", id="no file"),
         pytest.param(b"", "{} is empty; a line with the names of columns is needed", id="an empty file"),
         pytest.param(b"a,b\n1,2\n", "{} has no column t; it has a, b", id="other columns"),
+        pytest.param(b"t,t,v\n1,2,3\n", "{} has 2 columns t; one is needed", id="a column twice"),
         pytest.param(b"t,v\n\xff,1\n", "{} is not a CSV file in UTF-8", id="no text"),
     ],
 )

@@ -56,7 +56,12 @@ _SINGLE_ALONE = frozenset(
 )
 @click.option("--hindsight/--no-hindsight", default=True, show_default=True, help="compare perfect foresight")
 @click.option("--slo", metavar="DURATION", help="the mean response time to meet, such as 200ms (a load of requests)")
-@click.option("--report", type=click.Path(dir_okay=False), metavar="FILE.html", help="write a page with plots")
+@click.option(
+    "--report",
+    type=click.Path(dir_okay=False),
+    metavar="FILE.html",
+    help="a page with plots (.json: for the dashboard)",
+)
 @click.option("-o", "--output", type=click.Choice(comparison_output.FORMS), default="table", show_default=True)
 @fleet_flags.options
 @click.pass_context
@@ -110,7 +115,9 @@ def _fleet(sources: Sequence[str], flags: Mapping[str, Any], stated: Set[str]) -
 
 
 def _compare(source: str, flags: Mapping[str, Any]) -> None:
-    """Compare the candidates for one autoscaler, and print."""
+    """Compare the candidates for one autoscaler, and print. Raises UsageError."""
+    if flags["report"] is not None:
+        report.ensure_writable(Path(flags["report"]))
     request = CandidateRequest(
         files=[Path(each) for each in flags["files"]],
         assignments=flags["assignments"],

@@ -65,6 +65,10 @@ def source_request(source: str, flags: Mapping[str, Any]) -> SourceRequest:
     )
 
 
+_LARGE_UNITS = "ikMGTPE"
+"""The last letters of units of memory, which are no amounts of CPU."""
+
+
 def find_milli(text: str | None, flag: str) -> int | None:
     """An amount of CPU in thousandths of a core; None: it is not stated. Raises UsageError."""
     if text is None:
@@ -73,7 +77,7 @@ def find_milli(text: str | None, flag: str) -> int | None:
         milli = quantity.parse(text).milli_value()
     except ValueError:
         milli = 0
-    if milli <= 0:
+    if milli <= 0 or text[-1] in _LARGE_UNITS:
         raise UsageError(f"{flag} {text} is not an amount of CPU such as 500m")
     return milli
 

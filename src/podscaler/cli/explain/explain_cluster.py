@@ -146,13 +146,13 @@ async def answer(config: Config, request: ExplainRequest, controller: AssumedCon
 
     Raises UsageError where the cluster cannot be reached, does not know the user, or has no such autoscaler.
     """
-    async with _connected(config, clock) as client:
+    async with connected(config, clock) as client:
         namespace = request.namespace or config.namespace
         decision = controller.settings.decision
         autoscalers = await explain_autoscalers.read(client, namespace, request.kind, decision)
         autoscaler = autoscalers.meant_by(request, namespace)
         effective = await SettingsFinder(client, controller).find(autoscalers.writes.get(autoscaler.metadata.uid))
-        async with _open_cluster(client, controller, clock) as cluster:
+        async with open_cluster(client, controller, clock) as cluster:
             neighbourhood = Neighbourhood(cluster, autoscalers)
             return await AutoscalerExplainer(cluster, neighbourhood, effective).answer(request, autoscaler)
 
@@ -165,7 +165,7 @@ async def all_sentences(
     Raises UsageError where the cluster cannot be reached or does not know the user, StatusError where autoscalers may
     not be listed. A failure about one autoscaler is its sentence.
     """
-    async with _connected(config, clock) as client, _open_cluster(client, controller, clock) as cluster:
+    async with connected(config, clock) as client, open_cluster(client, controller, clock) as cluster:
         decision = controller.settings.decision
         everywhere = await explain_autoscalers.read(client, request.namespace or "", request.kind, decision)
         finder, gate = SettingsFinder(client, controller), asyncio.Semaphore(SCALES_AT_ONCE)
@@ -186,9 +186,12 @@ async def all_sentences(
 
 
 @asynccontextmanager
-async def _connected(config: Config, clock: Clock) -> AsyncIterator[Client]:
-    """A client of the cluster. Raises UsageError where the server cannot be reached or rejects the credentials."""
-    transport = await http_transport.connect(config, user_agent=f"podscaler/{__version__} explain")
+async def connected(config: Config, clock: Clock, command: str = "explain") -> AsyncIterator[Client]:
+    """A client of the cluster, whose User-Agent names the command.
+
+    Raises UsageError where the server cannot be reached or rejects the credentials, also from within the block.
+    """
+    transport = await http_transport.connect(config, user_agent=f"podscaler/{__version__} {command}")
     client = Client(transport, clock)
     try:
         yield client
@@ -206,7 +209,7 @@ async def _connected(config: Config, clock: Clock) -> AsyncIterator[Client]:
 
 
 @asynccontextmanager
-async def _open_cluster(client: Client, controller: AssumedController, clock: Clock) -> AsyncIterator["Cluster"]:
+async def open_cluster(client: Client, controller: AssumedController, clock: Clock) -> AsyncIterator["Cluster"]:
     """The cluster of a client; its connections to Heapster and to metric sources are closed at the end."""
     open_sources = OpenSources(client, clock)
     reader = ReportedSourceReader(open_sources, clock)

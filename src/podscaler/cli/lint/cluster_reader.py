@@ -96,13 +96,21 @@ async def read_cluster(
     transport = await http_transport.connect(config, user_agent=f"podscaler/{__version__} lint")
     client = Client(transport, clock)
     try:
-        return await _ClusterReader(client, Discovery(client, clock), namespaces).read(files)
+        return await read_with(client, namespaces, files, clock)
     except TransportError as error:
         raise UsageError(f"cannot reach the API server {config.server} ({config.origin}): {error.cause}") from None
     except StatusError as error:
         raise UsageError(f"the API server {config.server} does not show its autoscalers: {error}") from None
     finally:
         await client.close()
+
+
+async def read_with(client: Client, namespaces: Sequence[str], files: Sequence[Item], clock: Clock) -> ClusterSnapshot:
+    """As `read_cluster`, with an open client, which stays open.
+
+    Raises StatusError where HorizontalPodAutoscalers may not be listed, TransportError where the server is not reached.
+    """
+    return await _ClusterReader(client, Discovery(client, clock), namespaces).read(files)
 
 
 class _ClusterReader:

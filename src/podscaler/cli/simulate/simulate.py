@@ -58,7 +58,7 @@ class _Options(TypedDict):
     "report_file",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE.html",
-    help="write a page with plots, and with the explanation of each decision",
+    help="write a page with plots, and with the explanation of each decision (.json: for the dashboard)",
 )
 @click.option(
     "--explain", "explain_at", metavar="AT", help="explain the sync at AT (12:15 or 12m15s) and print nothing else"
@@ -73,8 +73,14 @@ def command(*, scenario: Path, output: str, out: Path | None, seed: int | None, 
     found = scenario_file.read(scenario, seed=seed, range_query=_range_query)
     if (explain_at := options["explain_at"]) is not None:
         at_ms = _instant_ms(explain_at)
+        if at_ms > found.scenario.duration_ms:
+            raise UsageError(
+                f"--explain {explain_at} is after the end of the scenario, {clock(found.scenario.duration_ms)}"
+            )
         click.echo(_explanations(scenario, found, at_ms))
         return
+    if options["report_file"] is not None:
+        report.ensure_writable(options["report_file"])
     if output == "parquet" and out is None:
         raise UsageError("Parquet is not a text: name its file, as in --out syncs.parquet")
     with _writer(output, out, found, every_sync=options["every_sync"]) as writer:

@@ -12,6 +12,8 @@ from podscaler.simulation.model.results import MetricReading, SimulatedSync, Tim
 
 _BAR_MAX = 40
 _GIB = 1 << 30
+_OVERFLOW = 1 << 62
+"""An average over no pods is the least integer, as in the status that kube-controller-manager writes."""
 
 
 class Timeline:
@@ -74,7 +76,7 @@ def _metric(reading: MetricReading) -> str:
 
 
 def _amount(amount: int | None, unit: str) -> str:
-    if amount is None:
+    if amount is None or abs(amount) >= _OVERFLOW:
         return "?"
     if unit == "percent":
         return f"{amount} %"

@@ -73,7 +73,7 @@ class TuneFlags(TypedDict):
     "report_file",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE.html",
-    help="write a page with plots of the candidates and of the pods",
+    help="write a page with plots of the candidates and of the pods (.json: for the dashboard)",
 )
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
 def command(source: str, output: str, out: Path | None, report_file: Path | None, **flags: Unpack[TuneFlags]) -> None:
@@ -100,6 +100,9 @@ def command(source: str, output: str, out: Path | None, report_file: Path | None
     from podscaler.simulation.search import goals, space
     from podscaler.simulation.search.search import SearchBudget
 
+    for path in (report_file, out):
+        if path is not None:
+            report.ensure_writable(path)
     stated = goals.parse(flags["limits"], flags["minimize"], has_slo=flags["latency"] is not None)
     load = load_sources.read(source_flags.source_request(source, flags))
     tunable = tune_source.of_load(

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import msgspec
+
 from podscaler.base.errors import UsageError
 from podscaler.cli.tune import tune_output
 from podscaler.cli.tune.tune_output import TunedAutoscaler
@@ -11,6 +13,11 @@ from podscaler.simulation.search.goals import Goals
 from podscaler.simulation.search.scoring import ScoredPart
 from podscaler.simulation.search.search import Evaluate, SearchBudget, SearchResult
 from podscaler.simulation.search.space import SearchSpace
+
+_CONSTANT = (
+    "the later part of the load always needs the same number of pods, so that it does not show whether the candidate "
+    "follows a change; choose another part with --from, --to or --train"
+)
 
 
 def tune(
@@ -37,6 +44,8 @@ def tune(
     on_first = scoring.fold_evaluator(first, scoring.fold_count(first), reasons.setdefault)
     on_later = scoring.evaluator(later, reasons.setdefault)
     result = search.search(space, goals, on_first, on_later, budget, on_progress)
+    if result.chosen is not None and not result.refusal and scoring.is_constant(later):
+        result = msgspec.structs.replace(result, refusal=_CONSTANT)
     (autoscaler,) = source.scenario.autoscalers
     spec, chosen = autoscaler.spec, result.chosen
     recommended = None

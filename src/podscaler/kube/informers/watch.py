@@ -97,9 +97,12 @@ class Reflector(Generic[T]):
         self._early_ends = 0
         self.last_error = ""
         self.is_served = True
-        """False where the last failure was that the server does not serve the resource."""
+        """False after a response that the server does not serve the resource, until another response.
+
+        Errors without an answer about the resource (no connection, 401, 429, 5xx) do not change it or `is_forbidden`.
+        """
         self.is_forbidden = False
-        """True where the last failure was that the client may not list or watch the resource."""
+        """True after a response that the client may not list or watch the resource, until another response."""
         self.is_watching = False
         """Whether a watch is open now."""
 
@@ -150,8 +153,9 @@ class Reflector(Generic[T]):
         if self._source.is_optional and is_not_served(error):
             level = logging.DEBUG
         log.log(level, "following %s: %s; again in %.1f s", self._source.subject, error, delay_s)
-        self.last_error, self.is_served = str(error), not is_not_served(error)
-        self.is_forbidden = error.code == _FORBIDDEN
+        self.last_error = str(error)
+        if is_not_served(error) or error.code == _FORBIDDEN:
+            self.is_served, self.is_forbidden = not is_not_served(error), error.code == _FORBIDDEN
         await self._clock.sleep(delay_s)
 
     async def _list(self, version: str) -> None:
@@ -172,6 +176,7 @@ class Reflector(Generic[T]):
                 break
         self._cache.replace(objects, page.metadata.resource_version)
         self._version = page.metadata.resource_version
+        self.is_served, self.is_forbidden = True, False
 
     async def _decoded_page(self, page: Page) -> list[T]:
         """The page's objects; yields to the event loop in between, as a page may hold the whole list."""

@@ -100,11 +100,11 @@ def _changes(counts: Sequence[int]) -> int:
 def elastic_speedup(baseline: Elasticity, candidate: Elasticity) -> float | None:
     """The geometric mean of the four ratios baseline / candidate of accuracies and timeshares; above 1 is a gain.
 
-    None: it is undefined, since a metric of the candidate is 0 or undefined, or one of the baseline is undefined.
+    None: it says nothing, since a metric of either is 0 or undefined.
     """
     ratio = 1.0
     for before, after in zip(_four(baseline), _four(candidate), strict=True):
-        if before is None or not after:
+        if not before or not after:
             return None
         ratio *= before / after
     return float(ratio**0.25)

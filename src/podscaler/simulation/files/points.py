@@ -103,6 +103,8 @@ def _check_order(before: TracePoint, point: TracePoint, rules: PointRules) -> No
 def _stepped(points: Iterator[TracePoint], rules: PointRules, per_unit: int) -> StepSeries:
     sample = list(itertools.islice(points, _STEP_SAMPLE))
     usual_ms = rules.every_ms or _median_step_ms(sample)
+    if usual_ms is None and sample and sample[0].at_ms < 0:
+        raise UsageError(f"{rules.name} has no rows after the start of the section: `from` is after the last row")
     if usual_ms is None:
         raise UsageError(f"{rules.name} has one row; state its interval as `every`, or a constant in place of the file")
     builder = _StepBuilder(rules, usual_ms, per_unit / (usual_ms / 1000) if rules.unit == "count" else per_unit)

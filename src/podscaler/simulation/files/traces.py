@@ -21,6 +21,8 @@ INSTALL = "pip install 'podscaler[simulation]'"
 _MISSING = frozenset({"", "nan", "null", "none", "na", "n/a"})
 _SUFFIX = re.compile(r"[-+]?[0-9.]+([A-Za-z]*)")
 _BATCH_ROWS = 65_536
+_SECONDS_MAX = 1e11
+"""Seconds since 1970 beyond this are in the year 5138: they are milliseconds."""
 
 
 class TracePoint(NamedTuple):
@@ -100,15 +102,18 @@ def _of_rows(rows: Any, columns: TraceColumns) -> Iterator[TracePoint]:
 def _column(columns: TraceColumns, name: str, names: list[str]) -> int:
     if name not in names:
         raise UsageError(f"{columns.path} has no column {name}; it has {', '.join(names)}")
+    if names.count(name) > 1:
+        raise UsageError(f"{columns.path} has {names.count(name)} columns {name}; one is needed")
     return names.index(name)
 
 
 def parse_instant_ms(text: str, columns: TraceColumns, place: str) -> int:
     """The milliseconds of an instant: seconds as a number, or ISO 8601. Raises UsageError."""
-    try:
-        return round(float(text) * 1000)
-    except (ValueError, OverflowError):
-        pass
+    seconds = _find_number(text)
+    if seconds is not None:
+        if abs(seconds) >= _SECONDS_MAX:
+            raise columns.error(place, columns.time, f"{text} is too large for seconds; divide milliseconds by 1000")
+        return round(seconds * 1000)
     try:
         instant = datetime.fromisoformat(text.strip())
     except ValueError:
@@ -117,6 +122,15 @@ def parse_instant_ms(text: str, columns: TraceColumns, place: str) -> int:
     if instant.tzinfo is None:
         instant = instant.replace(tzinfo=columns.timezone)
     return round(instant.timestamp() * 1000)
+
+
+def _find_number(text: str) -> float | None:
+    """The finite number of a text; None: it is none."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 class _ValueParser:

@@ -10,7 +10,7 @@ Entry points: `html_page.write` and `html_page.html`. Reading order: `page_data`
 and uPlot. May import: `simulation.model`, `explain`, `core`, `api`.
 """
 
-from podscaler.simulation.report.html_page import as_json, html, write
+from podscaler.simulation.report.html_page import as_json, ensure_writable, html, write
 from podscaler.simulation.report.page_data import (
     COLORS,
     AutoscalerPart,
@@ -40,6 +40,7 @@ __all__ = [
     "SyncCollector",
     "TimePlot",
     "as_json",
+    "ensure_writable",
     "html",
     "write",
 ]

@@ -10,6 +10,7 @@ gives equal pages.
 
 import base64
 import hashlib
+import os
 from collections.abc import Iterator
 from html import escape
 from importlib import resources
@@ -27,9 +28,21 @@ _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u202
 """JSON with these needs no other escaping within a `script` element."""
 
 
+def ensure_writable(path: Path) -> None:
+    """Raise UsageError where `write` would fail, before the work that the report is about."""
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise UsageError(f"cannot write {path}: there is no folder {folder}")
+    if path.is_dir() or not os.access(folder, os.W_OK):
+        raise UsageError(f"cannot write {path}: {'it is a folder' if path.is_dir() else 'permission denied'}")
+
+
 def write(path: Path, data: ReportData) -> None:
-    """Write the page to a file, in place of one that is there; a reader never sees a part of it. Raises UsageError."""
-    text = html(data)
+    """Write the page, or to a file named `.json` its content, which the dashboard shows.
+
+    It takes the place of a file that is there; a reader never sees a part of it. Raises UsageError.
+    """
+    text = as_json(data).decode() if path.suffix == ".json" else html(data)
     temporary = path.with_name(f".{path.name}.part")
     try:
         temporary.write_text(text, encoding="utf-8")
@@ -105,9 +118,9 @@ def _table(table: ReportTable) -> Iterator[str]:
 
 
 def script() -> str:
-    """The script of reports without uPlot: `podscalerReport`, with what it draws on its own and for other pages."""
+    """The script of the page without uPlot: its parts as one function, so that their names are no global names."""
     parts = "\n".join(_static(name) for name in _PARTS)
-    return f'const podscalerReport = (() => {{\n"use strict";\n{parts}}})();\n'
+    return f'(() => {{\n"use strict";\n{parts}}})();\n'
 
 
 def _script() -> str:

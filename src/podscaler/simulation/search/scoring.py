@@ -113,6 +113,11 @@ def fold_evaluator(part: ScoredPart, folds: int, on_fallback: Callable[[str], No
     return evaluate
 
 
+def is_constant(part: ScoredPart) -> bool:
+    """Whether the load of a part always needs the same number of pods."""
+    return len(set(part.needed[_syncs_before(part) :])) <= 1
+
+
 def fold_count(part: ScoredPart) -> int:
     """How many folds a part has: FOLDS, fewer where it is short, and 1 where the exact engine simulates it."""
     try:

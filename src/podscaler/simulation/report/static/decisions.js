@@ -9,6 +9,7 @@ const KINDS = {
   held: { color: "orange", name: "held by limits" },
   failed: { color: "red", name: "failed" },
   recovered: { color: "teal", name: "recovered" },
+  same: { color: "gray", name: "unchanged" },
 };
 const FILTERS = [
   ["all decisions", Object.keys(KINDS)],
@@ -223,7 +224,7 @@ class DecisionPanel {
 
 function change(decision) {
   if (decision.kind === "up" || decision.kind === "down") return `${decision.before} → ${decision.after}`;
-  if (decision.kind === "held") return `${decision.after}, wanted ${decision.wanted ?? NO_VALUE}`;
+  if (decision.kind === "held" && decision.wanted !== null) return `${decision.after}, wanted ${decision.wanted}`;
   return `at ${decision.after}`;
 }
 

@@ -1,8 +1,9 @@
 /*
  * Texts of numbers, new elements, and the colours of report.css, for all parts of a report.
  *
- * html_page joins elements.js, time_plots.js, decisions.js and report.js, in this order, into one function: each part
- * uses the names of those before it. Texts of the content are only set as text, never as markup.
+ * html_page joins elements.js, time_plots.js, decisions.js and report.js, in this order, into one function; the dashboard
+ * loads them as scripts, in the same order. Each part uses the names of those before it. Texts of the content are only
+ * set as text, never as markup.
  */
 
 const NO_VALUE = "–";

@@ -235,4 +235,3 @@ function drawTimes(data, main, zoom, views) {
 
 const island = document.getElementById("report-data");
 if (island) draw(JSON.parse(island.textContent), document.getElementById("report"));
-return { DecisionPanel, SharedZoom, TimePlotView, draw, element, isDark, switchTheme, tableElement };

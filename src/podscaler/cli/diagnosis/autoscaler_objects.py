@@ -1,0 +1,149 @@
+"""Reads the objects around one autoscaler: itself, its target, the target's ReplicaSets, and their events.
+
+`podscaler doctor` and `podscaler timeline` read by it what `podscaler explain` does not need. A part that may not or
+cannot be read becomes a note, a sentence; only the autoscaler itself has to be there.
+
+Invariant: nothing is written.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+
+from podscaler.base.clock import Clock
+from podscaler.base.errors import StatusError
+from podscaler.cli.commands import all_pages
+from podscaler.controller.informers.observed_objects import Autoscaler
+from podscaler.kube.client import urls
+from podscaler.kube.client.client import Client, Query
+from podscaler.kube.client.discovery import Discovery, RESTMapping
+from podscaler.kube.transport.transport import TransportError
+
+JsonObject = Mapping[str, Any]
+PART_TIMEOUT_S = 15.0
+"""How long one part of the reading may take."""
+
+_OBJECT = msgspec.json.Decoder(dict[str, Any])
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class AutoscalerObjects:
+    """What was read.
+
+    Attributes:
+        autoscaler: the autoscaler as the API has it, with managedFields.
+        target: the object that it scales; None: it is not there, or cannot be read (`notes` has the reason).
+        replica_sets: those that the target owns.
+        events: of the namespace, those about the autoscaler, the target, its ReplicaSets and its pods; in any order.
+        notes: what could not be read, a sentence each.
+    """
+
+    autoscaler: JsonObject
+    target: JsonObject | None = None
+    replica_sets: Sequence[JsonObject] = ()
+    events: Sequence[JsonObject] = ()
+    notes: list[str] = field(default_factory=list)
+
+
+class RelatedObjectsReader:
+    """Reads objects with one client.
+
+    Args:
+        client: of the cluster; it only reads.
+        clock: for discovery.
+        notes: takes a sentence for each part that cannot be read.
+    """
+
+    def __init__(self, client: Client, clock: Clock, notes: list[str]) -> None:
+        self._client = client
+        self._discovery = Discovery(client, clock)
+        self.notes = notes
+
+    async def around(self, autoscaler: Autoscaler) -> AutoscalerObjects:
+        """The objects around an autoscaler. Raises StatusError where the autoscaler itself cannot be read."""
+        kind, meta = autoscaler.kind, autoscaler.metadata
+        obj = await self.get(
+            kind.path(meta.namespace, urls.object_name(meta.name)), subject=f"{kind.plural} {meta.name}"
+        )
+        found = AutoscalerObjects({"apiVersion": kind.api_version, "kind": kind.kind} | obj, notes=self.notes)
+        reference = autoscaler.wire.spec.scale_target_ref
+        found.target = await self.attempt(f"{reference.kind} {reference.name}", lambda: self._target(autoscaler))
+        if found.target is not None and found.target.get("kind") == "Deployment":
+            sets = await self.attempt("ReplicaSets", lambda: self.read_all("apps", "v1", meta.namespace, "replicasets"))
+            found.replica_sets = [each for each in sets or () if is_owned(each, found.target)]
+        events = await self.attempt("events", lambda: self.read_all("", "v1", meta.namespace, "events"))
+        found.events = list(about(events or (), found))
+        return found
+
+    async def attempt(self, subject: str, read: Callable[[], Awaitable[T]]) -> T | None:
+        """What `read` returns; None with a note where it fails. Raises TransportError."""
+        try:
+            async with asyncio.timeout(PART_TIMEOUT_S):
+                return await read()
+        except TimeoutError:
+            self.notes.append(f"{subject} cannot be read: no response within {PART_TIMEOUT_S:g} s")
+        except TransportError:
+            raise
+        except StatusError as error:
+            self.notes.append(f"{subject} cannot be read: {error}")
+        return None
+
+    async def read_all(
+        self, group: str, version: str, namespace: str, plural: str, query: Query = ()
+    ) -> list[dict[str, Any]]:
+        """All objects of a resource in a namespace (empty: in all, or outside of namespaces). Raises StatusError."""
+        scope = urls.path("namespaces", namespace) if namespace else ""
+        path = urls.group_version(group, version) + scope + urls.path(plural)
+        raw = [each async for each in all_pages.raw(self._client, path, subject=plural, query=query)]
+        return [_decoded(each, plural) for each in raw]
+
+    async def get(self, path: str, *, subject: str) -> dict[str, Any]:
+        """The object at a path. Raises StatusError."""
+        return _decoded(await self._client.get(path, subject=subject), subject)
+
+    async def target_mapping(self, autoscaler: Autoscaler) -> RESTMapping:
+        """The resource of the autoscaler's target. Raises StatusError where its kind is not served."""
+        reference = autoscaler.wire.spec.scale_target_ref
+        return (await self._discovery.mappings(reference.api_version.rpartition("/")[0], reference.kind))[0]
+
+    async def _target(self, autoscaler: Autoscaler) -> JsonObject:
+        reference, namespace = autoscaler.wire.spec.scale_target_ref, autoscaler.metadata.namespace
+        mapping = await self.target_mapping(autoscaler)
+        prefix = urls.group_version(mapping.group, mapping.version)
+        path = prefix + urls.path("namespaces", namespace, mapping.plural, urls.object_name(reference.name))
+        obj = await self.get(path, subject=f"{mapping.plural} {reference.name}")
+        return {"apiVersion": reference.api_version, "kind": mapping.kind} | obj
+
+
+def is_owned(obj: JsonObject, owner: JsonObject) -> bool:
+    """Whether one of an object's ownerReferences names the owner."""
+    uid = owner.get("metadata", {}).get("uid")
+    return any(each.get("uid") == uid for each in obj.get("metadata", {}).get("ownerReferences") or ())
+
+
+def name_of(obj: JsonObject) -> str:
+    """The object's name."""
+    return str(obj.get("metadata", {}).get("name", ""))
+
+
+def about(events: Iterable[JsonObject], found: AutoscalerObjects) -> Iterable[JsonObject]:
+    """The events about the objects that were found, and about pods of the target by their generated names."""
+    objects = [found.autoscaler, *([found.target] if found.target else []), *found.replica_sets]
+    known = {(each.get("kind", "ReplicaSet"), name_of(each)) for each in objects}
+    owners = [name_of(each) for each in (*found.replica_sets, *([found.target] if found.target else []))]
+    for each in events:
+        involved = each.get("involvedObject") or {}
+        kind, name = involved.get("kind"), str(involved.get("name", ""))
+        if (kind, name) in known or (kind == "Pod" and name.rpartition("-")[0] in owners):
+            yield each
+
+
+def _decoded(body: bytes | msgspec.Raw, subject: str) -> dict[str, Any]:
+    try:
+        return _OBJECT.decode(body)
+    except msgspec.DecodeError as error:
+        raise StatusError(f"the response about {subject} cannot be read: {error}", code=0) from None

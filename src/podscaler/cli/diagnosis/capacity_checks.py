@@ -1,0 +1,178 @@
+"""Checks whether there is room for maxReplicas: quotas with their use, LimitRanges, and the nodes; pure.
+
+Called by `podscaler doctor`. Each finding is certain, but not every lack of room is found: quotas with scopes, node
+selectors, affinities, taints and the pods that run on the nodes already are not considered.
+
+Source: the documentation of ResourceQuota and LimitRange.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from podscaler.api.machinery import quantity
+from podscaler.cli.diagnosis.autoscaler_objects import JsonObject, name_of
+from podscaler.cli.diagnosis.findings import Area, Checked, DoctorFinding, FindingLevel, section
+from podscaler.explain import wording
+from podscaler.lint.model.workloads import Workload
+
+POD_MILLI = 1000
+_PODS = ("pods", "count/pods")
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityFacts:
+    """What `check` judges.
+
+    Attributes:
+        namespace: of the autoscaler.
+        kubectl_name: the autoscaler in commands, `hpa web`.
+        replicas: of the target now.
+        most: maxReplicas.
+        workload: the target with the requests of a pod; None: not known.
+        quotas, limit_ranges: of the namespace; None: they may not be read.
+        nodes: None: they may not be read.
+    """
+
+    namespace: str
+    kubectl_name: str
+    replicas: int
+    most: int
+    workload: Workload | None
+    quotas: Sequence[JsonObject] | None
+    limit_ranges: Sequence[JsonObject] | None
+    nodes: Sequence[JsonObject] | None
+
+
+def check(facts: CapacityFacts) -> Checked:
+    """The room in quotas and on nodes for the pods that are missing to maxReplicas."""
+    lines = [("now", f"{facts.replicas} of at most {wording.count(facts.most, 'replica')}")]
+    findings: list[DoctorFinding] = []
+    if facts.workload is None:
+        lines.append(("", "the requests of a pod are not known"))
+    else:
+        for part in (_quotas, _limit_ranges, _nodes):
+            for label, text, found in part(facts, facts.workload):
+                lines.append((label, text))
+                findings += [found] if found is not None else []
+    return Checked(section("Capacity", lines), tuple(findings))
+
+
+_Judged = tuple[str, str, DoctorFinding | None]
+"""The label and the text of a line, and the finding about it."""
+
+
+def _quotas(facts: CapacityFacts, workload: Workload) -> Iterator[_Judged]:
+    if facts.quotas is None:
+        return
+    missing = max(facts.most - facts.replicas, 0)
+    for quota in facts.quotas:
+        spec = quota.get("spec") or {}
+        if spec.get("scopes") or spec.get("scopeSelector"):
+            yield f"quota {name_of(quota)}", "has scopes, and is not considered", None
+            continue
+        used = (quota.get("status") or {}).get("used") or {}
+        for entry, hard in (spec.get("hard") or {}).items():
+            room = _room(entry, hard, used.get(entry, "0"), workload)
+            if room is None:
+                continue
+            text = f"{entry}: {used.get(entry, '0')} of {hard} used, room for {wording.count(room, 'more pod')}"
+            yield f"quota {name_of(quota)}", text, _quota_finding(facts, quota, entry, room) if room < missing else None
+    if not facts.quotas:
+        yield "quotas", "none", None
+
+
+def _room(entry: str, hard: Any, used: Any, workload: Workload) -> int | None:
+    """How many more pods of the target an entry of a quota allows; None: it does not limit them."""
+    pod_milli = _pod_milli(entry, workload)
+    try:
+        free_milli = quantity.milli(str(hard)) - quantity.milli(str(used))
+    except ValueError:
+        return None
+    return max(free_milli, 0) // pod_milli if pod_milli else None
+
+
+def _pod_milli(entry: str, workload: Workload) -> int:
+    """What one pod uses of an entry of a quota, in thousandths; 0: nothing that is known."""
+    if entry in _PODS:
+        return POD_MILLI
+    kind, _, resource = entry.rpartition(".")
+    if kind not in ("", "requests", "limits") or workload.has_pod_resources:
+        return 0
+    return sum(each.amount_milli(kind or "requests", resource) or 0 for each in workload.containers)
+
+
+def _quota_finding(facts: CapacityFacts, quota: JsonObject, entry: str, room: int) -> DoctorFinding:
+    message = (
+        f"ResourceQuota {name_of(quota)} has room for {wording.count(room, 'more pod')} by {entry}, but maxReplicas "
+        f"{facts.most} needs {facts.most - facts.replicas} more"
+    )
+    fix = f"kubectl -n {facts.namespace} edit resourcequota {name_of(quota)} (raise {entry}), or lower maxReplicas"
+    return DoctorFinding(FindingLevel.WARNING if room else FindingLevel.ERROR, Area.CAPACITY, message, fix)
+
+
+def _limit_ranges(facts: CapacityFacts, workload: Workload) -> Iterator[_Judged]:
+    for limit_range in facts.limit_ranges or ():
+        for limit in (limit_range.get("spec") or {}).get("limits") or ():
+            if limit.get("type") == "Container":
+                yield from _of_limit(facts, workload, limit_range, limit)
+
+
+def _of_limit(
+    facts: CapacityFacts, workload: Workload, limit_range: JsonObject, limit: Mapping[str, Any]
+) -> Iterator[_Judged]:
+    for resource, most in (limit.get("max") or {}).items():
+        for container in workload.containers:
+            asked = container.amount_milli("limits", resource) or container.amount_milli("requests", resource)
+            if asked is None or asked <= _milli(most):
+                continue
+            shown = wording.amount(asked, resource)
+            message = (
+                f"LimitRange {name_of(limit_range)} allows a container {most} of {resource}, but container "
+                f"{container.name} of the pod template asks for {shown}: no pod can be created"
+            )
+            fix = f"lower {resource} of container {container.name}, or kubectl -n {facts.namespace} edit limitrange "
+            found = DoctorFinding(FindingLevel.ERROR, Area.CAPACITY, message, fix + name_of(limit_range))
+            yield f"limit {name_of(limit_range)}", f"{resource} of {container.name}: {shown}, allowed {most}", found
+
+
+def _nodes(facts: CapacityFacts, workload: Workload) -> Iterator[_Judged]:
+    if facts.nodes is None:
+        return
+    usable = [each for each in facts.nodes if _is_usable(each)]
+    room = sum(_pods_on(each, workload) for each in usable)
+    text = f"{len(usable)} of {wording.count(len(facts.nodes), 'node')} usable, room for {room} such pods if empty"
+    finding = None
+    if room < facts.most:
+        message = (
+            f"the nodes have room for {room} pods of this size if they were empty, but maxReplicas is {facts.most}"
+        )
+        patch = f"kubectl -n {facts.namespace} patch {facts.kubectl_name} --type merge -p "
+        fix = f'add nodes, or lower maxReplicas: {patch}\'{{"spec":{{"maxReplicas":{max(room, 1)}}}}}\''
+        finding = DoctorFinding(FindingLevel.WARNING, Area.CAPACITY, message, fix)
+    yield "nodes", text, finding
+
+
+def _is_usable(node: JsonObject) -> bool:
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    is_ready = any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
+    return is_ready and not (node.get("spec") or {}).get("unschedulable")
+
+
+def _pods_on(node: JsonObject, workload: Workload) -> int:
+    """How many pods of the target an empty node has room for."""
+    allocatable = (node.get("status") or {}).get("allocatable") or {}
+    rooms = [_milli(allocatable.get("pods", "0")) // POD_MILLI]
+    for resource in ("cpu", "memory"):
+        pod_milli = sum(each.amount_milli("requests", resource) or 0 for each in workload.containers)
+        if pod_milli and resource in allocatable:
+            rooms.append(_milli(allocatable[resource]) // pod_milli)
+    return max(min(rooms), 0)
+
+
+def _milli(text: Any) -> int:
+    """A quantity in thousandths; 0 where it cannot be read."""
+    try:
+        return quantity.milli(str(text))
+    except ValueError:
+        return 0

@@ -1,0 +1,206 @@
+"""The timeline of an autoscaler of a cluster: what the objects show, then new entries as they happen.
+
+Called by `podscaler timeline`. New entries come from watches of the autoscaler, its target, ReplicaSets and Events;
+they are Reflectors, as those of the controller. An entry is given once, also where an Event occurs again.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from podscaler.api.machinery.meta import ObjectMeta
+from podscaler.base.clock import Clock
+from podscaler.cli.diagnosis import autoscaler_objects, timeline_entries
+from podscaler.cli.diagnosis.autoscaler_objects import AutoscalerObjects, JsonObject, RelatedObjectsReader
+from podscaler.cli.diagnosis.recorded_timeline import ReplicaPoint
+from podscaler.cli.diagnosis.timeline_entries import EntryKind, TimelineEntry
+from podscaler.cli.explain import explain_autoscalers, explain_cluster
+from podscaler.cli.explain.explain_request import ExplainRequest
+from podscaler.controller.informers.observed_objects import Autoscaler
+from podscaler.core.model import settings
+from podscaler.kube.client import urls
+from podscaler.kube.client.client import Client, Query
+from podscaler.kube.client.discovery import RESTMapping
+from podscaler.kube.informers.cache import Cache
+from podscaler.kube.informers.watch import Reflector, WatchSource
+from podscaler.kube.transport.config import Config
+
+
+class AutoscalerTimeline(msgspec.Struct, frozen=True, rename="camel"):
+    """A part of a timeline; instants in ns since the epoch.
+
+    Attributes:
+        autoscaler: `namespace/name`.
+        from_, to: the range that is shown.
+        entries: oldest first.
+        points: one for each recorded sync; empty without a recording.
+        notes: what could not be read, a sentence each.
+    """
+
+    autoscaler: str
+    from_: int = msgspec.field(name="from")
+    to: int
+    entries: Sequence[TimelineEntry]
+    points: Sequence[ReplicaPoint] = ()
+    notes: Sequence[str] = ()
+
+
+async def timelines(
+    config: Config, request: ExplainRequest, clock: Clock, *, since_ns: int, follow: bool
+) -> AsyncGenerator[AutoscalerTimeline]:
+    """The timeline so far; with `follow`, then parts with the new entries, until the autoscaler is deleted.
+
+    Raises UsageError where the cluster cannot be reached, does not know the user, or has no such autoscaler.
+    """
+    async with explain_cluster.connected(config, clock, "timeline") as client:
+        namespace = request.namespace or config.namespace
+        autoscalers = await explain_autoscalers.read(client, namespace, request.kind, settings.DEFAULT)
+        autoscaler = autoscalers.meant_by(request, namespace)
+        reader = RelatedObjectsReader(client, clock, [])
+        objects = await reader.around(autoscaler)
+        now_ns = clock.now_ns()
+        shown = AutoscalerTimeline(
+            autoscaler="/".join(autoscaler.key),
+            from_=now_ns - since_ns,
+            to=now_ns,
+            entries=timeline_entries.in_order(timeline_entries.of_cluster(objects), now_ns - since_ns),
+            notes=reader.notes,
+        )
+        yield shown
+        if follow:
+            mapping = await reader.attempt("the target's kind", lambda: reader.target_mapping(autoscaler))
+            followed = FollowedTimeline(client, clock, autoscaler, mapping)
+            async for fresh in followed.entries(shown.entries, shown.from_):
+                yield msgspec.structs.replace(shown, to=clock.now_ns(), entries=fresh, notes=())
+
+
+class _Named(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+_META = msgspec.json.Decoder(_Named)
+_OBJECT = msgspec.json.Decoder(dict[str, object])
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedObject:
+    """An object as the API has it, with its metadata for the cache."""
+
+    metadata: ObjectMeta
+    obj: JsonObject
+
+
+def _read(raw: msgspec.Raw) -> WatchedObject:
+    return WatchedObject(_META.decode(raw).metadata, _OBJECT.decode(raw))
+
+
+class _Changes:
+    """A handler of caches that sets an event at each change."""
+
+    def __init__(self) -> None:
+        self.happened = asyncio.Event()
+
+    def added(self, obj: WatchedObject) -> None:
+        del obj
+        self.happened.set()
+
+    def updated(self, old: WatchedObject, new: WatchedObject) -> None:
+        del old, new
+        self.happened.set()
+
+    def deleted(self, obj: WatchedObject) -> None:
+        del obj
+        self.happened.set()
+
+
+class FollowedTimeline:
+    """The watches of one autoscaler's objects.
+
+    Args:
+        client: of the cluster.
+        clock: for delays of the watches.
+        autoscaler: the one that is followed.
+        mapping: the resource of its target; None: it is not known, and the target is not watched.
+    """
+
+    def __init__(self, client: Client, clock: Clock, autoscaler: Autoscaler, mapping: RESTMapping | None) -> None:
+        self._client = client
+        self._clock = clock
+        self._kind = autoscaler.kind
+        self._name = autoscaler.metadata.name
+        self._changes = _Changes()
+        namespace, reference = autoscaler.metadata.namespace, autoscaler.wire.spec.scale_target_ref
+        self._autoscalers = self._watched(self._kind.path(namespace), self._kind.plural, _by_name(self._name))
+        self._replica_sets = self._watched(_path("apps", "v1", namespace, "replicasets"), "replicasets")
+        self._events = self._watched(_path("", "v1", namespace, "events"), "events")
+        watched = [self._autoscalers, self._replica_sets, self._events]
+        self._targets: Cache[WatchedObject] = Cache()
+        self._target_kind = reference.kind
+        if mapping is not None:
+            path = _path(mapping.group, mapping.version, namespace, mapping.plural)
+            targets = self._watched(path, mapping.plural, _by_name(reference.name))
+            self._targets = targets[0]
+            watched.append(targets)
+        self._reflectors = [reflector for _, reflector in watched]
+
+    async def entries(self, known: Sequence[TimelineEntry], from_ns: int) -> AsyncIterator[list[TimelineEntry]]:
+        """New entries since an instant, until the autoscaler is deleted, which is the last one.
+
+        Args:
+            known: entries that are not given again.
+            from_ns: older ones are not given.
+        """
+        seen = {each.identity for each in known}
+        running = [asyncio.ensure_future(each.run()) for each in self._reflectors]
+        try:
+            await self._autoscalers[0].wait_synced()
+            while True:
+                self._changes.happened.clear()
+                objects = self._objects()
+                if objects is None:
+                    subject = f"{self._kind.kind}/{self._name}"
+                    yield [TimelineEntry(self._clock.now_ns(), EntryKind.DELETED, subject, "deleted")]
+                    return
+                found = timeline_entries.in_order(timeline_entries.of_cluster(objects), from_ns)
+                fresh = [each for each in found if each.identity not in seen]
+                seen.update(each.identity for each in fresh)
+                if fresh:
+                    yield fresh
+                await self._changes.happened.wait()
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+
+    def _objects(self) -> AutoscalerObjects | None:
+        """What the caches have; None: the autoscaler is gone."""
+        autoscaler = next(iter(self._autoscalers[0]), None)
+        if autoscaler is None:
+            return None
+        target = next(iter(self._targets), None)
+        found = AutoscalerObjects({"kind": self._kind.kind, **autoscaler.obj})
+        if target is not None:
+            found.target = {"kind": self._target_kind, **target.obj}
+            sets = [each.obj for each in self._replica_sets[0]]
+            found.replica_sets = [each for each in sets if autoscaler_objects.is_owned(each, found.target)]
+        found.events = list(autoscaler_objects.about([each.obj for each in self._events[0]], found))
+        return found
+
+    def _watched(
+        self, path: str, subject: str, query: Query = ()
+    ) -> tuple[Cache[WatchedObject], Reflector[WatchedObject]]:
+        cache: Cache[WatchedObject] = Cache()
+        cache.subscribe(self._changes)
+        source = WatchSource(path, subject, _read, query)
+        return cache, Reflector(self._client, source, cache=cache, clock=self._clock, rng=random.Random())
+
+
+def _by_name(name: str) -> Query:
+    return [("fieldSelector", f"metadata.name={name}")]
+
+
+def _path(group: str, version: str, namespace: str, plural: str) -> str:
+    return urls.group_version(group, version) + urls.path("namespaces", namespace, plural)

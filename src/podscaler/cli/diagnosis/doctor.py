@@ -1,0 +1,101 @@
+"""`podscaler doctor`: what is wrong with one autoscaler, and what to do about it, the most important first.
+
+`examination` reads and judges; this module prints. Exit status: 0 healthy, 1 findings, 2 wrong use or no cluster.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from podscaler.base.clock import SystemClock
+from podscaler.cli.diagnosis import text_table
+from podscaler.cli.explain import explain_request
+from podscaler.cli.explain.explain_request import ExplainRequest
+from podscaler.cli.options.flags import kubeconfig_options
+from podscaler.explain import explained, wording
+
+if TYPE_CHECKING:
+    from podscaler.cli.diagnosis.examination import Examination
+
+EXAMPLE = """\b
+Examples:
+  podscaler doctor web -n shop
+  podscaler doctor podautoscaler/web -n shop -o json
+  kubectl podscaler doctor shop/web
+"""
+
+
+@click.command(epilog=EXAMPLE)
+@click.argument("name", metavar="[NAMESPACE/][KIND/]NAME")
+@click.option("-n", "--namespace", metavar="NAMESPACE", help="of the autoscaler  [default: the context's]")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@kubeconfig_options
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    *,
+    name: str,
+    namespace: str | None,
+    output: str,
+    kubeconfig: str | None,
+    context: str | None,
+) -> None:
+    """Say what is wrong with an autoscaler, and what to do about it.
+
+    Examines its state, its metrics and the APIs behind them, the pods, other writers of the replicas, quotas and nodes,
+    recent events, and the lint rules. Works with any controller, and writes nothing. What you may not read is said.
+    Exit status: 0 healthy, 1 findings, 2 wrong use or no cluster.
+    """
+    from podscaler.cli.diagnosis import examination  # the client takes a while to import
+    from podscaler.cli.explain import explain_cluster
+    from podscaler.controller.options.settings import ControllerSettings
+    from podscaler.kube.config import locate
+
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    named = explain_request.parse_name(name, namespace)
+    request = ExplainRequest(name=named.name, namespace=named.namespace, kind=named.kind)
+    clock, settings = SystemClock(), ControllerSettings()
+    history = explain_cluster.StoredHistory(settings.settings_namespace, clock)
+    controller = explain_cluster.AssumedController(settings, history)
+    config = locate.find_config(kubeconfig, context)
+    result = asyncio.run(examination.examine(config, request, controller, clock))
+    click.echo(_json(result) if output == "json" else "\n".join(_lines(result)))
+    ctx.exit(0 if result.is_healthy else 1)
+
+
+def _json(result: "Examination") -> str:
+    value = {**json.loads(msgspec.json.encode(result)), "healthy": result.is_healthy}
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _lines(result: "Examination") -> Iterator[str]:
+    """The result as text: the sentence, the findings with what to do, the facts, and what is not known."""
+    yield f"{result.autoscaler} is {result.state}{f': {_shown(result.reason)}' if result.reason else ''}."
+    if result.summary:
+        yield _shown(result.summary)
+    yield ""
+    if not result.findings:
+        yield "Nothing is wrong."
+    else:
+        yield f"{wording.count(len(result.findings), 'finding')}, the most important first"
+    for number, each in enumerate(result.findings, 1):
+        yield f"  {number}. {each.level}, {each.area}: {_shown(each.message)}"
+        if each.fix:
+            yield f"     do: {_shown(each.fix)}"
+    for line in explained.section_lines(result.sections):
+        yield _shown(line).rstrip()
+    if result.notes:
+        yield ""
+        yield "Not known"
+        yield from (f"  {_shown(each)}" for each in result.notes)
+
+
+def _shown(text: str) -> str:
+    """The text without characters that could change the terminal."""
+    return text_table.one_line(text)

@@ -1,0 +1,97 @@
+"""Reads Kubernetes Events as values: about what, when, how often; for `podscaler doctor` and `podscaler timeline`.
+
+Source: core/v1 Event (count, first and last timestamp) and events.k8s.io/v1 (eventTime, series).
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from podscaler.api.machinery import instants
+from podscaler.base.clock import NANOSECONDS
+from podscaler.cli.diagnosis.autoscaler_objects import JsonObject
+from podscaler.cli.diagnosis.findings import Area, Checked, DoctorFinding, FindingLevel, section
+from podscaler.explain import wording
+
+RECENT_NS = 3600 * NANOSECONDS
+EVENTS_SHOWN = 10
+_CREATION_FAILURES = frozenset({"FailedCreate", "ReplicaSetCreateError", "FailedToCreate"})
+
+
+class KubernetesEvent(NamedTuple):
+    """One Event; instants in ns since the epoch.
+
+    Attributes:
+        subject: `Kind/name` of the object that it is about.
+        first_at, last_at: of the first and the last occurrence; equal where there was one.
+        times: how often it occurred.
+    """
+
+    type: str
+    reason: str
+    message: str
+    subject: str
+    first_at: int
+    last_at: int
+    times: int
+
+
+def read(objects: Iterable[JsonObject]) -> list[KubernetesEvent]:
+    """The events that have a time, oldest first by their last occurrence."""
+    found = [event for event in map(_read, objects) if event is not None]
+    return sorted(found, key=lambda each: (each.last_at, each.first_at, each.subject, each.reason))
+
+
+def check(events: Sequence[KubernetesEvent], now_ns: int, namespace: str) -> Checked:
+    """Recent events; pods that cannot be created are a finding."""
+    recent = [each for each in events if now_ns - each.last_at < RECENT_NS]
+    newest = recent[::-1][:EVENTS_SHOWN]
+    lines = [(wording.age(each.last_at, now_ns), _text(each)) for each in newest]
+    if len(recent) > len(newest):
+        lines.append(("", f"and {len(recent) - len(newest)} more within the last hour"))
+    failures = {each.subject: each for each in recent if each.reason in _CREATION_FAILURES}
+    findings = [
+        DoctorFinding(
+            FindingLevel.ERROR,
+            Area.EVENTS,
+            f"{each.subject} could not create pods {wording.age(each.last_at, now_ns)}: {each.message}",
+            f"kubectl -n {namespace} describe {each.subject.lower()}",
+        )
+        for each in failures.values()
+    ]
+    return Checked(section("Events of the last hour", lines or [("", "none")]), tuple(findings))
+
+
+def _text(event: KubernetesEvent) -> str:
+    times = f" ({event.times} times)" if event.times > 1 else ""
+    return f"{event.type} {event.reason} {event.subject}{times}: {event.message}"
+
+
+def _read(obj: JsonObject) -> KubernetesEvent | None:
+    """The event; None where it has no time."""
+    series, involved = obj.get("series") or {}, obj.get("involvedObject") or {}
+    first = _first_time(obj, ("firstTimestamp", "eventTime", "lastTimestamp"))
+    last = _first_time(series, ("lastObservedTime",)) or _first_time(obj, ("lastTimestamp", "eventTime")) or first
+    if last is None:
+        return None
+    return KubernetesEvent(
+        type=str(obj.get("type") or "Normal"),
+        reason=str(obj.get("reason") or ""),
+        message=str(obj.get("message") or ""),
+        subject=f"{involved.get('kind', '')}/{involved.get('name', '')}",
+        first_at=last if first is None else first,
+        last_at=last,
+        times=int(series.get("count") or obj.get("count") or 1),
+    )
+
+
+def _first_time(obj: JsonObject, names: Sequence[str]) -> int | None:
+    """The first of these fields that has a readable time."""
+    return next((at for name in names if (at := instant_ns(obj.get(name))) is not None), None)
+
+
+def instant_ns(text: object) -> int | None:
+    """The instant of a timestamp; None: there is none, or it cannot be read."""
+    try:
+        return instants.parse(text) if isinstance(text, str) and text else None
+    except ValueError:
+        return None

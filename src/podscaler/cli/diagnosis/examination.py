@@ -1,0 +1,338 @@
+"""Examines one autoscaler of a cluster for `podscaler doctor`: reads everything about it, and runs all checks.
+
+Reading and deciding are those of `podscaler explain`, linting is that of `podscaler lint`; `autoscaler_objects` reads
+the rest. What may not be read is a note, and the checks that need it say less. Nothing is written.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from podscaler.base.clock import NANOSECONDS, Clock
+from podscaler.base.errors import StatusError
+from podscaler.cli.diagnosis import capacity_checks, events, findings, metric_checks, pod_checks, scale_writers
+from podscaler.cli.diagnosis.autoscaler_objects import AutoscalerObjects, JsonObject, RelatedObjectsReader, name_of
+from podscaler.cli.diagnosis.capacity_checks import CapacityFacts
+from podscaler.cli.diagnosis.findings import Area, Checked, DoctorFinding, FindingLevel, section
+from podscaler.cli.diagnosis.metric_checks import MetricFacts, QueryRecorder
+from podscaler.cli.explain import explain_autoscalers, explain_cluster
+from podscaler.cli.explain.explain_cluster import AssumedController, AutoscalerExplainer, Neighbourhood, SettingsFinder
+from podscaler.cli.explain.explain_request import ExplainRequest, ExplainResult
+from podscaler.cli.lint import cluster_reader
+from podscaler.cli.lint.cluster_reader import ClusterSnapshot
+from podscaler.controller.informers.observed_objects import Autoscaler
+from podscaler.controller.options import installation
+from podscaler.controller.options.autoscaler_kinds import HPA
+from podscaler.explain import advice, wording
+from podscaler.explain.explanation_parts import Section
+from podscaler.kube.client.client import Client
+from podscaler.kube.transport.config import Config
+from podscaler.kube.transport.transport import TransportError
+from podscaler.lint import linter
+from podscaler.lint.model import workloads
+from podscaler.lint.model.findings import Severity
+from podscaler.lint.model.lint_context import LintContext
+from podscaler.lint.model.workloads import Workload
+from podscaler.lint.rules import served_metrics
+from podscaler.observe import health
+from podscaler.observe.health import Health, HealthSeverity, HealthState
+
+UNSYNCED_NS = 60 * NANOSECONDS
+"""A spec that no controller has looked at for so long is a finding."""
+_LINT_LEVELS = {
+    Severity.ERROR: FindingLevel.ERROR,
+    Severity.WARNING: FindingLevel.WARNING,
+    Severity.INFO: FindingLevel.NOTE,
+}
+_LINT_AREAS = {
+    "PSL001": Area.PODS,
+    "PSL003": Area.STATE,
+    "PSL004": Area.CAPACITY,
+    "PSL013": Area.METRICS,
+    "PSL023": Area.CAPACITY,
+}
+"""Rules about what a check examines more closely: left out where that check found something."""
+
+
+class Examination(msgspec.Struct, frozen=True, rename="camel"):
+    """The result of `podscaler doctor`.
+
+    Attributes:
+        autoscaler: `namespace/name`.
+        now: the instant of the examination, in ns since the epoch.
+        state, severity, reason: as in `podscaler.observe.health`.
+        summary: the sentence of `podscaler explain`; empty: it could not be decided.
+        findings: the most important first.
+        notes: what could not be read, a sentence each.
+    """
+
+    autoscaler: str
+    now: int
+    state: str
+    severity: int
+    reason: str
+    summary: str
+    findings: tuple[DoctorFinding, ...]
+    sections: tuple[Section, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether there is nothing but notes among the findings."""
+        return all(each.level is FindingLevel.NOTE for each in self.findings)
+
+
+@dataclass(slots=True)
+class _Facts:
+    """What was read; None for what could not be.
+
+    Attributes:
+        status_manager: the manager that wrote the status last; empty: not known.
+    """
+
+    autoscaler: Autoscaler
+    status_manager: str
+    result: ExplainResult | None
+    queries: QueryRecorder
+    objects: AutoscalerObjects
+    pods: Sequence[JsonObject] | None = None
+    services: Sequence[JsonObject] | None = None
+    nodes: Sequence[JsonObject] | None = None
+    snapshot: ClusterSnapshot | None = None
+
+    @property
+    def kubectl_name(self) -> str:
+        """`hpa web`."""
+        return f"{'hpa' if self.autoscaler.kind is HPA else self.autoscaler.kind.flag} {self.autoscaler.metadata.name}"
+
+
+async def examine(config: Config, request: ExplainRequest, controller: AssumedController, clock: Clock) -> Examination:
+    """The examination of the requested autoscaler.
+
+    Raises UsageError where the cluster cannot be reached, does not know the user, or has no such autoscaler.
+    """
+    async with explain_cluster.connected(config, clock, "doctor") as client:
+        namespace = request.namespace or config.namespace
+        settings = controller.settings.decision
+        autoscalers = await explain_autoscalers.read(client, namespace, request.kind, settings)
+        autoscaler = autoscalers.meant_by(request, namespace)
+        write = autoscalers.writes.get(autoscaler.metadata.uid)
+        notes: list[str] = []
+        async with explain_cluster.open_cluster(client, controller, clock) as cluster:
+            queries = QueryRecorder(cluster.metrics, clock)
+            effective = await SettingsFinder(client, controller).find(write)
+            recorded = replace(cluster, metrics=queries)
+            explainer = AutoscalerExplainer(recorded, Neighbourhood(recorded, autoscalers), effective)
+            result = await _explained(explainer, request, autoscaler, notes)
+        reader = RelatedObjectsReader(client, clock, notes)
+        objects = await reader.around(autoscaler)
+        facts = _Facts(autoscaler, write.manager if write else "", result, queries, objects)
+        await _read_rest(facts, reader, client, clock)
+    return _judged(facts, clock.now_ns())
+
+
+async def _explained(
+    explainer: AutoscalerExplainer, request: ExplainRequest, autoscaler: Autoscaler, notes: list[str]
+) -> ExplainResult | None:
+    """The explanation; None with a note where something that it needs may not be read. Raises TransportError."""
+    try:
+        return await explainer.answer(request, autoscaler)
+    except TransportError:
+        raise
+    except StatusError as error:
+        notes.append(f"what it would decide now cannot be computed: {error}")
+        return None
+
+
+async def _read_rest(facts: _Facts, reader: RelatedObjectsReader, client: Client, clock: Clock) -> None:
+    namespace = facts.autoscaler.metadata.namespace
+    trace = facts.result.explanation.trace if facts.result is not None else None
+    selector = trace.selection.selector if trace is not None and trace.selection is not None else ""
+    if selector:
+        query = [("labelSelector", selector)]
+        facts.pods = await reader.attempt("pods", lambda: reader.read_all("", "v1", namespace, "pods", query))
+    group = "apiregistration.k8s.io"
+    facts.services = await reader.attempt("APIServices", lambda: reader.read_all(group, "v1", "", "apiservices"))
+    facts.nodes = await reader.attempt("nodes", lambda: reader.read_all("", "v1", "", "nodes"))
+    facts.snapshot = await reader.attempt(
+        "objects for lint", lambda: cluster_reader.read_with(client, [namespace], [], clock)
+    )
+    reader.notes += facts.snapshot.notes if facts.snapshot is not None else []
+
+
+def _judged(facts: _Facts, now_ns: int) -> Examination:
+    """All checks of what was read."""
+    meta = facts.autoscaler.metadata
+    state = health.of(facts.autoscaler.wire)
+    found_events = events.read(facts.objects.events)
+    last_scale_ns = events.instant_ns(facts.autoscaler.wire.status.last_scale_time)
+    checks = [
+        metric_checks.check(_metric_facts(facts), now_ns),
+        pod_checks.check(facts.pods, _utilized(facts.autoscaler), now_ns),
+        scale_writers.check(facts.objects.target, facts.status_manager, last_scale_ns, now_ns),
+        capacity_checks.check(_capacity_facts(facts)),
+        events.check(found_events, now_ns, meta.namespace),
+    ]
+    found = [each for check in checks for each in check.findings]
+    checks = [_state_check(facts, state, found, now_ns), *checks]
+    found = [each for check in checks for each in check.findings]
+    found += _lint_findings(facts, {each.area for each in found})
+    return Examination(
+        autoscaler="/".join(facts.autoscaler.key),
+        now=now_ns,
+        state=state.state.value,
+        severity=int(state.severity),
+        reason=state.reason,
+        summary=facts.result.explanation.summary if facts.result is not None else "",
+        findings=findings.ordered(found),
+        sections=tuple([check.section for check in checks]),
+        notes=tuple(dict.fromkeys(facts.objects.notes)),
+    )
+
+
+def _state_check(facts: _Facts, state: Health, others: Sequence[DoctorFinding], now_ns: int) -> Checked:
+    since = "" if state.since_ns is None else f", for {wording.span(max(now_ns - state.since_ns, 0))}"
+    lines = [("state", f"{state.state}{since}")]
+    if state.reason:
+        lines.append(("reason", state.reason))
+    if facts.result is not None and facts.result.manager is not None and facts.result.manager.section is not None:
+        lines += [(each.label, each.text) for each in facts.result.manager.section.lines]
+    return Checked(section("State", lines), tuple(_state_findings(facts, state, others, now_ns)))
+
+
+def _state_findings(
+    facts: _Facts, state: Health, others: Sequence[DoctorFinding], now_ns: int
+) -> Iterator[DoctorFinding]:
+    is_explained = state.state in _METRIC_STATES and any(
+        each.area is Area.METRICS and each.level is FindingLevel.ERROR for each in others
+    )
+    if not is_explained and (state.is_problem or state.state is HealthState.DISABLED):
+        level = _LEVELS[state.severity]
+        yield DoctorFinding(level, Area.STATE, f"{state.state}: {state.reason}", _state_fix(facts, state))
+    yield from _unsynced(facts, now_ns)
+    lease = facts.result.manager.lease if facts.result is not None and facts.result.manager is not None else None
+    if lease is not None and not lease.is_live and facts.status_manager.startswith(installation.MANAGER):
+        message = f"nobody holds the Lease {lease.name} of the controller that wrote the status"
+        fix = "see whether its pods run: kubectl get pods -A -l app.kubernetes.io/name=podscaler"
+        yield DoctorFinding(FindingLevel.ERROR, Area.STATE, message, fix)
+
+
+_METRIC_STATES = (HealthState.NO_METRICS, HealthState.SOME_METRICS, HealthState.FALLBACK)
+_LEVELS = {
+    HealthSeverity.FINE: FindingLevel.NOTE,
+    HealthSeverity.NOTABLE: FindingLevel.NOTE,
+    HealthSeverity.LIMITED: FindingLevel.WARNING,
+    HealthSeverity.BROKEN: FindingLevel.ERROR,
+}
+
+
+def _state_fix(facts: _Facts, state: Health) -> str:
+    namespace, spec = facts.autoscaler.metadata.namespace, facts.autoscaler.wire.spec
+    reference = spec.scale_target_ref
+    if state.state is HealthState.AT_MAXIMUM:
+        wanted = facts.result.explanation.verdict.wanted if facts.result is not None else None
+        most = max(wanted or 0, spec.max_replicas + 1)
+        patch = f"kubectl -n {namespace} patch {facts.kubectl_name} --type merge -p "
+        return f'if there is room and the load is real: {patch}\'{{"spec":{{"maxReplicas":{most}}}}}\''
+    if state.state is HealthState.DISABLED:
+        return f"to hand it back: kubectl -n {namespace} scale {reference.kind.lower()}/{reference.name} --replicas=1"
+    if state.state is HealthState.UNKNOWN:
+        return "see whether kube-controller-manager or podscaler runs: kubectl -n kube-system get pods,leases"
+    explained = facts.result.explanation.advice if facts.result is not None else ()
+    return advice.for_error(state.reason) or next(iter(explained), "")
+
+
+def _unsynced(facts: _Facts, now_ns: int) -> Iterator[DoctorFinding]:
+    """A finding where the latest spec is older than UNSYNCED_NS and no controller has looked at it."""
+    generation = facts.objects.autoscaler.get("metadata", {}).get("generation") or 0
+    observed = facts.autoscaler.wire.status.observed_generation
+    written = [each.at_ns or 0 for each in scale_writers.field_writes(facts.objects.autoscaler) if not each.subresource]
+    if observed is None or observed >= generation or not written or now_ns - max(written) < UNSYNCED_NS:
+        return
+    message = f"no controller has looked at the spec that was written {wording.age(max(written), now_ns)}"
+    fix = "see whether kube-controller-manager or podscaler runs: kubectl -n kube-system get pods,leases"
+    yield DoctorFinding(FindingLevel.ERROR, Area.STATE, message, fix)
+
+
+def _metric_facts(facts: _Facts) -> MetricFacts:
+    trace = facts.result.explanation.trace if facts.result is not None else None
+    metrics = facts.autoscaler.wire.spec.metrics or ()
+    groups = list(dict.fromkeys(served_metrics.GROUPS[each.type] for each in metrics if each.type in _KNOWN_TYPES))
+    if trace is not None and any(step.query for step in trace.metrics):
+        groups = [each for each in groups if each != served_metrics.EXTERNAL]
+    services = {} if facts.services is None else {group: _service(facts.services, group) for group in groups}
+    return MetricFacts(trace, facts.queries.queries, services)
+
+
+_KNOWN_TYPES = frozenset(served_metrics.GROUPS)
+
+
+def _service(services: Sequence[JsonObject], group: str) -> JsonObject | None:
+    """The APIService of a group, one that is not Available before others; None: there is none."""
+    found = [each for each in services if (each.get("spec") or {}).get("group") == group]
+    return min(found, key=metric_checks.is_available, default=None)
+
+
+def _utilized(autoscaler: Autoscaler) -> list[str]:
+    """The resources whose utilization the autoscaler uses, of whole pods."""
+    sources = [each.resource for each in autoscaler.wire.spec.metrics or () if each.resource is not None]
+    return [each.name for each in sources if each.target.average_utilization is not None]
+
+
+def _capacity_facts(facts: _Facts) -> CapacityFacts:
+    trace = facts.result.explanation.trace if facts.result is not None else None
+    replicas = trace.current_replicas if trace is not None else None
+    return CapacityFacts(
+        namespace=facts.autoscaler.metadata.namespace,
+        kubectl_name=facts.kubectl_name,
+        replicas=facts.autoscaler.wire.status.current_replicas if replicas is None else replicas,
+        most=facts.autoscaler.wire.spec.max_replicas,
+        workload=_workload(facts),
+        quotas=_listed(facts, "ResourceQuota"),
+        limit_ranges=_listed(facts, "LimitRange"),
+        nodes=facts.nodes,
+    )
+
+
+def _workload(facts: _Facts) -> Workload | None:
+    if facts.snapshot is None:
+        return None
+    context = LintContext(facts.snapshot.items, facts.snapshot.cluster)
+    for each in context.autoscalers:
+        if _is_meant(facts, each.item.kind, each.item.namespace, each.item.name):
+            return workloads.target_of(each, context)
+    return None
+
+
+def _listed(facts: _Facts, kind: str) -> list[JsonObject] | None:
+    """The objects of a kind of the core group that the linter read; None: they may not be listed."""
+    if facts.snapshot is None or ("", kind.lower()) not in facts.snapshot.listed:
+        return None
+    return [each.written for each in facts.snapshot.items if each.kind == kind and not each.group]
+
+
+def _is_meant(facts: _Facts, kind: str, namespace: str, name: str) -> bool:
+    """Whether this names the autoscaler."""
+    meta = facts.autoscaler.metadata
+    return (kind, namespace, name) == (facts.autoscaler.kind.kind, meta.namespace, meta.name)
+
+
+def _lint_findings(facts: _Facts, examined: set[Area]) -> Iterator[DoctorFinding]:
+    """The lint findings about the autoscaler and its target, without those that the checks made already."""
+    if facts.snapshot is None:
+        return
+    target, namespace = facts.objects.target, facts.autoscaler.metadata.namespace
+    for each in linter.lint(facts.snapshot.items, facts.snapshot.cluster):
+        is_target = target is not None and (each.kind, each.namespace, each.name) == (
+            target.get("kind"),
+            namespace,
+            name_of(target),
+        )
+        if not is_target and not _is_meant(facts, each.kind, each.namespace, each.name):
+            continue
+        if _LINT_AREAS.get(each.rule.id) not in examined:
+            message = (
+                f"{each.rule.id} {each.field}: {each.message}" if each.field else f"{each.rule.id}: {each.message}"
+            )
+            yield DoctorFinding(_LINT_LEVELS[each.rule.severity], Area.LINT, message, each.fix)

@@ -1,0 +1,280 @@
+"""Checks the metrics of an autoscaler: the API behind each, whether it answers, and how old its values are.
+
+`podscaler doctor` wraps the metrics source of `podscaler explain` in a QueryRecorder, so that the queries are those of
+the controller and each is sent once; `check` is pure.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from podscaler.api.machinery import duration
+from podscaler.base.clock import NANOSECONDS, Clock
+from podscaler.base.errors import StatusError
+from podscaler.cli.diagnosis import events
+from podscaler.cli.diagnosis.autoscaler_objects import JsonObject
+from podscaler.cli.diagnosis.findings import Area, Checked, DoctorFinding, FindingLevel, section
+from podscaler.core.model.trace import Group, MetricStep, PerPod, PodRule, Trace
+from podscaler.explain import advice, metric_words, wording
+from podscaler.lint.rules import served_metrics
+from podscaler.metrics import api
+from podscaler.metrics.queries import (
+    ExternalMetricQuery,
+    MetricQuery,
+    MetricsResponse,
+    MetricsSource,
+    R,
+    ResourceMetricsQuery,
+)
+
+STALE_NS = 150 * NANOSECONDS
+"""Values that are older are a finding: servers of metrics renew them each 15 to 60 s, and average over 1 min or so."""
+AHEAD_NS = 30 * NANOSECONDS
+"""Values that are newer than this machine's clock by more are a finding about the clocks."""
+
+
+@dataclass(slots=True)
+class RecordedQuery:
+    """One query and what came of it.
+
+    Attributes:
+        response: None: it failed.
+        error: the failure, else empty.
+        took_s: until the response.
+    """
+
+    query: MetricQuery[Any]
+    response: MetricsResponse | None
+    error: str
+    took_s: float
+
+    @property
+    def group(self) -> str:
+        """The API group that answers it."""
+        return group_of(self.query)
+
+
+def group_of(query: MetricQuery[Any]) -> str:
+    """The API group that serves a query."""
+    if isinstance(query, ResourceMetricsQuery):
+        return api.RESOURCE_GROUP
+    return api.EXTERNAL_GROUP if isinstance(query, ExternalMetricQuery) else api.CUSTOM_GROUP
+
+
+class QueryRecorder:
+    """A MetricsSource that passes queries on and keeps what came of them.
+
+    Args:
+        source: answers the queries.
+        clock: measures how long that takes.
+
+    Attributes:
+        queries: all so far, in order.
+    """
+
+    def __init__(self, source: MetricsSource, clock: Clock) -> None:
+        self._source = source
+        self._clock = clock
+        self.queries: list[RecordedQuery] = []
+
+    async def query(self, query: MetricQuery[R]) -> R:
+        """As the source. Raises StatusError."""
+        began_s = self._clock.monotonic_s()
+        try:
+            response = await self._source.query(query)
+        except StatusError as error:
+            self.queries.append(RecordedQuery(query, None, str(error), self._clock.monotonic_s() - began_s))
+            raise
+        self.queries.append(RecordedQuery(query, response, "", self._clock.monotonic_s() - began_s))
+        return response
+
+
+@dataclass(frozen=True, slots=True)
+class MetricFacts:
+    """What `check` judges.
+
+    Attributes:
+        trace: of the decision that sent the queries; None: it could not be decided.
+        services: the APIService of each group that was asked for it, by group; None: there is none. Groups whose
+            APIService may not be read are missing.
+    """
+
+    trace: Trace | None
+    queries: Sequence[RecordedQuery]
+    services: Mapping[str, JsonObject | None] = field(default_factory=dict)
+
+    @property
+    def unserved(self) -> frozenset[str]:
+        """The groups without an APIService that answered no query."""
+        answered = {each.group for each in self.queries if each.response is not None}
+        return frozenset(group for group, service in self.services.items() if service is None) - answered
+
+
+def check(facts: MetricFacts, now_ns: int) -> Checked:
+    """The state of each metric, of the APIs behind them, and the ages of the values.
+
+    The failure of a metric whose API nothing serves is one finding, about the API.
+    """
+    lines: list[tuple[str, str]] = []
+    findings: list[DoctorFinding] = []
+    for step in facts.trace.metrics if facts.trace is not None else ():
+        lines.append((metric_words.name(step), _metric_text(step)))
+        if served_metrics.GROUPS.get(step.type) not in facts.unserved:
+            findings += _of_step(step)
+    for group, service in facts.services.items():
+        lines.append((group, _service_text(service)))
+        if service is not None:
+            findings += _of_service(service)
+        elif group in facts.unserved:
+            findings.append(_unserved(group))
+    for query in facts.queries:
+        lines.append((_query_name(query.query), _query_text(query, now_ns)))
+        findings += _of_ages(query, now_ns)
+    return Checked(section("Metrics", lines or [("", "none was asked for")]), tuple(findings))
+
+
+def _metric_text(step: MetricStep) -> str:
+    if step.failure is not None:
+        return f"cannot be read: {step.failure.message}"
+    return metric_words.value_and_target(step).removeprefix(f"{metric_words.name(step)} ")
+
+
+def _of_step(step: MetricStep) -> list[DoctorFinding]:
+    name = metric_words.name(step)
+    if step.failure is not None:
+        message = f"{name} cannot be read: {step.failure.message}"
+        return [DoctorFinding(FindingLevel.ERROR, Area.METRICS, message, advice.for_error(step.failure.message))]
+    if not isinstance(step.calculation, PerPod):
+        return []
+    missing = [each.pod for each in step.calculation.pods if each.rule is PodRule.NO_SAMPLE]
+    if not missing or len(missing) == len(step.calculation.pods):
+        return []
+    counted = sum(each.group is Group.COUNTED for each in step.calculation.pods)
+    message = (
+        f"{name} has no sample of {wording.count(len(missing), 'pod')} ({wording.listed(missing, 3)}); "
+        f"{counted} are counted, and the others are assumed"
+    )
+    fix = "see whether these pods run, and ask what serves the metric for them; new pods need a moment"
+    return [DoctorFinding(FindingLevel.WARNING, Area.METRICS, message, fix)]
+
+
+def _service_text(service: JsonObject | None) -> str:
+    if service is None:
+        return "no APIService"
+    where = _where(service)
+    if is_available(service):
+        return f"served by {where}, Available"
+    available = _available(service)
+    reason = available.get("reason") or "no condition Available"
+    return f"served by {where}, not Available: {reason}: {available.get('message', '')}"
+
+
+def _where(service: JsonObject) -> str:
+    """The Service behind an APIService: `Service kube-system/metrics-server`; `the API server` where there is none."""
+    reference = (service.get("spec") or {}).get("service") or {}
+    return f"Service {reference.get('namespace')}/{reference.get('name')}" if reference else "the API server"
+
+
+def _available(service: JsonObject) -> Mapping[str, Any]:
+    conditions = (service.get("status") or {}).get("conditions") or ()
+    return next((each for each in conditions if each.get("type") == "Available"), {})
+
+
+def is_available(service: JsonObject) -> bool:
+    """Whether an APIService has the condition Available."""
+    return _available(service).get("status") == "True"
+
+
+_INSTALL = {
+    api.RESOURCE_GROUP: "install metrics-server, or run `podscaler adapter --resource`",
+    api.CUSTOM_GROUP: "install an adapter that serves it, such as prometheus-adapter or `podscaler adapter`",
+    api.EXTERNAL_GROUP: "install an adapter that serves it, or name the metric's system in a MetricSource",
+}
+"""What to do where nothing serves a group."""
+
+
+def _unserved(group: str) -> DoctorFinding:
+    message = f"nothing serves {group}: there is no APIService of that group"
+    return DoctorFinding(FindingLevel.ERROR, Area.METRICS, message, _INSTALL[group])
+
+
+def _of_service(service: JsonObject) -> list[DoctorFinding]:
+    if is_available(service):
+        return []
+    available = _available(service)
+    reference = (service.get("spec") or {}).get("service") or {}
+    name = str(service.get("metadata", {}).get("name", ""))
+    fix = f"kubectl describe apiservice {name}"
+    if reference:
+        namespace, service_name = reference.get("namespace"), reference.get("name")
+        fix = f"kubectl -n {namespace} get endpointslices -l kubernetes.io/service-name={service_name}; {fix}"
+    reason = available.get("reason") or "no condition"
+    message = f"APIService {name} is not Available ({reason}): {available.get('message', '')}"
+    return [DoctorFinding(FindingLevel.ERROR, Area.METRICS, message, fix)]
+
+
+def _query_name(query: MetricQuery[Any]) -> str:
+    metric = getattr(query, "metric", "")
+    return f"query of {metric or 'the usage of pods'}"
+
+
+def _query_text(query: RecordedQuery, now_ns: int) -> str:
+    took = f"{round(query.took_s * 1000)} ms"
+    if query.response is None:
+        return f"failed after {took}: {query.error}"
+    items = query.response.items or ()
+    if not items:
+        return f"answered in {took}, with no value"
+    taken = _instants_ns(query)
+    count = wording.count(len(items), "value")
+    if not taken:
+        return f"answered in {took}: {count}, without time"
+    newest, oldest = wording.age(max(taken), now_ns), wording.age(min(taken), now_ns)
+    span = newest if newest == oldest else f"{newest} to {oldest}"
+    windows = sorted({each for each in _windows_ns(query) if each})
+    window = f", averages over {wording.span(windows[-1])}" if windows else ""
+    return f"answered in {took}: {count}, {span}{window}"
+
+
+def _instants_ns(query: RecordedQuery) -> list[int]:
+    """The instants of the values; those without a time are left out."""
+    items = query.response.items or () if query.response is not None else ()
+    found = [events.instant_ns(each.timestamp) for each in items]
+    return [each for each in found if each is not None and each > 0]
+
+
+def _windows_ns(query: RecordedQuery) -> list[int]:
+    items = query.response.items or () if query.response is not None else ()
+    return [_window_ns(each) for each in items]
+
+
+def _window_ns(item: Any) -> int:
+    """The window of a value; 0: it has none."""
+    seconds = getattr(item, "window_seconds", None)
+    if seconds is not None:
+        return int(seconds) * NANOSECONDS
+    try:
+        return duration.parse(getattr(item, "window", "0s"))
+    except ValueError:
+        return 0
+
+
+def _of_ages(query: RecordedQuery, now_ns: int) -> list[DoctorFinding]:
+    instants_ns = _instants_ns(query)
+    if not instants_ns:
+        return []
+    oldest, newest = min(instants_ns), max(instants_ns)
+    subject = _query_name(query.query).removeprefix("query of ")
+    if newest > now_ns + AHEAD_NS:
+        ahead = wording.span(newest - now_ns)
+        message = f"values of {subject} are {ahead} in the future by this machine's clock"
+        return [DoctorFinding(FindingLevel.WARNING, Area.METRICS, message, "synchronize the clocks (NTP) of the nodes")]
+    if now_ns - oldest <= STALE_NS:
+        return []
+    stale = sum(now_ns - each > STALE_NS for each in instants_ns)
+    message = (
+        f"{stale} of {wording.count(len(instants_ns), 'value')} of {subject} are old, the oldest of "
+        f"{wording.age(oldest, now_ns)}: autoscalers use them as if they were new"
+    )
+    fix = f"see the logs of what serves {query.group}, and whether it reaches its sources"
+    return [DoctorFinding(FindingLevel.WARNING, Area.METRICS, message, fix)]

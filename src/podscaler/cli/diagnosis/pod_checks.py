@@ -1,0 +1,154 @@
+"""Checks the pods of an autoscaler's target: pending, crashing, not ready, without requests; pure.
+
+Called by `podscaler doctor`. The state of a pod is the word that `kubectl get pods` prints. Pods with the same state
+and reason are one finding, which names some of them.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from podscaler.api.kinds.pods import pod_table
+from podscaler.base.clock import NANOSECONDS
+from podscaler.cli.diagnosis import events
+from podscaler.cli.diagnosis.autoscaler_objects import JsonObject, name_of
+from podscaler.cli.diagnosis.findings import Area, Checked, DoctorFinding, FindingLevel, section
+from podscaler.explain import wording
+
+STARTING_NS = 60 * NANOSECONDS
+"""A pod that is not ready for so long after its start is no finding."""
+PODS_SHOWN = 3
+_HEALTHY = frozenset({"Running", "Completed", "Succeeded", "Terminating"})
+_NEEDS_LOGS = frozenset({"CrashLoopBackOff", "Error", "OOMKilled", "StartError", "ContainerStatusUnknown"})
+
+
+def check(pods: Sequence[JsonObject] | None, resources: Sequence[str], now_ns: int) -> Checked:
+    """The states of the pods.
+
+    Args:
+        pods: of the target, as the API has them; None: they are not known.
+        resources: those whose utilization the autoscaler uses: each container needs a request of them.
+        now_ns: since the epoch.
+    """
+    if not pods:
+        return Checked(section("Pods", [("", "not known" if pods is None else "none")]))
+    by_trouble: dict[tuple[str, str], list[JsonObject]] = defaultdict(list)
+    counts: dict[str, int] = defaultdict(int)
+    for pod in pods:
+        word, trouble = _state(pod, now_ns), _trouble(pod, now_ns)
+        counts[word] += 1
+        if trouble:
+            by_trouble[word, trouble].append(pod)
+    lines = [("pods", ", ".join(f"{number} {word}" for word, number in sorted(counts.items())))]
+    lines += [(word, f"{_names(found)}: {trouble}") for (word, trouble), found in by_trouble.items()]
+    lacking = list(_without_requests(pods, resources))
+    lines += [("requests", text) for text in lacking]
+    findings = [_finding(word, trouble, found) for (word, trouble), found in by_trouble.items()]
+    findings += [_lacking(text) for text in lacking]
+    return Checked(section("Pods", lines), tuple(findings))
+
+
+def _state(pod: JsonObject, now_ns: int) -> str:
+    """`Ready`, or the word of kubectl's column STATUS; `NotReady` for one that runs and is not ready."""
+    word = str(pod_table.PRINTER.row(dict(pod), now_ns)[2])
+    if word == "Running":
+        return "Ready" if _condition(pod, "Ready").get("status") == "True" else "NotReady"
+    return word
+
+
+def _trouble(pod: JsonObject, now_ns: int) -> str:
+    """What is wrong with a pod, a phrase; empty: nothing is."""
+    state = _state(pod, now_ns)
+    if state == "Ready":
+        return _killed(pod, now_ns)
+    if state == "NotReady":
+        started_ns = events.instant_ns((pod.get("status") or {}).get("startTime"))
+        if started_ns is not None and now_ns - started_ns < STARTING_NS:
+            return ""
+        return str(_condition(pod, "Ready").get("message") or "its readiness probe fails") + _killed(pod, now_ns, "; ")
+    if state in _HEALTHY:
+        return ""
+    scheduled = _condition(pod, "PodScheduled")
+    if scheduled.get("status") == "False":
+        return str(scheduled.get("message") or scheduled.get("reason") or "it is not scheduled")
+    if state in ("Pending", "ContainerCreating", "PodInitializing"):
+        created_ns = events.instant_ns(pod.get("metadata", {}).get("creationTimestamp"))
+        if created_ns is not None and now_ns - created_ns < STARTING_NS:
+            return ""
+    return _waiting(pod) or str((pod.get("status") or {}).get("message") or state)
+
+
+def _waiting(pod: JsonObject) -> str:
+    """Why a container waits or ended, with how often it was restarted; empty: none does."""
+    for each in _containers(pod):
+        state = each.get("state") or {}
+        for phase in ("waiting", "terminated"):
+            found = state.get(phase) or {}
+            if found.get("reason") not in (None, "Completed"):
+                restarts = each.get("restartCount", 0)
+                times = f", restarted {wording.count(restarts, 'time')}" if restarts else ""
+                return f"container {each.get('name')}: {found.get('message') or found['reason']}{times}"
+    return ""
+
+
+def _killed(pod: JsonObject, now_ns: int, separator: str = "") -> str:
+    """That a container was killed for memory within the last hour; empty: none was."""
+    for each in _containers(pod):
+        ended = (each.get("lastState") or {}).get("terminated") or {}
+        ended_ns = events.instant_ns(ended.get("finishedAt"))
+        if ended.get("reason") == "OOMKilled" and ended_ns is not None and now_ns - ended_ns < events.RECENT_NS:
+            return f"{separator}container {each.get('name')} was killed for memory {wording.age(ended_ns, now_ns)}"
+    return ""
+
+
+def _containers(pod: JsonObject) -> list[Mapping[str, Any]]:
+    status = pod.get("status") or {}
+    return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+
+
+def _condition(pod: JsonObject, kind: str) -> Mapping[str, Any]:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return next((each for each in conditions if each.get("type") == kind), {})
+
+
+def _without_requests(pods: Sequence[JsonObject], resources: Sequence[str]) -> Iterator[str]:
+    """For each resource and container without its request: `container main of web-1, ... requests no cpu`."""
+    for resource in dict.fromkeys(resources):
+        by_container: dict[str, list[JsonObject]] = defaultdict(list)
+        for pod in pods:
+            spec = pod.get("spec") or {}
+            if (spec.get("resources") or {}).get("requests"):
+                continue
+            sidecars = [each for each in spec.get("initContainers") or () if each.get("restartPolicy") == "Always"]
+            for container in (*(spec.get("containers") or ()), *sidecars):
+                if resource not in ((container.get("resources") or {}).get("requests") or {}):
+                    by_container[str(container.get("name"))].append(pod)
+        for name, found in by_container.items():
+            yield f"container {name} of {_names(found)} requests no {resource}"
+
+
+def _lacking(text: str) -> DoctorFinding:
+    resource = text.rpartition(" ")[2]
+    return DoctorFinding(
+        FindingLevel.ERROR,
+        Area.PODS,
+        f"{text}, so that its utilization is not known",
+        f"set resources.requests.{resource} of this container in the target's pod template",
+    )
+
+
+def _finding(word: str, trouble: str, found: Sequence[JsonObject]) -> DoctorFinding:
+    first, namespace = found[0], str(found[0].get("metadata", {}).get("namespace", ""))
+    command = f"kubectl -n {namespace} describe pod {name_of(first)}"
+    if word in _NEEDS_LOGS or "killed for memory" in trouble:
+        command = f"kubectl -n {namespace} logs {name_of(first)} --all-containers --previous"
+    if "killed for memory" in trouble:
+        command = f"raise the memory limit of that container, or find the leak: {command}"
+    level = FindingLevel.WARNING if word in ("Ready", "NotReady") else FindingLevel.ERROR
+    subject = wording.count(len(found), "pod")
+    is_are = "is" if len(found) == 1 else "are"
+    return DoctorFinding(level, Area.PODS, f"{subject} {is_are} {word} ({_names(found)}): {trouble}", command)
+
+
+def _names(pods: Sequence[JsonObject]) -> str:
+    return wording.listed(sorted(map(name_of, pods)), PODS_SHOWN)

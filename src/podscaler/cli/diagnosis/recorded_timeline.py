@@ -1,0 +1,185 @@
+"""The timeline of the decisions of a recording: an entry for each stretch of syncs with the same outcome, and a plot.
+
+Called by `podscaler timeline --recording`. All syncs are decided again, as in a replay. A folder is read file by file
+in the order of the first syncs, so that a recording with its numbered predecessors is one timeline.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from podscaler.api.machinery import instants
+from podscaler.api.typed import recording
+from podscaler.api.typed.recording import RecordingError
+from podscaler.base.errors import UsageError
+from podscaler.cli.commands import replay as recordings
+from podscaler.cli.diagnosis.timeline_entries import EntryKind, TimelineEntry
+from podscaler.cli.explain import explain_request
+from podscaler.cli.explain.explain_request import ExplainRequest
+from podscaler.core.decision import Decision
+from podscaler.core.replay import Replay
+from podscaler.explain import explained, verdict, wording
+from podscaler.explain.verdict import Verdict
+
+PLOT_WIDTH = 60
+PLOT_HEIGHT = 8
+REPLICAS_SIGN, WANTED_SIGN = "#", "o"
+_SUFFIXES = (".jsonl", ".jsonl.gz")
+
+
+class ReplicaPoint(NamedTuple):
+    """One sync: its instant in ns, the replicas of the target, and what the metrics wanted; None: not known."""
+
+    at: int
+    replicas: int | None
+    wanted: int | None
+
+
+@dataclass(slots=True)
+class RecordedTrack:
+    """The decisions of one autoscaler, `namespace/name`.
+
+    Attributes:
+        entries: oldest first; each lasts until the next.
+        points: one for each sync.
+    """
+
+    autoscaler: str
+    entries: list[TimelineEntry] = field(default_factory=list)
+    points: list[ReplicaPoint] = field(default_factory=list)
+    _outcome: Verdict | None = None
+
+    def add(self, decision: Decision, at: int) -> None:
+        """The decision of the next sync."""
+        outcome = verdict.of(decision.trace)
+        self.points.append(ReplicaPoint(at, outcome.current, outcome.wanted))
+        if self._outcome is not None and _is_same(self._outcome, outcome):
+            latest = self.entries[-1]
+            self.entries[-1] = _extended(latest, at)
+            return
+        if self.entries:
+            self.entries[-1] = _extended(self.entries[-1], at, times=0)
+        self._outcome = outcome
+        text = explained.of_decision(decision).summary
+        self.entries.append(TimelineEntry(at, EntryKind.DECISION, self.autoscaler, text))
+
+
+def _is_same(one: Verdict, other: Verdict) -> bool:
+    return (one.ending, one.current, one.desired, one.write_error) == (
+        other.ending,
+        other.current,
+        other.desired,
+        other.write_error,
+    )
+
+
+def _extended(entry: TimelineEntry, until: int, times: int = 1) -> TimelineEntry:
+    return TimelineEntry(entry.at, entry.kind, entry.subject, entry.text, until, entry.times + times)
+
+
+def read(path: str, request: ExplainRequest) -> RecordedTrack:
+    """The decisions of the requested autoscaler.
+
+    Args:
+        path: a file, a folder with files `*.jsonl` or `*.jsonl.gz`, or `-` for standard input.
+        request: which autoscaler; it needs no name where the recording has one only.
+
+    Raises UsageError where a file cannot be read, or no autoscaler is meant, or several are.
+    """
+    tracks: dict[str, RecordedTrack] = {}
+    for file in _files(path):
+        _read_file(file, tracks)
+    meant = [each for key, each in tracks.items() if request.matches(key)]
+    if len(meant) == 1:
+        return meant[0]
+    names = wording.listed(explain_request.distinct_names(list(tracks)), shown=10)
+    if meant:
+        raise UsageError(f"{path} has {len(meant)} autoscalers that may be meant, name one: {names}")
+    raise UsageError(f"{path} has no autoscaler {request.shown}; it has {names}" if tracks else f"{path} has no syncs")
+
+
+def _files(path: str) -> list[str]:
+    """The files of a folder in the order of their first syncs; a file alone."""
+    if path == recordings.STANDARD or not Path(path).is_dir():
+        return [path]
+    found = [str(each) for each in sorted(Path(path).iterdir()) if each.name.endswith(_SUFFIXES)]
+    if not found:
+        raise UsageError(f"the folder {path} has no file *.jsonl or *.jsonl.gz")
+    return sorted(found, key=_first_instant)
+
+
+def _first_instant(name: str) -> int:
+    """The instant of the first line after the header; 0 where there is none."""
+    for line in _lines(name):
+        if line.strip() and b'"recording"' not in line[:20]:
+            try:
+                return instants.parse(recording.read_line(line).time)
+            except (RecordingError, ValueError):
+                return 0
+    return 0
+
+
+def _lines(name: str) -> Iterator[bytes]:
+    """The lines of a file; one that is still being written ends where it ends. Raises UsageError."""
+    with recordings.reading(name) as source:
+        try:
+            yield from recordings.read_lines(source)
+        except EOFError:
+            return
+        except OSError as error:
+            raise UsageError(f"{name}: {error}") from None
+
+
+def _read_file(name: str, tracks: dict[str, RecordedTrack]) -> None:
+    replay: Replay | None = None
+    for number, line in enumerate(_lines(name), 1):
+        if not line.strip():
+            continue
+        try:
+            if replay is None:
+                replay = Replay(recording.read_header(line))
+            elif (sync := replay.parse(line)) is not None:
+                track = tracks.setdefault(sync.spec.key, RecordedTrack(sync.spec.key))
+                track.add(replay.decide(sync), sync.now)
+        except RecordingError as error:
+            raise UsageError(f"{name}: line {number}: {error}") from None
+
+
+def plot(points: Sequence[ReplicaPoint]) -> Iterator[str]:
+    """The replicas over time as lines of text: `#` the replicas, `o` what the metrics wanted."""
+    shown = [each for each in points if each.replicas is not None]
+    if len(shown) < 2:
+        return
+    columns = _columns(shown)
+    most = max(max(replicas, wanted or 0) for replicas, wanted in columns) or 1
+    height = min(PLOT_HEIGHT, most)
+    width = len(str(most))
+    yield f"Replicas ({REPLICAS_SIGN}) and what the metrics wanted ({WANTED_SIGN})"
+    for row in range(height, 0, -1):
+        label = str(most) if row == height else str(-(-most // height)) if row == 1 else ""
+        signs = "".join(_sign(column, row, most / height) for column in columns)
+        yield f"  {label:>{width}} |{signs}".rstrip()
+    first, last = wording.clock_time(shown[0].at), wording.clock_time(shown[-1].at)
+    yield f"  {'':>{width}} {first}{last:>{max(len(columns) + 1 - len(first), len(last) + 1)}}"
+
+
+def _columns(points: Sequence[ReplicaPoint]) -> list[tuple[int, int | None]]:
+    """The latest replicas and wanted count of each slice of time."""
+    first, span = points[0].at, max(points[-1].at - points[0].at, 1)
+    columns: list[tuple[int, int | None]] = []
+    index = 0
+    for column in range(PLOT_WIDTH):
+        end = first + span * (column + 1) // PLOT_WIDTH
+        while index + 1 < len(points) and points[index + 1].at <= end:
+            index += 1
+        columns.append((points[index].replicas or 0, points[index].wanted))
+    return columns
+
+
+def _sign(column: tuple[int, int | None], row: int, step: float) -> str:
+    """The character of a column in a row, counted from 1 at the bottom, of `step` replicas each."""
+    replicas, wanted = column
+    if wanted is not None and (row - 1) * step < wanted <= row * step:
+        return WANTED_SIGN
+    return REPLICAS_SIGN if replicas > (row - 1) * step else " "

@@ -1,0 +1,84 @@
+"""Finds who writes the replicas of an autoscaler's target, by the managedFields of the target; pure.
+
+Called by `podscaler doctor` and, for the instants, by `podscaler timeline`. Manifests that set the replicas and other
+autoscalers of the same target are lint rules (PSL005, PSL008, PSL012); this check finds writers that nothing declares,
+such as `kubectl scale` or a pipeline.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from podscaler.cli.diagnosis import events
+from podscaler.cli.diagnosis.autoscaler_objects import JsonObject
+from podscaler.cli.diagnosis.findings import Area, Checked, DoctorFinding, FindingLevel, section
+from podscaler.controller.informers.other_controllers import BUILT_IN
+from podscaler.controller.options import installation
+from podscaler.explain import wording
+
+
+class FieldWrite(NamedTuple):
+    """One entry of managedFields: a manager and the latest instant at which it changed its fields.
+
+    Attributes:
+        subresource: `scale`, `status`; empty: the object itself.
+        at_ns: since the epoch; None: the entry has no time.
+        has_replicas: whether spec.replicas is among its fields.
+    """
+
+    manager: str
+    operation: str
+    subresource: str
+    at_ns: int | None
+    has_replicas: bool
+
+
+def field_writes(obj: JsonObject) -> Iterator[FieldWrite]:
+    """The entries of an object's managedFields."""
+    for each in obj.get("metadata", {}).get("managedFields") or ():
+        spec = (each.get("fieldsV1") or {}).get("f:spec")
+        yield FieldWrite(
+            manager=str(each.get("manager", "")),
+            operation=str(each.get("operation", "")),
+            subresource=str(each.get("subresource", "")),
+            at_ns=events.instant_ns(each.get("time")),
+            has_replicas=isinstance(spec, dict) and "f:replicas" in spec,
+        )
+
+
+def check(target: JsonObject | None, status_manager: str, last_scale_ns: int | None, now_ns: int) -> Checked:
+    """The writers of the target's spec.replicas; one that wrote after the autoscaler did is a finding.
+
+    Args:
+        target: the scaled object; None: it is not known.
+        status_manager: the manager that writes the autoscaler's status; empty: not known.
+        last_scale_ns: the autoscaler's last rescale; None: there was none.
+        now_ns: since the epoch.
+    """
+    writes = [each for each in field_writes(target or {}) if each.has_replicas]
+    lines = [(each.manager, _text(each, now_ns)) for each in writes]
+    others = [each for each in writes if not _is_autoscaler(each.manager, status_manager)]
+    findings = [_finding(each, last_scale_ns, now_ns) for each in others if _is_later(each, last_scale_ns)]
+    return Checked(section("Writers of the replicas", lines or [("", "not known")]), tuple(findings))
+
+
+def _is_autoscaler(manager: str, status_manager: str) -> bool:
+    return manager in (BUILT_IN, status_manager) or manager.startswith(installation.MANAGER)
+
+
+def _is_later(write: FieldWrite, last_scale_ns: int | None) -> bool:
+    return last_scale_ns is not None and write.at_ns is not None and write.at_ns > last_scale_ns
+
+
+def _text(write: FieldWrite, now_ns: int) -> str:
+    how = f"by {write.operation} of {write.subresource or 'the object'}"
+    return how if write.at_ns is None else f"{how}, {wording.age(write.at_ns, now_ns)}"
+
+
+def _finding(write: FieldWrite, last_scale_ns: int | None, now_ns: int) -> DoctorFinding:
+    written, scaled = wording.age(write.at_ns or 0, now_ns), wording.age(last_scale_ns or 0, now_ns)
+    return DoctorFinding(
+        FindingLevel.WARNING,
+        Area.WRITERS,
+        f"{write.manager} wrote spec.replicas of the target {written}, after the autoscaler's last rescale {scaled}",
+        f"stop {write.manager} from writing spec.replicas: leave it out of its manifest, and do not scale by hand",
+    )

@@ -1,0 +1,21 @@
+"""Aligns rows of texts in columns, as kubectl does: three spaces between columns, no spaces at the ends of lines.
+
+Called by the text output of `podscaler list`, `doctor` and `timeline`.
+"""
+
+from collections.abc import Iterable, Sequence
+
+GAP = "   "
+
+
+def lines(rows: Sequence[Sequence[str]]) -> Iterable[str]:
+    """One line for each row; each row has the same number of cells, and control characters are shown escaped."""
+    shown = [[one_line(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    for row in shown:
+        yield GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks and control characters, which could change the terminal: each becomes a space."""
+    return "".join(char if char.isprintable() else " " for char in text)

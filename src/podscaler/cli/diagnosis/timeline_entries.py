@@ -1,0 +1,129 @@
+"""The entries of `podscaler timeline`, and those that the objects of a cluster give; pure.
+
+`recorded_timeline` makes entries of recorded decisions. Of a cluster there are: Events of the autoscaler and its
+target, warnings about its ReplicaSets and pods, the creation of ReplicaSets, transitions of conditions, and the last
+changes of fields by each manager. Entries are in the order of their instants, those of one instant in the order of
+EntryKind.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+
+import msgspec
+
+from podscaler.cli.diagnosis import events, scale_writers
+from podscaler.cli.diagnosis.autoscaler_objects import AutoscalerObjects, JsonObject, name_of
+
+REVISION = "deployment.kubernetes.io/revision"
+
+
+class EntryKind(StrEnum):
+    """What an entry is about."""
+
+    CREATED = "created"
+    WRITE = "write"
+    """A manager changed fields of the object or its scale."""
+    ROLLOUT = "rollout"
+    """A ReplicaSet was created."""
+    DECISION = "decision"
+    EVENT = "event"
+    CONDITION = "condition"
+    DELETED = "deleted"
+
+
+_KINDS = list(EntryKind)
+
+
+class TimelineEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One thing that happened, or a decision that stayed the same for a while.
+
+    Attributes:
+        at: when it began, in ns since the epoch.
+        subject: `Kind/name` of the object.
+        text: what happened, with the reason.
+        until: when it ended, or was seen last; None: it is an instant, or it lasts.
+        times: how often it was seen.
+    """
+
+    at: int
+    kind: EntryKind
+    subject: str
+    text: str
+    until: int | None = None
+    times: int = 1
+
+    @property
+    def last_at(self) -> int:
+        """The latest instant that is known of it."""
+        return self.at if self.until is None else self.until
+
+    @property
+    def identity(self) -> tuple[int, str, str, str]:
+        """The same for an entry that was seen again."""
+        return self.at, self.kind, self.subject, self.text
+
+
+def in_order(entries: Iterable[TimelineEntry], from_ns: int) -> list[TimelineEntry]:
+    """The entries since an instant, those that lasted until then too."""
+    found = [each for each in entries if each.last_at >= from_ns]
+    return sorted(found, key=lambda each: (each.at, _KINDS.index(each.kind), each.subject, each.text))
+
+
+def of_cluster(objects: AutoscalerObjects) -> Iterator[TimelineEntry]:
+    """The entries of an autoscaler's objects, in any order."""
+    for each in [objects.autoscaler, *([objects.target] if objects.target is not None else [])]:
+        yield from _creation(each)
+        yield from _writes(each)
+    yield from _conditions(objects.autoscaler)
+    for replica_set in objects.replica_sets:
+        yield from _rollout(replica_set)
+    owners = [objects.autoscaler, *([objects.target] if objects.target is not None else [])]
+    yield from _events(objects.events, {_subject(each) for each in owners})
+
+
+def _subject(obj: JsonObject) -> str:
+    return f"{obj.get('kind', '')}/{name_of(obj)}"
+
+
+def _creation(obj: JsonObject) -> Iterator[TimelineEntry]:
+    at = events.instant_ns(obj.get("metadata", {}).get("creationTimestamp"))
+    if at is not None:
+        yield TimelineEntry(at, EntryKind.CREATED, _subject(obj), "created")
+
+
+def _writes(obj: JsonObject) -> Iterator[TimelineEntry]:
+    """The last change by each manager, without those of statuses."""
+    for each in scale_writers.field_writes(obj):
+        if each.at_ns is None or each.subresource == "status":
+            continue
+        what = "its scale" if each.subresource == "scale" else "its fields"
+        replicas = ", spec.replicas too" if each.has_replicas and each.subresource != "scale" else ""
+        text = f"{each.manager} wrote {what}{replicas} ({each.operation})"
+        yield TimelineEntry(each.at_ns, EntryKind.WRITE, _subject(obj), text)
+
+
+def _conditions(autoscaler: JsonObject) -> Iterator[TimelineEntry]:
+    for each in (autoscaler.get("status") or {}).get("conditions") or ():
+        at = events.instant_ns(each.get("lastTransitionTime"))
+        if at is not None:
+            message = f": {each['message']}" if each.get("message") else ""
+            text = f"{each.get('type')} became {each.get('status')}; it is {each.get('reason')} now{message}"
+            yield TimelineEntry(at, EntryKind.CONDITION, _subject(autoscaler), text)
+
+
+def _rollout(replica_set: JsonObject) -> Iterator[TimelineEntry]:
+    metadata = replica_set.get("metadata", {})
+    at = events.instant_ns(metadata.get("creationTimestamp"))
+    if at is not None:
+        revision = (metadata.get("annotations") or {}).get(REVISION)
+        which = f" (revision {revision})" if revision else ""
+        yield TimelineEntry(at, EntryKind.ROLLOUT, f"ReplicaSet/{name_of(replica_set)}", f"created{which}")
+
+
+def _events(objects: Sequence[JsonObject], owners: set[str]) -> Iterator[TimelineEntry]:
+    """The events of the owners, and the warnings about others."""
+    for each in events.read(objects):
+        if each.subject in owners or each.type == "Warning":
+            text = f"{each.type} {each.reason}: {each.message}"
+            until = each.last_at if each.last_at != each.first_at else None
+            yield TimelineEntry(each.first_at, EntryKind.EVENT, each.subject, text, until, each.times)
