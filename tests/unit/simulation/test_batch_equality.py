@@ -158,9 +158,18 @@ def workloads(draw: st.DrawFn) -> WorkloadModel:
     ]
     if draw(rarely):
         own = draw(st.integers(0, 1000))
-        containers[0] = msgspec.structs.replace(containers[0], load_permille=1000 - own)
+        memory = draw(st.none() | st.integers(0, 1000))
+        containers[0] = msgspec.structs.replace(
+            containers[0], load_permille=1000 - own, memory_permille=None if memory is None else 1000 - memory
+        )
         containers.append(
-            ContainerModel(name="sidecar", requests_milli={"cpu": 50}, cpu_limit_milli=limit, load_permille=own)
+            ContainerModel(
+                name="sidecar",
+                requests_milli={"cpu": 50},
+                cpu_limit_milli=limit,
+                load_permille=own,
+                memory_permille=memory,
+            )
         )
     pod = PodModel(
         containers=tuple(containers),

@@ -1,5 +1,6 @@
 """The samples of the metrics pipeline: averages of windows, first samples of new pods, lag and failures."""
 
+import msgspec
 import pytest
 import simulated
 from hypothesis import given, settings
@@ -26,10 +27,9 @@ POD = PodModel(
 )
 
 
-def sampling(*resources, **model) -> ResourceSampling:
+def sampling(*resources, pod: PodModel = POD, **model) -> ResourceSampling:
     """The pipeline of a pod with two containers."""
-    facts = PodFacts("web", POD, START_NS)
-    return ResourceSampling(MetricsServerModel(**model), POD, facts, resources, "0")
+    return ResourceSampling(MetricsServerModel(**model), pod, PodFacts("web", pod, START_NS), resources, "0")
 
 
 def running(since_ms: int = 0) -> VirtualPod:
@@ -79,6 +79,14 @@ def test_containers_have_their_shares(resource, value_milli):
     pipeline, pod = sampling(CPU, resource), running(-60_000)
     measured(pipeline, pod, 0, 0)
     assert measured(pipeline, pod, 10_000, 100_000 * 10_000, resource).value_milli == value_milli
+
+
+def test_the_share_of_memory_may_be_another_one():
+    """50 % of 10 kB and 500 bytes idle, not 20 %."""
+    app, proxy = (msgspec.structs.replace(each, memory_permille=500) for each in POD.containers)
+    of_proxy = ("memory", "proxy")
+    pipeline = sampling(of_proxy, pod=PodModel(containers=(app, proxy)))
+    assert measured(pipeline, running(-60_000), 10_000, 0, of_proxy).value_milli == 5_500_000
 
 
 def test_samples_of_pods_that_are_gone_are_not_shown():

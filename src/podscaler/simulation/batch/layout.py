@@ -57,7 +57,7 @@ WORLD_FIELDS = 25
 LOAD_AT_MS, LOAD_RATE, LOAD_DEMAND, LOAD_BYTES = range(4)
 """`loads[step]`: the load from an instant on; the first step is that of the start, the last one is at FAR_MS."""
 
-IDLE_CPU, IDLE_MEMORY, LOAD_PERMILLE = range(3)
+IDLE_CPU, IDLE_MEMORY, LOAD_PERMILLE, MEMORY_PERMILLE = range(4)
 """`containers[container]`."""
 
 (

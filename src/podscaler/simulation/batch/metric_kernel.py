@@ -94,7 +94,7 @@ def _value_milli(metric: Array, containers: Array, sample: Array) -> int:
     total = 0
     if not metric[at.IS_CPU]:
         for index in range(first, end):
-            share = world_kernel.share(sample[at.SAMPLE_BYTES], containers[index, at.LOAD_PERMILLE])
+            share = world_kernel.share(sample[at.SAMPLE_BYTES], containers[index, at.MEMORY_PERMILLE])
             total += containers[index, at.IDLE_MEMORY] + share
         return total * 1000
     window_ms = sample[at.SAMPLE_WINDOW_MS]

@@ -63,7 +63,10 @@ def of_scenario(scenario: SimulationScenario) -> BatchScenario:
         loads=loads,
         feeds=_feed_values(list(feeds.values()), at_ms),
         containers=np.array(
-            [(each.idle_cpu_ucores, each.idle_memory_bytes, each.load_permille) for each in workload.pod.containers],
+            [
+                (each.idle_cpu_ucores, each.idle_memory_bytes, each.load_permille, each.memory_share_permille)
+                for each in workload.pod.containers
+            ],
             np.int64,
         ),
         at_ms=at_ms,
@@ -124,7 +127,9 @@ def _odd_loads(workload: WorkloadModel) -> Iterator[str]:
     names = [each.name for each in workload.pod.containers]
     if len(set(names)) < len(names):
         yield "two containers with one name are not covered"
-    if any(not 0 <= each.load_permille <= 1000 for each in workload.pod.containers):
+    containers = workload.pod.containers
+    shares = [*[each.load_permille for each in containers], *[each.memory_share_permille for each in containers]]
+    if not all(0 <= each <= 1000 for each in shares):
         yield "containers with more than all of the load are not covered"
 
 

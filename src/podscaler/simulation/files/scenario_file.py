@@ -12,7 +12,7 @@ import msgspec
 from podscaler.api.kinds.autoscaling import conversion
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
 from podscaler.base.errors import UsageError
-from podscaler.core.model.metric_spec import IdentifiedMetric, Metric, ResourceMetric, Utilization
+from podscaler.core.model.metric_spec import IdentifiedMetric, Metric, ResourceMetric
 from podscaler.core.model.spec import Spec
 from podscaler.simulation.files import documents, scenario_parts, workloads
 from podscaler.simulation.files.documents import ManifestObject
@@ -20,6 +20,7 @@ from podscaler.simulation.files.fields import FileField
 from podscaler.simulation.files.loads import LoadContext, RangeQuery
 from podscaler.simulation.files.scenario_parts import ScenarioNames
 from podscaler.simulation.metric_feeds import MetricFeeds
+from podscaler.simulation.model import resource_faults
 from podscaler.simulation.model.expectations import Expectation
 from podscaler.simulation.model.scenario import AutoscalerModel, SimulationScenario, SpecEdited
 from podscaler.simulation.model.workloads import WorkloadModel
@@ -213,27 +214,10 @@ def _metric_names(specs: Iterable[Spec]) -> list[str]:
 
 def _fault(metric: Metric, model: WorkloadModel) -> str:
     """Why a resource metric cannot be evaluated on a workload; empty where it can."""
-    if not isinstance(metric, ResourceMetric):
-        return ""
-    containers = {each.name: each for each in model.pod.containers}
-    if metric.container and metric.container not in containers:
-        return f"{model.kind} {model.key} has no container {metric.container}; it has {', '.join(containers)}"
-    counting = [containers[metric.container]] if metric.container else list(containers.values())
-    lacking = [each.name for each in counting if metric.resource not in each.requests_milli]
-    if lacking and isinstance(metric.target, Utilization):
-        return f"container {lacking[0]} of {model.key} has no {metric.resource} request, which averageUtilization needs"
-    if not _has_load(metric.resource, model):
-        return (
-            f"{model.key} has no {metric.resource} load; state `load.{metric.resource}` or `load.requests` under "
-            f"`workloads.{model.key.partition('/')[2]}` (0 for none)"
-        )
-    return ""
-
-
-def _has_load(resource: str, model: WorkloadModel) -> bool:
-    if any(each.resource == resource for each in model.demands):
-        return True
-    if resource == "memory":
-        has_idle = any(each.idle_memory_bytes for each in model.pod.containers)
-        return has_idle or (model.requests is not None and model.requests.memory_per_request_bytes > 0)
-    return model.requests is not None
+    fault = resource_faults.find_fault(metric, model)
+    if fault or not isinstance(metric, ResourceMetric) or model.has_load(metric.resource):
+        return fault
+    return (
+        f"{model.key} has no {metric.resource} load; state `load.{metric.resource}` or `load.requests` under "
+        f"`workloads.{model.key.partition('/')[2]}` (0 for none)"
+    )

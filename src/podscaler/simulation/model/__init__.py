@@ -1,5 +1,6 @@
 """The inputs of a simulation as plain values.
 
-Entry point: `scenario.SimulationScenario`. Reading order: `step_series`, `distributions`, `workloads`, `scenario`.
+Entry point: `scenario.SimulationScenario`. Reading order: `step_series`, `distributions`, `workloads`, `scenario`,
+`resource_faults`.
 May import: `core`, `api`.
 """

@@ -21,6 +21,7 @@ class ContainerModel(msgspec.Struct, frozen=True, kw_only=True):
         idle_cpu_ucores: the CPU that it uses without load, once it runs.
         idle_memory_bytes: the memory that it uses without load, once it runs.
         load_permille: its share of the pod's load, in thousandths; the shares of a pod's containers sum up to 1000.
+        memory_permille: its share of the memory of the pod's load; None: `load_permille`.
     """
 
     name: str
@@ -29,6 +30,12 @@ class ContainerModel(msgspec.Struct, frozen=True, kw_only=True):
     idle_cpu_ucores: int = 0
     idle_memory_bytes: int = 0
     load_permille: int = 1000
+    memory_permille: int | None = None
+
+    @property
+    def memory_share_permille(self) -> int:
+        """Its share of the memory of the pod's load, in thousandths."""
+        return self.load_permille if self.memory_permille is None else self.memory_permille
 
 
 class PodModel(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,6 +142,15 @@ class WorkloadModel(msgspec.Struct, frozen=True, kw_only=True):
     demands: tuple[ResourceLoad, ...] = ()
     rollout: RolloutModel = RolloutModel()
     is_ordered: bool = False
+
+    def has_load(self, resource: str) -> bool:
+        """Whether it is known how much of a resource (`cpu` or `memory`) its pods use."""
+        if any(each.resource == resource for each in self.demands):
+            return True
+        if resource == "memory":
+            has_idle = any(each.idle_memory_bytes for each in self.pod.containers)
+            return has_idle or (self.requests is not None and self.requests.memory_per_request_bytes > 0)
+        return self.requests is not None
 
     @property
     def cpu_capacity_ucores(self) -> int | None:

@@ -179,4 +179,4 @@ def _cpu_milli(containers: list[ContainerModel], window_ms: int, served: int) ->
 
 
 def _memory_bytes(containers: list[ContainerModel], load_bytes: int) -> int:
-    return sum([each.idle_memory_bytes + load_bytes * each.load_permille // 1000 for each in containers])
+    return sum([each.idle_memory_bytes + load_bytes * each.memory_share_permille // 1000 for each in containers])

@@ -1,0 +1,24 @@
+"""Says why a resource metric of an autoscaler cannot be evaluated on the pods of a workload.
+
+Called for the autoscalers of scenario files and for the candidates of a backtest, before anything is simulated: a
+simulated decision would only repeat that it cannot read the metric.
+"""
+
+from podscaler.core.model.metric_spec import Metric, ResourceMetric, Utilization
+from podscaler.simulation.model.workloads import WorkloadModel
+
+
+def find_fault(metric: Metric, workload: WorkloadModel) -> str:
+    """The container or the request that the pods lack; empty: they lack none, or it is no resource metric."""
+    if not isinstance(metric, ResourceMetric):
+        return ""
+    containers = {each.name: each for each in workload.pod.containers}
+    if metric.container and metric.container not in containers:
+        return f"{workload.kind} {workload.key} has no container {metric.container}; it has {', '.join(containers)}"
+    counting = [containers[metric.container]] if metric.container else list(containers.values())
+    lacking = [each.name for each in counting if metric.resource not in each.requests_milli]
+    if lacking and isinstance(metric.target, Utilization):
+        return (
+            f"container {lacking[0]} of {workload.key} has no {metric.resource} request, which averageUtilization needs"
+        )
+    return ""
