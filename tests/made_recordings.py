@@ -25,15 +25,21 @@ def pod(name: str, *, created_s: float = -600, ready_after_s: float = 9, limit: 
 
 
 def usage(second: float, used_milli: dict[str, int], window_s: int = 15) -> dict[str, Any]:
-    """The response of the resource metrics API."""
+    """The response of the resource metrics API, for pods with one container that use CPU alone."""
+    pods = {name: {"app": {"cpu": f"{milli}m"}} for name, milli in used_milli.items()}
+    return container_usage(second, pods, window_s)
+
+
+def container_usage(second: float, pods: dict[str, dict[str, dict[str, str]]], window_s: int = 15) -> dict[str, Any]:
+    """The response of the resource metrics API: quantities by pod, container and resource."""
     items = [
         {
             "metadata": {"name": name, "namespace": "default"},
             "timestamp": at(second),
             "window": f"{window_s}s",
-            "containers": [{"name": "app", "usage": {"cpu": f"{milli}m"}}],
+            "containers": [{"name": container, "usage": amounts} for container, amounts in containers.items()],
         }
-        for name, milli in used_milli.items()
+        for name, containers in pods.items()
     ]
     return {"kind": "PodMetricsList", "apiVersion": "metrics.k8s.io/v1beta1", "items": items}
 

@@ -190,6 +190,30 @@ def test_another_target(scenario: Path, tmp_path: Path):
     )
 
 
+@pytest.mark.parametrize(
+    ("metric", "sentence"),
+    [
+        pytest.param(
+            "{type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: 1Gi}}}",
+            "HorizontalPodAutoscaler web: default/web has no memory load",
+            id="memory",
+        ),
+        pytest.param(
+            "{type: ContainerResource, containerResource: {name: cpu, container: api, "
+            "target: {type: Utilization, averageUtilization: 60}}}",
+            "HorizontalPodAutoscaler web: Deployment default/web has no container api; it has app",
+            id="container",
+        ),
+    ],
+)
+def test_a_candidate_whose_metric_has_no_values(scenario: Path, tmp_path: Path, metric: str, sentence: str):
+    """It would never scale, or scale on 0."""
+    path = tmp_path / "other.yaml"
+    path.write_text(HPA.partition("  metrics:")[0] + f"  metrics: [{metric}]\n")
+    result = run(scenario, "--with", path)
+    assert (result.exit_code, sentence in result.output) == (2, True), result.output
+
+
 def test_no_autoscaler_in_a_file(scenario: Path, tmp_path: Path):
     """The sentence names the file."""
     path = tmp_path / "deployment.yaml"

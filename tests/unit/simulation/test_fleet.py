@@ -175,7 +175,7 @@ def test_an_autoscaler_without_cpu_is_named(tmp_path: Path):
     bad, good = partition.autoscalers()
     assert isinstance(bad, UnusableAutoscaler)
     assert isinstance(good, FleetAutoscaler)
-    assert "no samples of the resource metric cpu of default/bad" in bad.reason
+    assert "no CPU usage of the pods of default/bad" in bad.reason
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_the_scenario_has_what_was_observed():
     """Periods, windows and lag, requests and limits, the median start-up, the replicas of the first sync."""
     found = recorded.read(made_recordings.steady([100, 100, 250], limit="500m"), ANY).scenario
     (workload,) = found.workloads
-    container = ContainerModel(name="all", requests_milli={"cpu": 200}, cpu_limit_milli=500)
+    container = ContainerModel(name="app", requests_milli={"cpu": 200}, cpu_limit_milli=500, memory_permille=1000)
     assert (workload.key, workload.kind, workload.replicas) == ("default/web", "Deployment", 2)
     assert (workload.pod.containers, workload.pod.startup) == ((container,), fixed(10_000))
     assert (found.sync_period_ms, found.metrics_server) == (15_000, MetricsServerModel(lag_ms=5_000))
@@ -95,7 +95,7 @@ def test_pods_of_other_workloads_do_not_count():
     line = made_recordings.sync(0, [other, own], made_recordings.usage(-5, {"web-0": 100}))
     found = recorded.read(made_recordings.lines([line]), ANY)
     (workload,) = found.scenario.workloads
-    assert workload.pod.containers == (ContainerModel(name="all", requests_milli={"cpu": 200}),)
+    assert workload.pod.containers == (ContainerModel(name="app", requests_milli={"cpu": 200}, memory_permille=1000),)
     assert (workload.pod.startup, found.reconstruction.demand) == (fixed(9_000), constant(100_000))
 
 
@@ -109,7 +109,7 @@ def test_pods_without_containers_have_no_limit():
 @pytest.mark.parametrize(
     ("spec", "limit_milli"),
     [
-        pytest.param({"containers": [LIMITED, LIMITED]}, 600, id="the sum of containers"),
+        pytest.param({"containers": [LIMITED, LIMITED | {"name": "b"}]}, 600, id="the sum of containers"),
         pytest.param({"containers": [LIMITED, {"name": "b"}]}, None, id="one without"),
         pytest.param({"containers": [LIMITED], "initContainers": [{"name": "b"}]}, 300, id="init container"),
         pytest.param({"containers": [LIMITED], "initContainers": [SIDECAR]}, 600, id="sidecar"),
@@ -122,7 +122,8 @@ def test_the_limit_of_a_pod(spec, limit_milli):
         0, [made_recordings.pod("web-0") | {"spec": spec}], made_recordings.usage(-5, {"web-0": 100})
     )
     found = recorded.read(made_recordings.lines([line]), ANY)
-    assert found.scenario.workloads[0].pod.containers[0].cpu_limit_milli == limit_milli
+    capacity_ucores = found.scenario.workloads[0].cpu_capacity_ucores
+    assert capacity_ucores == (None if limit_milli is None else limit_milli * 1000)
 
 
 def test_a_limit_may_change():
@@ -213,7 +214,7 @@ MEMORY = {
         pytest.param(
             made_recordings.lines([made_recordings.sync(0, [], autoscaler=made_recordings.hpa(metrics=[MEMORY]))]),
             ANY,
-            "no samples of the resource metric cpu of default/web",
+            "no CPU usage of the pods of default/web",
             id="no-cpu",
         ),
     ],

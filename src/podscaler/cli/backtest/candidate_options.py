@@ -14,6 +14,7 @@ from podscaler.base.errors import UsageError
 from podscaler.cli.backtest import load_sources
 from podscaler.cli.backtest.load_sources import LoadSource
 from podscaler.core.model import spec as core_spec
+from podscaler.core.model.metric_spec import Metric, ResourceMetric
 from podscaler.core.model.spec import Spec
 from podscaler.explain import what_if
 from podscaler.explain.what_if import Assignment
@@ -23,6 +24,7 @@ from podscaler.simulation.evaluation.candidates import FixedCount, Hindsight
 from podscaler.simulation.evaluation.comparison import Candidate, Needs
 from podscaler.simulation.evaluation.knative import Knative, KnativeConfig
 from podscaler.simulation.files import documents
+from podscaler.simulation.model import resource_faults
 from podscaler.simulation.model.workloads import WorkloadModel
 
 MOST_PODS = 20_000
@@ -100,8 +102,19 @@ def _of_file(file: Path, source: LoadSource) -> Iterator[Candidate]:
         read = documents.parse_spec(manifest, source.scenario.settings)
         if read.reference != present.reference:
             raise manifest.field.error(f"it scales {read.reference}, but the load is that of {present.reference}")
+        for metric in read.metrics:
+            if fault := _fault(metric, _workload(source)):
+                raise manifest.field.error(f"{manifest.kind} {manifest.name}: {fault}")
         name = file.name if len(found) == 1 else f"{file.name}: {manifest.name}"
         yield Candidate(name=name, policy=_renamed(read, present))
+
+
+def _fault(metric: Metric, workload: WorkloadModel) -> str:
+    """Why a metric cannot be evaluated on the load; empty where it can."""
+    fault = resource_faults.find_fault(metric, workload)
+    if fault or not isinstance(metric, ResourceMetric) or workload.has_load(metric.resource):
+        return fault
+    return f"{workload.key} has no {metric.resource} load"
 
 
 def _renamed(read: Spec, present: Spec) -> Spec:

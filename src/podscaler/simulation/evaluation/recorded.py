@@ -8,7 +8,7 @@ Source: the format of recordings (docs/recordings.md).
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 
 import msgspec
@@ -17,19 +17,22 @@ from podscaler.api.machinery import quantity, selectors
 from podscaler.api.typed import pods as typed_pods
 from podscaler.api.typed import recording
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
+from podscaler.api.typed.metrics import PodMetricsList
 from podscaler.api.typed.recording import RecordingError
 from podscaler.base.errors import UsageError
+from podscaler.core.calculation import samples
 from podscaler.core.model.metric_spec import ExternalMetric, ObjectMetric, PodsMetric, ResourceMetric
-from podscaler.core.model.model import Failure, Pod, PodSamples, Scale, Values
+from podscaler.core.model.model import Failure, Pod, PodSamples, Sample, Scale, Values
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
 from podscaler.core.replay import RecordedSync, Replay
 from podscaler.simulation.evaluation import observed
 from podscaler.simulation.evaluation.observed import AT_LIMIT_RATIO, Reconstruction, UsageObservation
+from podscaler.simulation.evaluation.recorded_containers import RecordedContainers
 from podscaler.simulation.model import step_series
 from podscaler.simulation.model.distributions import DurationDistribution, fixed
 from podscaler.simulation.model.scenario import AutoscalerModel, MetricFeed, MetricsServerModel, SimulationScenario
-from podscaler.simulation.model.workloads import ContainerModel, PodModel, ResourceLoad, WorkloadModel
+from podscaler.simulation.model.workloads import PodModel, ResourceLoad, WorkloadModel
 
 _MS_NS = 1_000_000
 _SECOND_MS = 1_000
@@ -122,7 +125,7 @@ class _Reader:
         self._feeds: dict[tuple[str, str, bool], list[tuple[int, int]]] = {}
         self._periods_ms: Counter[int] = Counter()
         self._windows_ms: Counter[int] = Counter()
-        self._requests_milli: Counter[int] = Counter()
+        self._containers = RecordedContainers(replay.settings.emulation)
         self._pods: list[Pod] = []
         self._start_ups_ms: dict[str, int] = {}
         self._least_age_ms: int | None = None
@@ -150,17 +153,19 @@ class _Reader:
         if self._selection.cpu_limit_milli is None and pods:
             self._limit_milli = _limit_milli(bytes((sync.line.pods or ())[pods[0]]))
         self._pods = [sync.observation.pods[index] for index in pods]
-        self._requests_milli.update(each.requests_milli.get("cpu", 0) for each in self._pods)
+        if self._pods:
+            self._containers.add_pod(self._pods[0])
         if self._last is not None:
             self._periods_ms[round((sync.now - self._last.now) / _MS_NS / _SECOND_MS) * _SECOND_MS] += 1
         self._first, self._last = self._first or sync, sync
         self._take_start_ups(self._pods)
+        usage = next((each for each in sync.line.metrics or () if isinstance(each, PodMetricsList)), None)
+        if usage is not None:
+            self._take_usage(sync, usage)
         for metric, measurement in zip(sync.spec.metrics, sync.observation.metrics, strict=False):
             if measurement is None or isinstance(measurement, Failure):
                 continue
             match metric:
-                case ResourceMetric(resource="cpu", container="") if isinstance(measurement, PodSamples):
-                    self._take_usage(sync, measurement)
                 case PodsMetric() if isinstance(measurement, PodSamples):
                     total = sum(sample.value_milli for sample in measurement.samples.values())
                     self._feed(metric.identifier.name, "", total, sync, is_shared=True)
@@ -178,12 +183,17 @@ class _Reader:
             if pod.started_at is not None and pod.ready == "True":
                 self._start_ups_ms.setdefault(pod.name, max((pod.ready_changed_at - pod.started_at) // _MS_NS, 0))
 
-    def _take_usage(self, sync: RecordedSync, found: PodSamples) -> None:
-        """Observe the samples, unless they are those of the sync before."""
-        samples = found.samples.values()
-        if not samples:
-            return
-        newest = max(samples, key=lambda sample: sample.taken_at)
+    def _take_usage(self, sync: RecordedSync, usage: PodMetricsList) -> None:
+        """Observe the usage, unless it is that of the sync before. Raises RecordingError."""
+        try:
+            found = samples.of_resource(usage, "cpu", version=self._replay.settings.emulation).samples
+            if found:
+                self._observe(sync, usage, found.values())
+        except ValueError as error:
+            raise RecordingError(str(error)) from None
+
+    def _observe(self, sync: RecordedSync, usage: PodMetricsList, of_cpu: Collection[Sample]) -> None:
+        newest = max(of_cpu, key=lambda sample: sample.taken_at)
         window_ms = newest.window_ns // _MS_NS
         at_ms = (newest.taken_at - newest.window_ns) // _MS_NS
         age_ms = (sync.now - newest.taken_at) // _MS_NS
@@ -193,13 +203,16 @@ class _Reader:
         self._last_usage_at_ms = at_ms
         self._windows_ms[round(window_ms / _SECOND_MS) * _SECOND_MS] += 1
         limit = self._limit_milli
+        ready = {pod.name for pod in self._pods if pod.ready == "True" and not pod.is_deleting}
+        used_milli = sum(sample.value_milli for sample in of_cpu)
+        self._containers.add_usage(usage, at_ms, ready, cpu_milli=used_milli)
         self._observations.append(
             UsageObservation(
                 at_ms=at_ms,
-                used_milli=sum(sample.value_milli for sample in samples),
-                measured=len(found.samples),
-                ready=sum(pod.ready == "True" and not pod.is_deleting for pod in self._pods),
-                limited=sum(sample.value_milli >= AT_LIMIT_RATIO * limit for sample in samples) if limit else 0,
+                used_milli=used_milli,
+                measured=len(of_cpu),
+                ready=len(ready),
+                limited=sum(sample.value_milli >= AT_LIMIT_RATIO * limit for sample in of_cpu) if limit else 0,
             )
         )
 
@@ -215,17 +228,18 @@ class _Reader:
             )
         if not self._observations:
             raise UsageError(
-                f"the recording has no samples of the resource metric cpu of {self._key}, so the demand is "
-                "unknown; its autoscaler needs such a metric, or use a trace"
+                f"the recording has no CPU usage of the pods of {self._key}, so the demand is unknown; its autoscaler "
+                "needs a resource metric, or use a trace"
             )
         found = observed.reconstruct(self._observations, last.now // _MS_NS)
         wire = msgspec.json.decode(bytes(last.line.hpa.spec), type=HorizontalPodAutoscalerSpec)
         workload = self._workload(first, found)
+        self._check(last.spec, workload)
         return RecordedWorkload(
             scenario=self._scenario(workload, last.spec, found),
             wire=wire,
             reconstruction=found,
-            assumptions=(*self._assumptions(), *found.sentences()),
+            assumptions=(*self._assumptions(last.spec, workload), *found.sentences()),
         )
 
     def _nothing(self) -> str:
@@ -238,20 +252,27 @@ class _Reader:
         if not isinstance(scale, Scale):
             raise UsageError(f"the first sync of {self._key} could not read the scale; choose a later --from")
         kind, _, name = first.spec.reference.split("/", 2)
+        memory = self._containers.memory_load(found.start_ms)
         return WorkloadModel(
             key=f"{first.spec.namespace}/{name}",
             kind=kind,
             replicas=scale.replicas,
             pod=self._pod(),
-            demands=(ResourceLoad(resource="cpu", total=found.demand),),
+            demands=(ResourceLoad(resource="cpu", total=found.demand), *([] if memory is None else [memory])),
         )
 
     def _pod(self) -> PodModel:
-        """A pod with the most frequent request."""
-        request_milli = _usual(self._requests_milli, 0)
-        requests = {"cpu": request_milli} if request_milli else {}
-        container = ContainerModel(name="all", requests_milli=requests, cpu_limit_milli=self._limit_milli)
-        return PodModel(containers=(container,), launch=fixed(0), startup=self._startup())
+        containers = self._containers.models(self._limit_milli)
+        return PodModel(containers=containers, launch=fixed(0), startup=self._startup())
+
+    def _check(self, spec: Spec, workload: WorkloadModel) -> None:
+        """Raises UsageError where a resource metric has no recorded usage: it would count as 0."""
+        for metric in spec.metrics:
+            if isinstance(metric, ResourceMetric) and not workload.has_load(metric.resource):
+                raise UsageError(
+                    f"the recording has no {metric.resource} usage of the pods of {self._key}, which its metric "
+                    f"{metric.name} needs"
+                )
 
     def _startup(self) -> DurationDistribution:
         """The median of what was observed, so that all candidates have the same."""
@@ -282,7 +303,7 @@ class _Reader:
         series = step_series.from_steps(points.items())
         return MetricFeed(metric=name, values=series, sharing="shared" if is_shared else "each", object_name=subject)
 
-    def _assumptions(self) -> list[str]:
+    def _assumptions(self, spec: Spec, workload: WorkloadModel) -> list[str]:
         found = []
         if self._limit_milli is None:
             found.append("The recording has no CPU limits, so no pod is limited; --cpu-limit states one.")
@@ -296,6 +317,7 @@ class _Reader:
             + (", as a total that pods share." if is_shared else ".")
             for name, _, is_shared in self._feeds
         )
+        found.extend(self._containers.sentences(spec, workload.pod.containers))
         return found
 
 

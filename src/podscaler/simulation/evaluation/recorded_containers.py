@@ -1,0 +1,185 @@
+"""Learns the containers of a workload from a recording: their requests, their shares of the load, and their memory.
+
+Called by `recorded` with the pods and the usage of each sync. The resource metrics API responds with CPU and memory of
+all containers, whatever the metric is, so a recording with any resource metric shows all of them.
+
+1. The least memory that a container took in a ready pod is what it takes without load.
+2. The rest of the memory of all pods is load, which ready pods share. Ready pods without usage count as the average.
+3. A container's shares of CPU and of the load's memory are those in the sums over the whole recording.
+
+Worked numbers: two pods take 100 MiB and 130 MiB, and 90 MiB is the least. The load has 230 - 2 * 90 = 50 MiB.
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+from typing import NamedTuple
+
+from podscaler.api.typed.metrics import PodMetricsList
+from podscaler.core.calculation import samples
+from podscaler.core.model.emulation import Emulation
+from podscaler.core.model.metric_spec import ResourceMetric
+from podscaler.core.model.model import Pod
+from podscaler.core.model.spec import Spec
+from podscaler.simulation.model import step_series
+from podscaler.simulation.model.workloads import ContainerModel, ResourceLoad
+
+_MIB = 1 << 20
+
+
+class _Requests(NamedTuple):
+    """The requests of a container in thousandths; 0: it has none."""
+
+    container: str
+    cpu_milli: int
+    memory_milli: int
+
+
+class _MemoryObservation(NamedTuple):
+    """The memory of the pods at an instant, and the numbers of pods that were measured and that were ready."""
+
+    at_ms: int
+    used_bytes: int
+    measured: int
+    ready: int
+
+
+class RecordedContainers:
+    """What a recording shows of the containers.
+
+    Args:
+        version: how quantities are read.
+    """
+
+    def __init__(self, version: Emulation) -> None:
+        self._version = version
+        self._requests: Counter[tuple[_Requests, ...]] = Counter()
+        self._cpu_milli: Counter[str] = Counter()
+        self._memory_bytes: Counter[str] = Counter()
+        self._measured: Counter[str] = Counter()
+        self._least_bytes: dict[str, int] = {}
+        self._memory: list[_MemoryObservation] = []
+
+    def add_pod(self, pod: Pod) -> None:
+        """Take the requests of a pod; one of each sync is enough."""
+        self._requests[_requests(pod)] += 1
+
+    def add_usage(self, usage: PodMetricsList, at_ms: int, ready: Set[str], *, cpu_milli: int) -> None:
+        """Take the usage of an instant. Raises ValueError where a quantity cannot be read.
+
+        Args:
+            ready: the names of the ready pods.
+            cpu_milli: the CPU of all pods in this usage.
+        """
+        of_pods = self._values_milli(usage, "memory", "")
+        if of_pods:
+            self._memory.append(_MemoryObservation(at_ms, sum(of_pods.values()) // 1000, len(of_pods), len(ready)))
+        names = dict.fromkeys([each.name for item in usage.items or () for each in item.containers or ()])
+        if len(names) == 1:
+            (only,) = names
+            self._cpu_milli[only] += cpu_milli
+            self._add_memory(only, of_pods, ready)
+            return
+        for name in names:
+            self._cpu_milli[name] += sum(self._values_milli(usage, "cpu", name).values())
+            self._add_memory(name, self._values_milli(usage, "memory", name), ready)
+
+    def _values_milli(self, usage: PodMetricsList, resource: str, container: str) -> Mapping[str, int]:
+        found = samples.of_resource(usage, resource, container, self._version).samples
+        return {pod: sample.value_milli for pod, sample in found.items()}
+
+    def _add_memory(self, name: str, values_milli: Mapping[str, int], ready: Set[str]) -> None:
+        self._memory_bytes[name] += sum(values_milli.values()) // 1000
+        self._measured[name] += len(values_milli)
+        of_ready = [value // 1000 for pod, value in values_milli.items() if pod in ready]
+        if of_ready:
+            self._least_bytes[name] = min(*of_ready, self._least_bytes.get(name, of_ready[0]))
+
+    def models(self, cpu_limit_milli: int | None) -> tuple[ContainerModel, ...]:
+        """The containers of a pod, with the most frequent requests.
+
+        Args:
+            cpu_limit_milli: of the whole pod, of which each container has its share of CPU; None: there is no limit.
+        """
+        containers = self._usual()
+        names = [each.container for each in containers]
+        cpu_permille = _permille([self._cpu_milli[name] for name in names])
+        memory_permille = _permille([self._load_bytes(name) for name in names])
+        return tuple(
+            [
+                ContainerModel(
+                    name=each.container,
+                    requests_milli=_stated({"cpu": each.cpu_milli, "memory": each.memory_milli}),
+                    cpu_limit_milli=None if cpu_limit_milli is None else -(-cpu_limit_milli * cpu // 1000),
+                    idle_memory_bytes=self._least_bytes.get(each.container, 0),
+                    load_permille=cpu,
+                    memory_permille=memory,
+                )
+                for each, cpu, memory in zip(containers, cpu_permille, memory_permille, strict=True)
+            ]
+        )
+
+    def memory_load(self, start_ms: int) -> ResourceLoad | None:
+        """The memory of the load over milliseconds since `start_ms`; None: no memory was recorded."""
+        if not self._memory:
+            return None
+        idle_bytes = self._idle_bytes()
+        steps = [(max(each.at_ms - start_ms, 0), _shared_bytes(each, idle_bytes)) for each in self._memory]
+        return ResourceLoad(resource="memory", total=step_series.from_steps([(0, steps[0][1]), *steps[1:]]))
+
+    def sentences(self, spec: Spec, models: Sequence[ContainerModel]) -> list[str]:
+        """What the metrics of a spec assume of the containers."""
+        found = []
+        resources = [metric for metric in spec.metrics if isinstance(metric, ResourceMetric)]
+        if any(metric.resource == "memory" for metric in resources):
+            found.append(
+                f"A pod takes {self._idle_bytes() / _MIB:,.0f} MiB of memory, the least that ready pods took; the "
+                "rest stays as recorded in total, and ready pods share it."
+            )
+        if len(models) > 1 and any(metric.container for metric in resources):
+            shares = ", ".join(
+                f"{each.name} {each.load_permille / 10:g} % of CPU and {each.memory_share_permille / 10:g} % of memory"
+                for each in models
+            )
+            found.append(f"Containers share the load as in the whole recording: {shares}.")
+        return found
+
+    def _usual(self) -> tuple[_Requests, ...]:
+        """The containers that most pods have; those that were measured where the pods have none."""
+        with_containers = [(count, found) for found, count in self._requests.items() if found]
+        if with_containers:
+            return max(with_containers)[1]
+        return tuple([_Requests(name, 0, 0) for name in self._cpu_milli])
+
+    def _idle_bytes(self) -> int:
+        return sum(self._least_bytes.get(each.container, 0) for each in self._usual())
+
+    def _load_bytes(self, name: str) -> int:
+        return max(self._memory_bytes[name] - self._measured[name] * self._least_bytes.get(name, 0), 0)
+
+
+def _requests(pod: Pod) -> tuple[_Requests, ...]:
+    return tuple(
+        [
+            _Requests(each.name, each.requests_milli.get("cpu", 0), each.requests_milli.get("memory", 0))
+            for each in pod.containers
+        ]
+    )
+
+
+def _stated(requests_milli: Mapping[str, int]) -> dict[str, int]:
+    return {resource: amount for resource, amount in requests_milli.items() if amount}
+
+
+def _shared_bytes(observed: _MemoryObservation, idle_bytes: int) -> int:
+    used_bytes = max(observed.used_bytes - observed.measured * idle_bytes, 0)
+    return used_bytes * max(observed.ready, observed.measured) // observed.measured
+
+
+def _permille(weights: Sequence[int]) -> list[int]:
+    """The shares of weights in thousandths, with the sum of 1000; the first has all where there is no weight."""
+    total = sum(weights)
+    if not total:
+        return [1000, *[0 for _ in weights[1:]]]
+    ends = [end * 1000 // total for end in itertools.accumulate(weights)]
+    return [end - begin for begin, end in itertools.pairwise([0, *ends])]
