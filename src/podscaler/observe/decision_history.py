@@ -145,7 +145,7 @@ class DecisionHistory(Recording):
         """Why nothing before an instant is known."""
         if oldest < self.began_at:
             return "the recording that was read begins here"
-        return "this process watches since then; give --recording to see what a controller recorded before"
+        return "this process began to watch then; podscaler dashboard --recording FILE shows what a controller recorded"
 
     @property
     def oldest_at(self) -> int | None:
