@@ -158,6 +158,21 @@ def test_bad_flags(scenario: Path, flags: list[str], sentence: str):
     assert (result.exit_code, sentence in result.output, result.output.count("\n")) == (2, True, 1), result.output
 
 
+def test_knative_with_a_target_for_requests(scenario: Path):
+    """It is compared beside Knative by CPU; a load without requests has no concurrency."""
+    assert names(run(scenario, "--knative-concurrency", "2", "--no-hindsight", "-o", "json")) == [
+        "web (present)",
+        "Knative",
+        "Knative (2 at once)",
+    ]
+    scenario.write_text(SCENARIO.partition("    load:")[0] + "    load: {cpu: 2}\n")
+    result = run(scenario, "--knative-concurrency", "2")
+    assert (result.exit_code, result.output) == (
+        2,
+        "podscaler: --knative-concurrency needs a load of requests; this load is CPU alone\n",
+    )
+
+
 def test_a_load_for_too_many_pods(scenario: Path):
     """A capacity of a thousandth of a core and 100 CPU seconds a second: the unit is probably wrong."""
     scenario.write_text(SCENARIO.replace("cpuPerRequest: 20ms", "cpuPerRequest: 1s"))

@@ -10,6 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from podscaler.cli.main import cli
+from podscaler.cli.simulate.sync_output import ParquetWriter
+from podscaler.simulation import engine
+from podscaler.simulation.files import scenario_file
 from unit.simulation.scenario_texts import AUTOSCALER, DEPLOYMENT, HEAD
 
 STEP = "duration: 3m\nworkloads: {web: {load: {cpu: {steps: {0s: 100m, 1m: 400m}}}}}\n"
@@ -91,6 +94,30 @@ def test_parquet_is_a_file_with_a_row_for_each_sync(scenario: Path) -> None:
     out = scenario.parent / "syncs.parquet"
     assert run(scenario, "-o", "parquet", "--out", out).exit_code == 0
     assert polars.read_parquet(out)["replicas"].to_list() == [1] * 7 + [4] * 6
+
+
+def test_parquet_is_written_in_groups_of_rows(scenario: Path) -> None:
+    """Three rows are held at most; the file has all 13 in order, and nothing else is left."""
+    out, held = scenario.parent / "groups" / "syncs.parquet", []
+    out.parent.mkdir()
+    with ParquetWriter(out, group_rows=4) as writer:
+        for sync in engine.simulate(scenario_file.read(scenario).scenario):
+            writer.add(sync)
+            held.append(writer.rows_held)
+        writer.finish([], [])
+    assert held == [1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1]
+    assert polars.read_parquet(out)["at_s"].to_list() == [15.0 * index for index in range(13)]
+    assert list(out.parent.iterdir()) == [out]
+
+
+def test_the_columns_of_parquet_do_not_depend_on_the_rows(scenario: Path) -> None:
+    """A scenario without requests has no latency, and one without a sync has no row."""
+    full, empty = scenario.parent / "full.parquet", scenario.parent / "empty.parquet"
+    run(scenario, "-o", "parquet", "--out", full)
+    with ParquetWriter(empty) as writer:
+        writer.finish([], [])
+    assert polars.read_parquet_schema(full) == polars.read_parquet_schema(empty)
+    assert polars.read_parquet(full)["latency_ms"].to_list() == [None] * 13
 
 
 def test_parquet_needs_a_file(scenario: Path) -> None:

@@ -180,6 +180,39 @@ def test_knative_follows_a_surge_in_the_world():
     assert (max(found.run.ready), found.reactions) == (9, ReactionSummary(1, 60_000, 60_000))
 
 
+def serving(ready: int, rate: float, latency_ms: float | None) -> WorkloadState:
+    """A workload with requests a second that take this long."""
+    return WorkloadState(
+        replicas=ready, pods=ready, ready=ready, rate_milli=round(rate * 1000), latency_ms=latency_ms, used_ucores=CORE
+    )
+
+
+def test_knative_counts_requests_by_little_s_law():
+    """100 requests/s that take 520 ms are 52 at once: ceil(52 / (0.7 * 10)) = 8."""
+    assert ticks(knative(target_concurrency=10), serving(6, 100, 520)) == [8]
+
+
+def test_knative_averages_concurrency_over_its_window():
+    """(52 + 18) / 2 = 35 at once, of which 7 are a pod's target."""
+    assert ticks(knative(target_concurrency=10), serving(6, 100, 520), serving(8, 100, 180)) == [8, 5]
+
+
+def test_knative_measures_no_concurrency_without_a_ready_pod():
+    """The readings before count, here 7 at once, and half of the ready pods at least."""
+    scaler = knative(target_concurrency=10)
+    assert ticks(scaler, serving(1, 10, 700), serving(0, 50, None)) == [1, 1]
+
+
+def test_knative_follows_concurrency_in_the_world():
+    """20 ms of CPU and 480 ms of other services: pods are needed for requests that wait elsewhere, not for CPU."""
+    requests = RequestLoad(rate=simulated.load({0: 20, 300: 100}, 1000), cpu_per_request_us=20_000, latency_ms=480)
+    workload = simulated.web(requests=requests, pod=simulated.pod(1000, limit=1000), replicas=2)
+    stated = simulated.scenario(workload, simulated.cpu_spec(50), seconds=600)
+    config = KnativeConfig(target_ucores=CORE, target_concurrency=10, max_replicas=20)
+    _, found = results(stated, Candidate(name="knative", policy=lambda: Knative(config))).results
+    assert (found.run.ready[10], found.run.ready[-1]) == (2, 8)
+
+
 # The sentence
 
 

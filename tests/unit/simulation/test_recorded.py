@@ -15,6 +15,9 @@ from podscaler.simulation.model.workloads import ContainerModel
 
 ANY = RecordedSelection()
 
+LIMITED = {"name": "app", "resources": {"limits": {"cpu": "300m"}}}
+SIDECAR = {"name": "proxy", "restartPolicy": "Always", "resources": {"limits": {"cpu": "300m"}}}
+
 
 def seen(at_ms: int, used_milli: int, *, measured: int = 2, ready: int = 2, limited: int = 0) -> UsageObservation:
     """One observation."""
@@ -103,8 +106,42 @@ def test_pods_without_containers_have_no_limit():
     assert recorded.read(made_recordings.lines(lines), ANY).scenario.workloads[0].pod.containers[0].requests_milli == {}
 
 
+@pytest.mark.parametrize(
+    ("spec", "limit_milli"),
+    [
+        pytest.param({"containers": [LIMITED, LIMITED]}, 600, id="the sum of containers"),
+        pytest.param({"containers": [LIMITED, {"name": "b"}]}, None, id="one without"),
+        pytest.param({"containers": [LIMITED], "initContainers": [{"name": "b"}]}, 300, id="init container"),
+        pytest.param({"containers": [LIMITED], "initContainers": [SIDECAR]}, 600, id="sidecar"),
+        pytest.param({"containers": [{"name": "a"}], "resources": {"limits": {"cpu": "1"}}}, 1000, id="whole pod"),
+    ],
+)
+def test_the_limit_of_a_pod(spec, limit_milli):
+    """What a pod as a whole may use."""
+    line = made_recordings.sync(
+        0, [made_recordings.pod("web-0") | {"spec": spec}], made_recordings.usage(-5, {"web-0": 100})
+    )
+    found = recorded.read(made_recordings.lines([line]), ANY)
+    assert found.scenario.workloads[0].pod.containers[0].cpu_limit_milli == limit_milli
+
+
+def test_a_limit_may_change():
+    """240m is at the limit of 250m, and not at that of 500m."""
+    syncs = [
+        made_recordings.sync(
+            15 * index,
+            [made_recordings.pod("web-0", limit=limit)],
+            made_recordings.usage(15 * index - 5, {"web-0": 240}),
+        )
+        for index, limit in enumerate(["250m", "500m", "500m"])
+    ]
+    found = recorded.read(made_recordings.lines(syncs), ANY)
+    hidden = [each.end_ms - each.begin_ms for each in found.reconstruction.censored]
+    assert (hidden, found.scenario.workloads[0].pod.containers[0].cpu_limit_milli) == ([15_000], 500)
+
+
 def test_a_stated_limit_is_used():
-    """Recordings of the controller have no limits."""
+    """Older recordings have none."""
     found = recorded.read(made_recordings.steady([100, 400]), RecordedSelection(cpu_limit_milli=200))
     assert found.scenario.workloads[0].pod.containers[0].cpu_limit_milli == 200
     assert found.assumptions[0] == "A new pod is ready after 10 s, the median of 2 pods."

@@ -1,9 +1,15 @@
 """The samples of the metrics pipeline: averages of windows, first samples of new pods, lag and failures."""
 
 import pytest
+import simulated
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from podscaler.core.model.model import Sample
-from podscaler.simulation.model.scenario import START_NS, MetricsServerModel
+from podscaler.core.model.trace import Trace
+from podscaler.simulation import engine
+from podscaler.simulation.model.results import WorkloadState
+from podscaler.simulation.model.scenario import START_NS, MetricsServerModel, ScaledByHand
 from podscaler.simulation.model.workloads import ContainerModel, PodModel
 from podscaler.simulation.world.pods import PodFacts, VirtualPod
 from podscaler.simulation.world.sampling import ResourceSampling
@@ -91,3 +97,30 @@ def test_a_measurement_that_fails_lengthens_the_next_window():
     pipeline, pod = sampling(CPU, dropout_ratio=1.0), running(-60_000)
     assert measured(pipeline, pod, 0, 0) is None
     assert pod.measured_at_ms is None
+
+
+@given(
+    burst_ms=st.sampled_from([0, 4_000, 40_000]),
+    crashes_per_hour=st.sampled_from([0, 0, 30]),
+    by_hand=st.sets(st.integers(0, 600), max_size=4),
+    loads=st.lists(st.integers(0, 20), min_size=1, max_size=8),
+    maximum=st.integers(2, 12),
+)
+@settings(max_examples=25, deadline=None)
+def test_pods_that_do_not_change_are_measured_as_if_one_by_one(burst_ms, crashes_per_hour, by_hand, loads, maximum):
+    """While a measurement may fail, however unlikely, pods are measured one by one: the samples are the same."""
+    pod = simulated.pod(limit=400, burst_ms=burst_ms, burst_ucores=300_000, crashes_per_hour=crashes_per_hour)
+    cpu = simulated.load({100 * index: cores / 10 for index, cores in enumerate(loads)})
+    events = tuple(ScaledByHand(at_s * 1000, "default/web", 1 + at_s % 5) for at_s in sorted(by_hand))
+
+    def syncs(dropout_ratio: float) -> list[tuple[WorkloadState, Trace]]:
+        stated = simulated.scenario(
+            simulated.web(cpu, pod=pod),
+            simulated.cpu_spec(maximum=maximum),
+            seconds=600,
+            events=events,
+            metrics_server=MetricsServerModel(dropout_ratio=dropout_ratio),
+        )
+        return [(sync.workload, sync.decision.trace) for sync in engine.simulate(stated)]
+
+    assert syncs(0.0) == syncs(1e-300)

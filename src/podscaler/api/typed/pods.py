@@ -1,4 +1,4 @@
-"""The Pod of core/v1 as msgspec struct, with only those fields that decisions use.
+"""The Pod of core/v1 as msgspec struct, with only those fields that decisions use, and the CPU limits for recordings.
 
 The controller's pod cache and recordings decode it; `podscaler.core.model.intake` makes the facts of a decision from
 it. Decoding skips all other fields, so that a list of thousands of pods is cheap. Never written back. Quantities and
@@ -26,10 +26,21 @@ class PodMeta(Wire, frozen=True):
     labels: dict[str, str] | None = None
 
 
+class CPULimit(Wire, frozen=True):
+    """The limit of CPU; empty: there is none. Other limits are not read."""
+
+    cpu: str = ""
+
+
 class ResourceRequirements(Wire, frozen=True):
-    """The resource requests of a container or pod."""
+    """The resources of a container or pod.
+
+    Attributes:
+        limits: for recordings, whose readers must know which pods could not use more; no decision reads it.
+    """
 
     requests: ResourceList | None = None
+    limits: CPULimit | None = None
 
 
 class Container(Wire, frozen=True):

@@ -36,7 +36,9 @@ Examples:
 
 
 _FLEET_ALONE = ("out", "workers", "worker_memory", "scheduler", "vary", "synthetic")
-_SINGLE_ALONE = frozenset({"hpa", "files", "present", "queries", "step", "token_file", "ca_file", "report"})
+_SINGLE_ALONE = frozenset(
+    {"hpa", "files", "present", "queries", "step", "token_file", "ca_file", "report", "knative_concurrency"}
+)
 
 
 @click.command(epilog=EXAMPLE)
@@ -46,6 +48,12 @@ _SINGLE_ALONE = frozenset({"hpa", "files", "present", "queries", "step", "token_
 @click.option("--set", "assignments", multiple=True, metavar="FIELD=VALUE", help="a candidate with changed fields")
 @click.option("--fixed", multiple=True, type=click.IntRange(min=0), metavar="N", help="a fixed count of pods")
 @click.option("--knative/--no-knative", default=True, show_default=True, help="compare Knative's algorithm")
+@click.option(
+    "--knative-concurrency",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="compare Knative with a target of N requests at once in a pod, too (a load of requests)",
+)
 @click.option("--hindsight/--no-hindsight", default=True, show_default=True, help="compare perfect foresight")
 @click.option("--slo", metavar="DURATION", help="the mean response time to meet, such as 200ms (a load of requests)")
 @click.option(
@@ -116,6 +124,7 @@ def _compare(source: str, flags: Mapping[str, Any]) -> None:
         fixed=flags["fixed"],
         has_knative=flags["knative"],
         has_hindsight=flags["hindsight"],
+        knative_concurrency=flags["knative_concurrency"],
         slo_ms=source_flags.find_duration_ms(flags["slo"], "--slo", "200ms"),
         capacity_milli=source_flags.find_milli(flags["capacity"], "--capacity"),
     )

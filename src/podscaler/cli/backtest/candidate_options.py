@@ -38,6 +38,7 @@ class CandidateRequest:
         assignments: of `--set`, which together make one candidate.
         fixed: counts of pods.
         has_knative, has_hindsight: whether these are compared.
+        knative_concurrency: the target of another Knative, in requests that a pod handles at once; None: there is none.
         slo_ms: the mean response time to meet; None: there is none.
         capacity_milli: of a pod, in thousandths of a core; None: its limit, or else its request.
     """
@@ -47,6 +48,7 @@ class CandidateRequest:
     fixed: Sequence[int] = ()
     has_knative: bool = True
     has_hindsight: bool = True
+    knative_concurrency: int | None = None
     slo_ms: float | None = None
     capacity_milli: int | None = None
 
@@ -76,6 +78,8 @@ def candidates(source: LoadSource, request: CandidateRequest, needed: Needs) -> 
     found += [_fixed(count) for count in request.fixed]
     if request.has_knative:
         found.append(_knative(source, needed, request))
+    if request.knative_concurrency is not None:
+        found.append(_concurrent_knative(source, needed, request, request.knative_concurrency))
     if request.has_hindsight:
         found.append(_hindsight(source, needed))
     return found
@@ -135,15 +139,28 @@ def _fixed(count: int) -> Candidate:
 
 
 def _knative(source: LoadSource, needed: Needs, request: CandidateRequest) -> Candidate:
+    """Knative with the metric CPU."""
+    config = _knative_config(source, needed, request)
+    return Candidate(name="Knative", policy=lambda: Knative(config))
+
+
+def _concurrent_knative(source: LoadSource, needed: Needs, request: CandidateRequest, concurrency: int) -> Candidate:
+    """Knative with the metric concurrency. Raises UsageError where the load has no requests."""
+    if _workload(source).requests is None:
+        raise UsageError("--knative-concurrency needs a load of requests; this load is CPU alone")
+    config = msgspec.structs.replace(_knative_config(source, needed, request), target_concurrency=concurrency)
+    return Candidate(name=f"Knative ({concurrency} at once)", policy=lambda: Knative(config))
+
+
+def _knative_config(source: LoadSource, needed: Needs, request: CandidateRequest) -> KnativeConfig:
     """Knative within the bounds of the present spec; its target is 70 % of a pod's full capacity."""
     present = source.scenario.autoscalers[0].spec
     full = demand.pod_capacity(_workload(source), stated_milli=request.capacity_milli) if needed.slo_ms else None
-    config = KnativeConfig(
+    return KnativeConfig(
         target_ucores=(full or needed.capacity).ucores,
         min_replicas=max(present.min_replicas, 1),
         max_replicas=present.max_replicas,
     )
-    return Candidate(name="Knative", policy=lambda: Knative(config))
 
 
 def _hindsight(source: LoadSource, needed: Needs) -> Candidate:

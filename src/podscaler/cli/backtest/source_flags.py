@@ -30,7 +30,7 @@ def options(command: Command) -> Command:
             click.option(
                 "--capacity", metavar="CPU", help="what one pod can carry [default: its CPU limit, or else its request]"
             ),
-            click.option("--cpu-limit", metavar="CPU", help="of one pod; recordings of podscaler have no limits"),
+            click.option("--cpu-limit", metavar="CPU", help="of one pod, in place of that in the recording"),
             click.option("--present", metavar="FILE", help="the manifest of the present autoscaler (Prometheus)"),
             click.option("--query", "queries", multiple=True, metavar="NAME=PROMQL", help="another query (Prometheus)"),
             click.option(

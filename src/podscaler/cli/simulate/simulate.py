@@ -145,7 +145,8 @@ class _TableWriter:
 def _writer(output: str, out: Path | None, found: ScenarioFile, *, every_sync: bool) -> Iterator[SyncWriter]:
     """The writer of a form. Raises UsageError."""
     if output == "parquet" and out is not None:
-        yield ParquetWriter(out)
+        with ParquetWriter(out) as writer:
+            yield writer
         return
     with _stream(out) as stream:
         if output == "table":

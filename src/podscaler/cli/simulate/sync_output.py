@@ -1,12 +1,15 @@
 """Writes the syncs of a simulation as JSON, CSV or Parquet.
 
 Called by `podscaler simulate`. Rows are those of `podscaler.simulation.model.results.TimelineRow`, one for each sync of
-each autoscaler; JSON and CSV are written as syncs come.
+each autoscaler. All forms are written as syncs come, so that memory does not grow with the length of a simulation.
 """
 
 import csv
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Protocol
+from tempfile import TemporaryDirectory
+from typing import IO, Any, Protocol, Self, get_args
 
 import msgspec
 
@@ -14,9 +17,12 @@ from podscaler.base.errors import UsageError
 from podscaler.cli.simulate.run_summary import RunSummary
 from podscaler.simulation.files.traces import INSTALL
 from podscaler.simulation.model import results
-from podscaler.simulation.model.results import SimulatedSync, TimelineRow
+from podscaler.simulation.model.results import MetricReading, SimulatedSync, TimelineRow
 
 FORMS = ("table", "json", "csv", "parquet")
+GROUP_ROWS = 16_384
+"""The rows of a row group of a Parquet file."""
+
 _COLUMNS = tuple(field.name for field in msgspec.structs.fields(TimelineRow))
 
 
@@ -69,29 +75,80 @@ class CSVWriter:
 
 
 class ParquetWriter:
-    """A Parquet file; `metrics` is a list of structs. Raises UsageError where polars is not installed."""
+    """A Parquet file; `metrics` is a list of structs.
 
-    def __init__(self, path: Path) -> None:
+    polars cannot append to a Parquet file, so groups of rows are written to files in a temporary folder beside it,
+    which polars then joins as a stream.
+
+    Args:
+        group_rows: the most rows that are held in memory.
+
+    Raises UsageError where polars is not installed, or the file's folder cannot be written.
+    """
+
+    def __init__(self, path: Path, group_rows: int = GROUP_ROWS) -> None:
         try:
             import polars
         except ImportError:
             raise UsageError(f"Parquet is written with polars: {INSTALL}") from None
         self._polars = polars
         self._path = path
-        self._columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
+        self._group_rows = group_rows
+        self._schema = {field.name: self._data_type(field.type) for field in msgspec.structs.fields(TimelineRow)}
+        self._rows: list[dict[str, Any]] = []
+        self._groups: list[Path] = []
+        with self._writing():
+            self._folder = TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.")
+
+    def __enter__(self) -> Self:
+        """Itself."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Remove the temporary folder."""
+        self._folder.cleanup()
+
+    @property
+    def rows_held(self) -> int:
+        """The number of rows that are in memory."""
+        return len(self._rows)
 
     def add(self, sync: SimulatedSync) -> None:
-        """As in SyncWriter."""
-        for name, value in msgspec.to_builtins(results.row(sync)).items():
-            self._columns[name].append(value)
+        """As in SyncWriter. Raises UsageError where a file cannot be written."""
+        self._rows.append(msgspec.to_builtins(results.row(sync)))
+        if len(self._rows) >= self._group_rows:
+            self._write_group()
 
     def finish(self, summaries: list[RunSummary], failures: list[str]) -> None:
         """As in SyncWriter; Parquet has rows only."""
         del summaries, failures
+        if self._rows or not self._groups:
+            self._write_group()
+        with self._writing():
+            self._polars.scan_parquet(self._groups).sink_parquet(self._path, row_group_size=self._group_rows)
+
+    def _write_group(self) -> None:
+        group = Path(self._folder.name) / f"{len(self._groups):06}.parquet"
+        with self._writing():
+            self._polars.DataFrame(self._rows, schema=self._schema).write_parquet(group)
+        self._groups.append(group)
+        self._rows.clear()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Raises UsageError for the errors of files."""
         try:
-            self._polars.DataFrame(self._columns, infer_schema_length=None).write_parquet(self._path)
+            yield
         except OSError as error:
             raise UsageError(f"cannot write {self._path}: {error.strerror or error}") from None
+
+    def _data_type(self, annotation: Any) -> Any:
+        """The column type of a field of a row."""
+        if annotation == tuple[MetricReading, ...]:
+            of_reading = {each.name: self._data_type(each.type) for each in msgspec.structs.fields(MetricReading)}
+            return self._polars.List(self._polars.Struct(of_reading))
+        types = {str: self._polars.String, float: self._polars.Float64, int: self._polars.Int64}
+        return next(types[each] for each in (annotation, *get_args(annotation)) if each in types)
 
 
 def _json(value: Any) -> str:

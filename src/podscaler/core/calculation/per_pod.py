@@ -12,6 +12,7 @@ Source: docs/spec/decision.md 6.3 (Utilisation target), 6.4 (Plain per-pod value
 metrics for pods).
 """
 
+import itertools
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ from podscaler.api.typed.autoscaling import MetricValueStatus
 from podscaler.core.calculation import pod_groups
 from podscaler.core.calculation.pod_groups import Grouped
 from podscaler.core.calculation.situation import NO_PODS, MetricError, Proposal, Situation, Tolerance
-from podscaler.core.model import status_text
+from podscaler.core.model import pod_list, status_text
 from podscaler.core.model.metric_spec import PodsMetric, ResourceMetric, Utilization
 from podscaler.core.model.model import Failure, IncompleteObservation, Measurement, PodSamples, Sample
 from podscaler.core.model.trace import Outcome, PerPod, PodSample, Reading
@@ -89,9 +90,8 @@ def _grouped(samples: Mapping[str, Sample], resource: str, situation: Situation)
 
 def _requests(metric: ResourceMetric, grouped: Grouped, situation: Situation) -> list[int]:
     """The request of every pod of the target in thousandths, also of those that do not count. Raises MetricError."""
-    resource, container, settings = metric.resource, metric.container, situation.settings
     try:
-        return [pod_groups.request_milli(pod, resource, container, settings) for pod in situation.pods]
+        return pod_groups.requests_milli(metric.resource, metric.container, situation)
     except MetricError as error:
         error.calculation = PerPod(_pod_samples(grouped, None, _NOT_FILLED, situation), grouped.unlisted)
         raise
@@ -107,9 +107,11 @@ class _UtilizationGauge:
 
     def read(self, grouped: Grouped, filled: Filled) -> Reading:
         members = [*grouped.counted, *filled]
-        values = [grouped.values_milli[index] or 0 for index in grouped.counted]
-        usage_milli = numbers.wrap64(sum(values) + sum(filled.values()))
-        requests_milli = numbers.wrap64(sum([self.requests_milli[index] for index in members]))
+        usage_milli = numbers.wrap64(_counted_milli(grouped) + sum(filled.values()))
+        requests = self.requests_milli
+        if len(members) < len(requests):
+            requests = [requests[index] for index in members]
+        requests_milli = numbers.wrap64(sum(requests))
         if requests_milli == 0:
             raise MetricError("no metrics returned matched known pods")
         current = numbers.divide_toward_zero(numbers.wrap64(usage_milli * 100), requests_milli)
@@ -135,14 +137,13 @@ class _AverageGauge:
         self._tolerance = tolerance
 
     def read(self, grouped: Grouped, filled: Filled) -> Reading:
-        values = [grouped.values_milli[index] or 0 for index in grouped.counted]
-        values.extend(sample.value_milli for sample in grouped.unlisted)
-        values.extend(filled.values())
-        usage_milli = numbers.wrap64(sum(values))
-        average_milli = numbers.divide_toward_zero(usage_milli, len(values))
+        unlisted_milli = sum([sample.value_milli for sample in grouped.unlisted])
+        usage_milli = numbers.wrap64(_counted_milli(grouped) + unlisted_milli + sum(filled.values()))
+        entries = len(grouped.counted) + len(grouped.unlisted) + len(filled)
+        average_milli = numbers.divide_toward_zero(usage_milli, entries)
         ratio = numbers.divide(float(average_milli), float(self._target_milli))
         is_within = self._tolerance.allows(ratio)
-        return Reading(usage_milli, len(values), None, average_milli, average_milli, ratio, is_within)
+        return Reading(usage_milli, entries, None, average_milli, average_milli, ratio, is_within)
 
     def on_target(self, index: int) -> int:
         """The usage of a pod that is on target."""
@@ -151,6 +152,14 @@ class _AverageGauge:
 
 
 _Gauge = _UtilizationGauge | _AverageGauge
+
+
+def _counted_milli(grouped: Grouped) -> int:
+    """The sum of the samples that count."""
+    values_milli, counted = grouped.values_milli, grouped.counted
+    if len(counted) < len(values_milli):
+        values_milli = [values_milli[index] for index in counted]
+    return sum(filter(None, values_milli))
 
 
 class _SecondResult(NamedTuple):
@@ -219,17 +228,13 @@ def _with_filled(
 def _pod_samples(grouped: Grouped, gauge: _Gauge | None, filled: Filled, situation: Situation) -> tuple[PodSample, ...]:
     requests_milli = gauge.requests_milli if gauge else None
     return tuple(
-        [
-            PodSample(
-                pod.name,
-                rule.group,
-                rule,
-                value_milli,
-                requests_milli[index] if requests_milli else None,
-                filled.get(index) if filled else None,
-            )
-            for index, (pod, rule, value_milli) in enumerate(
-                zip(situation.pods, grouped.rules, grouped.values_milli, strict=True)
-            )
-        ]
+        map(
+            PodSample,
+            pod_list.of(situation.pods).names,
+            [rule.group for rule in grouped.rules],
+            grouped.rules,
+            grouped.values_milli,
+            requests_milli or itertools.repeat(None),
+            map(filled.get, itertools.count()) if filled else itertools.repeat(None),
+        )
     )

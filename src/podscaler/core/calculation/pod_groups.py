@@ -7,11 +7,13 @@ without a sample is missing, and one that is still starting is unready for a CPU
 Source: docs/spec/decision.md 6.1 (Grouping pods), 6.2 (Requests).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from podscaler.api.machinery import numbers
 from podscaler.core.calculation.situation import MetricError, Situation
+from podscaler.core.model import pod_list
 from podscaler.core.model.model import Fact, Pod, PodLevelRequests, Sample
+from podscaler.core.model.pod_list import WITHOUT_USAGE, PodList
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.trace import Group, PodRule, Unlisted
 
@@ -36,36 +38,35 @@ class Grouped(Fact, frozen=True, gc=False):
 
 def grouped(samples: Mapping[str, Sample], resource: str, situation: Situation) -> Grouped:
     """The groups of the situation's pods for samples of `resource` (empty for a custom metric)."""
-    rules: list[PodRule] = []
-    values_milli: list[int | None] = []
-    counted: list[int] = []
-    unready: list[int] = []
-    missing: list[int] = []
-    rule_for = _cpu_rule if resource == "cpu" else _rule
-    for index, pod in enumerate(situation.pods):
-        sample = samples.get(pod.name)
-        rule = rule_for(pod, sample, situation)
-        rules.append(rule)
-        values_milli.append(None if sample is None else sample.value_milli)
-        group = rule.group
-        if group is Group.COUNTED:
-            counted.append(index)
-        elif group is Group.UNREADY:
-            unready.append(index)
-        elif group is Group.MISSING:
-            missing.append(index)
+    pods = pod_list.of(situation.pods)
+    found = list(map(samples.get, pods.names))
+    rules = _rules(pods, found, resource, situation)
+    values_milli = [None if sample is None else sample.value_milli for sample in found]
     known = len(values_milli) - values_milli.count(None)
     unlisted = _unlisted(samples, situation) if len(samples) > known else ()
+    if rules.count(PodRule.HAS_SAMPLE) == len(rules):
+        return Grouped(rules, values_milli, list(range(len(rules))), [], [], unlisted)
+    counted, unready, missing = [
+        [index for index, rule in enumerate(rules) if rule.group is group]
+        for group in (Group.COUNTED, Group.UNREADY, Group.MISSING)
+    ]
     return Grouped(rules, values_milli, counted, unready, missing, unlisted)
+
+
+def _rules(pods: PodList, found: Sequence[Sample | None], resource: str, situation: Situation) -> list[PodRule]:
+    """The rule for each pod, given its sample; where all are ready for long, only the samples matter."""
+    is_cpu, latest_start = resource == "cpu", pods.latest_start
+    starting_ns = situation.settings.cpu_initialization_period_ns if is_cpu else 0
+    if latest_start is not None and latest_start + starting_ns <= situation.now:
+        missing, counted = PodRule.NO_SAMPLE, PodRule.HAS_SAMPLE
+        return [missing if sample is None else counted for sample in found]
+    rule_for = _cpu_rule if is_cpu else _rule
+    return [rule_for(pod, sample, situation) for pod, sample in zip(pods, found, strict=True)]
 
 
 def _unlisted(samples: Mapping[str, Sample], situation: Situation) -> tuple[Unlisted, ...]:
     listed = {pod.name for pod in situation.pods}
     return tuple(Unlisted(name, sample.value_milli) for name, sample in samples.items() if name not in listed)
-
-
-_WITHOUT_USAGE = ("Failed", "Pending")
-"""Phases of pods whose samples, if there are any, do not count."""
 
 
 def _rule(pod: Pod, sample: Sample | None, situation: Situation) -> PodRule:
@@ -81,7 +82,7 @@ def _rule(pod: Pod, sample: Sample | None, situation: Situation) -> PodRule:
 
 def _cpu_rule(pod: Pod, sample: Sample | None, situation: Situation) -> PodRule:
     """As `_rule`, but the samples of a starting pod do not count: its CPU is no measure of load, as in `groupPods`."""
-    if sample is None or pod.is_deleting or pod.phase in _WITHOUT_USAGE:
+    if sample is None or pod.is_deleting or pod.phase in WITHOUT_USAGE:
         return _rule(pod, sample, situation)
     if pod.ready is None:
         return PodRule.NO_READY_CONDITION
@@ -101,6 +102,15 @@ def _cpu_rule(pod: Pod, sample: Sample | None, situation: Situation) -> PodRule:
 def count_ready(situation: Situation) -> int:
     """The number of the target's pods that are running and ready."""
     return sum(pod.phase == "Running" and pod.ready == "True" for pod in situation.pods)
+
+
+def requests_milli(resource: str, container: str, situation: Situation) -> list[int]:
+    """The request of each pod of the target (see `request_milli`). Raises MetricError."""
+    pods = pod_list.of(situation.pods)
+    known = None if container else pods.requests_milli(resource)
+    if known is not None:
+        return known
+    return [request_milli(pod, resource, container, situation.settings) for pod in pods]
 
 
 def request_milli(pod: Pod, resource: str, container: str, settings: Settings) -> int:

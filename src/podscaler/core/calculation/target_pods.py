@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from podscaler.api.machinery import selectors
 from podscaler.api.machinery.selectors import Selector, SelectorError
+from podscaler.core.model import pod_list
 from podscaler.core.model.model import Fact, Observation, Pod, Scale
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
@@ -42,7 +43,7 @@ def find(spec: Spec, scale: Scale, observation: Observation, settings: Settings)
         return _failed(scale, "InvalidSelector", text)
     if not observation.is_registered:
         return _failed(scale, "", f"HPA {spec.key} was deleted during reconciliation")
-    pods = [pod for pod in observation.pods if selector.matches(pod.labels)]
+    pods = pod_list.matching(observation.pods, selector)
     others = _others(spec, pods, observation, settings)
     if others:
         keys = tuple(sorted([spec.key, *others]))

@@ -11,13 +11,22 @@
 Worked numbers: 10 ready pods of 1 core each, target 70 %: 0.7 cores a pod. The stable average is 8 cores:
 ceil(8 / 0.7) = 12. The panic average is 14 cores: ceil(14 / 0.7) = 20 = 200 % of 10: panic, 20 pods.
 
-Differs: the metric is not the concurrency of requests but its equivalent in CPU, since the world has work, not
-connections: the CPU that was used during a tick, plus the work that waits, as if it were to be done within a second.
-For pods that serve one request for each core at a time both are the same, up to that second. The scale-down delay is
-its default, 0. A window that has begun just now is averaged over what it has.
+The metric is one of two:
+
+* Without `target_concurrency` the equivalent of concurrency in CPU: the CPU that was used during a tick, plus the work
+  that waits, as if it were to be done within a second. For pods that serve one request for each core at a time both
+  are the same, up to that second. A load need not have requests.
+* With it the concurrency of requests, by Little's law L = lambda * T: arrivals a second times the mean response time in
+  seconds. 100 requests/s that take 520 ms are 52 at once; with a target of 10 for each pod, ceil(52 / 7) = 8 pods.
+
+Differs: concurrency is that of the instant of a tick, not an average over each second, and the mean response time is
+that of the world, which is stationary up to a utilization of 0.99 (`podscaler.simulation.world.serving`); requests
+that still wait when arrivals end do not count. The scale-down delay is its default, 0. A window that has begun just
+now is averaged over what it has.
 
 Source: Knative Serving documentation, Configuring autoscaling: metrics, targets, rate limits, additional autoscaling
-configuration (windows, panic mode); config-autoscaler's defaults.
+configuration (windows, panic mode); config-autoscaler's defaults. J. D. C. Little, A Proof for the Queuing Formula
+L = lambda W, Operations Research 9 (1961).
 """
 
 import math
@@ -35,6 +44,8 @@ class KnativeConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         target_ucores: what one pod can do at 100 %.
+        target_concurrency: the requests that one pod handles at once at 100 %, `container-concurrency-target-default`
+            (100 there); None: the metric is CPU, with `target_ucores`.
         min_replicas, max_replicas: the bounds.
         target_utilization: `container-concurrency-target-percentage`.
         stable_window_ms: `stable-window`.
@@ -45,6 +56,7 @@ class KnativeConfig(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     target_ucores: int
+    target_concurrency: int | None = None
     min_replicas: int = 1
     max_replicas: int
     target_utilization: float = 0.7
@@ -73,8 +85,9 @@ class Knative:
     def replicas(self, at_ms: int, state: WorkloadState) -> int:
         """As in Scaler."""
         config = self._config
-        if at_ms:
-            self._window.append((at_ms, _concurrency_ucores(state)))
+        reading = _concurrency_ucores(state) if config.target_concurrency is None else _concurrency(state)
+        if at_ms and reading is not None:
+            self._window.append((at_ms, reading))
         while self._window and self._window[0][0] <= at_ms - config.stable_window_ms:
             self._window.popleft()
         if not self._window:
@@ -92,8 +105,9 @@ class Knative:
 
     def _wanted(self, at_ms: int, window_ms: int) -> int:
         values = [value for taken_ms, value in self._window if taken_ms > at_ms - window_ms]
-        target_ucores = self._config.target_ucores * self._config.target_utilization
-        return math.ceil(math.fsum(values) / len(values) / target_ucores) if values else 0
+        config = self._config
+        full = config.target_ucores if config.target_concurrency is None else config.target_concurrency
+        return math.ceil(math.fsum(values) / len(values) / (full * config.target_utilization)) if values else 0
 
     def _rate_limited(self, wanted: int, ready: int) -> int:
         config = self._config
@@ -110,4 +124,10 @@ class Knative:
 
 
 def _concurrency_ucores(state: WorkloadState) -> float:
+    """The CPU in use, and the work that waits as if it were to be done within a second."""
     return state.used_ucores + state.backlog_ucores_ms / _SECOND_MS
+
+
+def _concurrency(state: WorkloadState) -> float | None:
+    """The mean number of requests that are handled or wait; None: no pod is ready, so nothing is measured."""
+    return None if state.latency_ms is None else state.rate_milli / 1000 * state.latency_ms / _SECOND_MS

@@ -8,11 +8,13 @@ Source: the format of recordings (docs/recordings.md).
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import msgspec
 
 from podscaler.api.machinery import quantity, selectors
+from podscaler.api.typed import pods as typed_pods
 from podscaler.api.typed import recording
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
 from podscaler.api.typed.recording import RecordingError
@@ -40,7 +42,7 @@ class RecordedSelection(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         autoscaler: `namespace/name`; empty: the only one of the recording.
         from_ns, to_ns: since the epoch; None: from the start, to the end.
-        cpu_limit_milli: of one pod, in place of what the recording has; None: that.
+        cpu_limit_milli: of one pod, in place of what the recording has; None: that of a pod of each sync.
     """
 
     autoscaler: str = ""
@@ -87,36 +89,25 @@ def read(lines: Iterable[bytes], selection: RecordedSelection) -> RecordedWorklo
     return reader.finished()
 
 
-class _ContainerLimits(msgspec.Struct, frozen=True):
-    limits: Mapping[str, str] | None = None
+_POD = msgspec.json.Decoder(typed_pods.Pod)
 
 
-class _LimitedContainer(msgspec.Struct, frozen=True):
-    resources: _ContainerLimits | None = None
-
-
-class _LimitedSpec(msgspec.Struct, frozen=True):
-    containers: tuple[_LimitedContainer, ...] | None = None
-
-
-class _LimitedPod(msgspec.Struct, frozen=True):
-    """The part of a pod that has its limits, which decisions do not use."""
-
-    spec: _LimitedSpec = _LimitedSpec()
-
-
-_LIMITED_POD = msgspec.json.Decoder(_LimitedPod)
-
-
+@lru_cache(maxsize=256)
 def _limit_milli(text: bytes) -> int | None:
-    """The sum of a pod's CPU limits; None: a container has none."""
+    """The CPU limit of a pod: that of the pod as a whole, or else the sum of its containers'; None: one has none."""
     try:
-        containers = _LIMITED_POD.decode(text).spec.containers or ()
-        resources = [each.resources.limits or {} if each.resources else {} for each in containers]
-        limits = [each.get("cpu") for each in resources]
-        return sum(quantity.parse(limit).milli_value() for limit in limits if limit) if limits and all(limits) else None
+        spec = _POD.decode(text).spec
+        if whole := _cpu_limit(spec.resources):
+            return quantity.parse(whole).milli_value()
+        sidecars = [each for each in spec.init_containers or () if each.restart_policy == "Always"]
+        limits = [_cpu_limit(each.resources) for each in (*(spec.containers or ()), *sidecars)]
+        return sum(quantity.parse(each).milli_value() for each in limits) if limits and all(limits) else None
     except (msgspec.DecodeError, ValueError) as error:
         raise RecordingError(f"the limits of a pod cannot be read: {error}") from None
+
+
+def _cpu_limit(resources: typed_pods.ResourceRequirements | None) -> str:
+    return resources.limits.cpu if resources and resources.limits else ""
 
 
 class _Reader:
@@ -156,7 +147,7 @@ class _Reader:
 
     def _take(self, sync: RecordedSync) -> None:
         pods = _selected(sync)
-        if self._limit_milli is None and pods:
+        if self._selection.cpu_limit_milli is None and pods:
             self._limit_milli = _limit_milli(bytes((sync.line.pods or ())[pods[0]]))
         self._pods = [sync.observation.pods[index] for index in pods]
         self._requests_milli.update(each.requests_milli.get("cpu", 0) for each in self._pods)

@@ -7,8 +7,10 @@ measurement fails has no sample until the next one. This is how metrics-server m
 Source: docs/simulation.md (The metrics pipeline).
 """
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from random import Random
+
+import msgspec
 
 from podscaler.core.model.model import PodSamples, Sample
 from podscaler.simulation.model.scenario import MetricsServerModel
@@ -17,6 +19,19 @@ from podscaler.simulation.world.pods import MS_NS, PodFacts, VirtualPod
 
 SampledResource = tuple[str, str]
 """A resource, and the container that is sampled; an empty name: the whole pod."""
+
+
+class _SteadyPods(msgspec.Struct, frozen=True):
+    """Pods that were all ready and measured at one instant: until one of them changes, their samples are equal.
+
+    Attributes:
+        at_ms, work_of_each: the instant of their last measurement, and `ServedLoad.work_of_each` then.
+    """
+
+    pods: tuple[VirtualPod, ...]
+    names: tuple[str, ...]
+    at_ms: int
+    work_of_each: int
 
 
 class ResourceSampling:
@@ -44,37 +59,62 @@ class ResourceSampling:
         }
         self._random = Random(f"{seed}/dropout")
         self._published: Mapping[SampledResource, PodSamples] = {}
+        self._steady: _SteadyPods | None = None
 
     def measure(
-        self, pods: Iterable[VirtualPod], at_ms: int, *, work_of_each: int, bytes_of_each: int
+        self, pods: Sequence[VirtualPod], at_ms: int, *, work_of_each: int, bytes_of_each: int
     ) -> Mapping[SampledResource, PodSamples]:
         """The samples of the pods now, to be published after the lag.
 
         Args:
             work_of_each, bytes_of_each: as in `ServedLoad`.
         """
-        samples: dict[SampledResource, dict[str, Sample]] = {resource: {} for resource in self._containers}
-        by_pods = list(samples.values())
+        steady = self._steady
+        if steady is not None:
+            usage = (at_ms - steady.at_ms, work_of_each - steady.work_of_each, True)
+            samples = [dict.fromkeys(steady.names, each) for each in self._samples(*usage, at_ms, bytes_of_each)]
+            self._steady = _SteadyPods(steady.pods, steady.names, at_ms, work_of_each)
+        else:
+            samples = self._measure_each(pods, at_ms, work_of_each, bytes_of_each)
+            if self._are_steady(pods, at_ms):
+                self._steady = _SteadyPods(tuple(pods), tuple([pod.name for pod in pods]), at_ms, work_of_each)
+        by_resource = zip(self._containers, samples, strict=True)
+        return {key: PodSamples(by_pod, is_empty=not by_pod) for key, by_pod in by_resource}
+
+    def before_change(self) -> None:
+        """Store what each pod was measured at, because a pod is made or removed, or changes its state, now."""
+        steady, self._steady = self._steady, None
+        if steady is not None:
+            for pod in steady.pods:
+                pod.measured_at_ms = steady.at_ms
+                pod.measured_work = pod.work(steady.work_of_each) + self._burst_work(pod, steady.at_ms)
+
+    def _are_steady(self, pods: Iterable[VirtualPod], at_ms: int) -> bool:
+        """Whether all pods were measured now and serve load alone, and no measurement can fail."""
+        burst_ms = self._pod_model.burst_ms
+        return not self._model.dropout_ratio and all(
+            pod.is_ready and pod.measured_at_ms == at_ms and at_ms - pod.runs_at_ms >= burst_ms for pod in pods
+        )
+
+    def _measure_each(
+        self, pods: Iterable[VirtualPod], at_ms: int, work_of_each: int, bytes_of_each: int
+    ) -> list[dict[str, Sample]]:
+        """The samples by pod of each resource, where pods were measured at different instants or differ."""
+        samples: list[dict[str, Sample]] = [{} for _ in self._containers]
         alike: dict[tuple[int, int, bool], list[Sample]] = {}  # most pods have served the same
-        has_burst, may_fail = self._pod_model.burst_ms > 0, self._model.dropout_ratio > 0
         for pod in pods:
-            if (measured_at_ms := pod.measured_at_ms) is not None and pod.is_running:
-                window_ms = at_ms - measured_at_ms
-            else:
-                window_ms = self._first_window_ms(pod, at_ms)
-            if not window_ms or (may_fail and self._fails()):
+            window_ms = self._window_ms(pod, at_ms)
+            if not window_ms or self._fails():
                 continue
-            work = pod.work(work_of_each)
-            if has_burst:
-                work += self._burst_work(pod, at_ms)
+            work = pod.work(work_of_each) + self._burst_work(pod, at_ms)
             usage = (window_ms, work - pod.measured_work, pod.is_ready)
             pod.measured_at_ms, pod.measured_work = at_ms, work
             of_pod = alike.get(usage)
             if of_pod is None:
                 of_pod = alike[usage] = self._samples(*usage, at_ms, bytes_of_each)
-            for index, by_pod in enumerate(by_pods):
-                by_pod[pod.name] = of_pod[index]
-        return {key: PodSamples(by_pod, is_empty=not by_pod) for key, by_pod in samples.items()}
+            for by_pod, sample in zip(samples, of_pod, strict=True):
+                by_pod[pod.name] = sample
+        return samples
 
     def _samples(self, window_ms: int, served: int, is_ready: bool, at_ms: int, bytes_of_each: int) -> list[Sample]:
         """The samples of one pod, in the order of the resources."""
@@ -107,15 +147,17 @@ class ResourceSampling:
         """Take the pod as measured at that instant, for pods that exist at the start."""
         pod.measured_at_ms, pod.measured_work = at_ms, self._burst_work(pod, at_ms)
 
-    def _first_window_ms(self, pod: VirtualPod, at_ms: int) -> int:
-        """The length of a pod's first window, which is measured now; 0: the pod cannot be measured."""
+    def _window_ms(self, pod: VirtualPod, at_ms: int) -> int:
+        """The length of the window that is measured now; 0: the pod cannot be measured."""
         if not pod.is_running:
             return 0
+        if pod.measured_at_ms is not None:
+            return at_ms - pod.measured_at_ms
         age_ms = at_ms - pod.runs_at_ms
         return age_ms if age_ms >= self._model.fresh_ms else 0
 
     def _fails(self) -> bool:
-        return self._random.random() < self._model.dropout_ratio
+        return self._model.dropout_ratio > 0 and self._random.random() < self._model.dropout_ratio
 
     def _burst_work(self, pod: VirtualPod, at_ms: int) -> int:
         """The work that the pod has done for its start, beyond load."""
@@ -132,9 +174,9 @@ def _only(published: PodSamples, pods: Set[str]) -> PodSamples:
 
 def _cpu_milli(containers: list[ContainerModel], window_ms: int, served: int) -> int:
     """The average CPU of the containers, in thousandths of a core, rounded up as Quantity.MilliValue rounds."""
-    used = sum(each.idle_cpu_ucores * window_ms + served * each.load_permille // 1000 for each in containers)
+    used = sum([each.idle_cpu_ucores * window_ms + served * each.load_permille // 1000 for each in containers])
     return -(-used // (window_ms * 1000))
 
 
 def _memory_bytes(containers: list[ContainerModel], load_bytes: int) -> int:
-    return sum(each.idle_memory_bytes + load_bytes * each.load_permille // 1000 for each in containers)
+    return sum([each.idle_memory_bytes + load_bytes * each.load_permille // 1000 for each in containers])

@@ -7,7 +7,8 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 
-from podscaler.core.model.model import Pod, PodSamples, Scale
+from podscaler.core.model.model import PodSamples, Scale
+from podscaler.core.model.pod_list import PodList
 from podscaler.simulation.model.results import WorkloadState
 from podscaler.simulation.model.scenario import SimulationScenario
 from podscaler.simulation.model.workloads import WorkloadModel
@@ -61,7 +62,7 @@ class VirtualWorkload:
         requests = model.pod.request_milli
         self._requests: Requests = (requests.get("cpu", 0), requests.get("memory", 0) // 1000)
         self._pods: list[VirtualPod] = []
-        self._observed: tuple[Pod, ...] | None = None
+        self._observed: PodList | None = None
         self._made = 0
         self._ready = 0
         self._revision = 0
@@ -77,10 +78,10 @@ class VirtualWorkload:
         """The scale subresource."""
         return Scale(self.replicas, len(self._pods), f"app={self._name}")
 
-    def observed_pods(self) -> tuple[Pod, ...]:
+    def observed_pods(self) -> PodList:
         """The pods as the autoscaler reads them, in the order in which they were made."""
         if self._observed is None:
-            self._observed = tuple([self._facts.fact(pod) for pod in self._pods])
+            self._observed = PodList([self._facts.fact(pod) for pod in self._pods])
         return self._observed
 
     @property
@@ -172,6 +173,11 @@ class VirtualWorkload:
 
     # The life of a pod
 
+    def _before_change(self) -> None:
+        """Called before a pod is made or removed, or changes its state."""
+        self._observed = None
+        self.sampling.before_change()
+
     def _reconcile(self, at_ms: int) -> None:
         """Make and remove pods until nothing is to be done now."""
         while True:
@@ -193,15 +199,15 @@ class VirtualWorkload:
         pod = VirtualPod(f"{self._name}-{number}", number, at_ms, self._revision)
         pod.random = Random(f"{self._seed}/{self._made}")
         self._made += 1
+        self._before_change()
         self._pods.append(pod)
-        self._observed = None
         if self._nodes is None:
             self._scheduled(pod, at_ms)
         else:
             self._nodes.schedule(pod, self._requests, self._scheduled, at_ms)
 
     def _scheduled(self, pod: VirtualPod, at_ms: int) -> None:
-        self._observed = None
+        self._before_change()
         if at_ms < 0:
             self._ready_long_ago(pod)
             return
@@ -221,9 +227,9 @@ class VirtualWorkload:
         if pod.is_removed:
             return
         self._count_idle(at_ms)
+        self._before_change()
         pod.is_running = True
         pod.runs_at_ms = at_ms
-        self._observed = None
         self._plan_crash(pod, at_ms)
         self._plan_ready(pod, at_ms + self.model.pod.startup.draw_ms(pod.random))
 
@@ -251,6 +257,7 @@ class VirtualWorkload:
         self._plan_crash(pod, at_ms)
 
     def _set_ready(self, pod: VirtualPod, at_ms: int, *, is_ready: bool) -> None:
+        self._before_change()
         if not is_ready:
             self.serving.advance(at_ms)
             self.serving.lose_share(self._ready)
@@ -258,17 +265,16 @@ class VirtualWorkload:
         self.serving.set_ready(self._ready, at_ms)
         change = pod.become_ready if is_ready else pod.become_unready
         change(at_ms, self.serving.work_of_each)
-        self._observed = None
 
     def _remove(self, pod: VirtualPod, at_ms: int) -> None:
         if pod.is_ready:
             self._ready -= 1
             self.serving.set_ready(self._ready, at_ms)
         self._count_idle(at_ms)
+        self._before_change()
         pod.is_removed = True
         self._removed += 1
         self._pods.remove(pod)
-        self._observed = None
         self.sampling.retain({each.name for each in self._pods})
         node, nodes = pod.node, self._nodes
         if nodes is not None and node is not None:
