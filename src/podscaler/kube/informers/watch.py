@@ -97,7 +97,7 @@ class Reflector(Generic[T]):
         self._early_ends = 0
         self.last_error = ""
         self.is_served = True
-        """False after a response that the server does not serve the resource, until another response to a list or watch.
+        """False after a response that the server does not serve the resource, until another response.
 
         Errors without an answer about the resource (no connection, 401, 429, 5xx) do not change it or `is_forbidden`.
         """
