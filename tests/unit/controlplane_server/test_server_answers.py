@@ -196,3 +196,12 @@ def test_openapi_v2_has_the_schemas_as_definitions() -> None:
     assert [(each.name, each.value.yaml) for each in found["all"].vendor_extension] == [("x-list", '"atomic"')]
     assert list(found["by"].additional_properties.schema.type.value) == ["string"]
     assert list(json.loads(openapi_v2.json_document(Routes([]), schemas))["definitions"]) == ["a.B"]
+
+
+def test_openapi_v2_has_validations_in_protobuf() -> None:
+    """The validations of custom resources are in the protobuf form as in JSON."""
+    schemas = {"web": {"type": "object", "properties": {"a": {"pattern": "^a$", "maxLength": 3, "minimum": 1.5}}}}
+    document: Any = openapi_v2._message_class("Document").FromString(openapi_v2.protobuf_document(Routes([]), schemas))
+    [web] = document.definitions.additional_properties
+    [field] = web.value.properties.additional_properties
+    assert (field.name, field.value.pattern, field.value.max_length, field.value.minimum) == ("a", "^a$", 3, 1.5)
