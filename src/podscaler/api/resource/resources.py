@@ -6,7 +6,7 @@ functions in records neither read the clock nor make random values (the server s
 resourceVersion and generated names).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -136,6 +136,11 @@ class Column:
     priority: int = 0
 
 
+def no_conditions(_obj: Object) -> Sequence[Object]:
+    """No conditions: those of the rows of most kinds."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Printer:
     """How objects of a kind are printed as a Table (`kubectl get`).
@@ -145,11 +150,13 @@ class Printer:
         row: from an object and the present time (nanoseconds since the epoch) to one cell for each column.
         empty_is_null: whether `rows` of an empty Table is null; so it is for kinds for which kube-apiserver uses its
             default printer.
+        conditions: from an object to the conditions of its row.
     """
 
     columns: tuple[Column, ...]
     row: Callable[[Object, int], list[Any]]
     empty_is_null: bool = False
+    conditions: Callable[[Object], Sequence[Object]] = no_conditions
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,6 +214,10 @@ class Objects:
         """The number of objects of each stored kind, by `Resource.key`."""
         return {key: len(self._store.table(key)) for key, each in self._resources.items() if not each.stored_as}
 
+    def why_unavailable(self) -> str:
+        """Why no writes are accepted, empty if they are."""
+        return self._store.why_unavailable()
+
     async def compact(self) -> int:
         """Drop the change log, as etcd's compaction does; returns the compacted revision, the oldest to watch from."""
         return await self._store.compact()

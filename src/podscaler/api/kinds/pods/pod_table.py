@@ -6,7 +6,8 @@ first unfinished init container; of the first container that waits or has ended;
 Source: the columns and cells of kube-apiserver v1.37 (golden captures).
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from podscaler.api.machinery import printing
@@ -55,7 +56,21 @@ def _cells(pod: Object, now_ns: int) -> list[Any]:
     ]
 
 
-PRINTER = tables.named(
+_ENDS = {
+    phase: ({"type": "Completed", "status": "True", "reason": phase, "message": message},)
+    for phase, message in (
+        ("Succeeded", "The pod has completed successfully."),
+        ("Failed", "The pod failed."),
+    )
+}
+
+
+def _row_conditions(pod: Object) -> Sequence[Object]:
+    """The condition of the row of a pod that has ended."""
+    return _ENDS.get((pod.get("status") or {}).get("phase", ""), ())
+
+
+_COLUMNS = tables.named(
     "pod",
     Column("Ready", description="How many of the pod's containers are ready, of all."),
     Column("Status", description="What the pod is doing, in one word."),
@@ -67,6 +82,7 @@ PRINTER = tables.named(
     Column("Readiness Gates", description="How many of the pod's readiness gates are passed, of all.", priority=1),
     cells=_cells,
 )
+PRINTER = replace(_COLUMNS, conditions=_row_conditions)
 
 
 def _summarize(pod: Object, spec: Object, status: Object) -> _Summary:

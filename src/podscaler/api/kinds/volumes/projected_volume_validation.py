@@ -6,7 +6,6 @@ file, except for tokens, whose paths kube-apiserver does not compare.
 Source: kube-apiserver's validation of core/v1 ProjectedVolumeSource, recorded answers (`recorded/refusals.jsonl`). The
 fields of its messages are kube-apiserver's too: the path of a token is `projected.path`, that of a downward API file
 `downwardAPI.path` without the index.
-Differs: the bounds of podCertificate.maxExpirationSeconds are not checked.
 """
 
 from podscaler.api.kinds.volumes import downward_validation, volume_paths
@@ -19,6 +18,10 @@ from podscaler.api.text import quoting
 _SOURCES = ("secret", "configMap", "downwardAPI", "serviceAccountToken", "clusterTrustBundle", "podCertificate")
 _EXPIRATION_MIN_S = 10 * 60
 _EXPIRATION_MAX_S = 1 << 32
+_LIFETIME_MIN_S = 60 * 60
+_LIFETIME_MAX_S = 91 * 24 * 60 * 60
+_KUBERNETES_LIFETIME_MAX_S = 24 * 60 * 60
+"""Bounds of the lifetime of a pod's certificate: the last is that of signers below kubernetes.io."""
 _KEY_TYPES = ("RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519")
 _CERTIFICATE_PATHS = ("credentialBundlePath", "keyPath", "certificateChainPath")
 _NO_CERTIFICATE_PATH = "specify at least one of credentialBundlePath, keyPath, and certificateChainPath"
@@ -163,10 +166,24 @@ def _certificate_errors(part: Object, path: str, taken: _Paths) -> list[FieldErr
         found += _annotation_errors(key.lower(), f"{path}.userAnnotations")
     kind = part.get("keyType", "")
     found += checks.one_of(kind, f"{path}.keyType", _KEY_TYPES)
+    found += _lifetime_errors(part, f"{path}.maxExpirationSeconds")
     given = [name for name in _CERTIFICATE_PATHS if part.get(name)]
     for name in given:
         found += volume_paths.file_errors(part[name], f"{path}.{name}") + taken.take(part[name], part[name])
     return found if given else [*found, required(path, _NO_CERTIFICATE_PATH)]
+
+
+def _lifetime_errors(part: Object, path: str) -> list[FieldError]:
+    lifetime_s = part.get("maxExpirationSeconds")
+    if lifetime_s is None:
+        return []
+    host = part.get("signerName", "").partition("/")[0]
+    is_kubernetes = host == "kubernetes.io" or host.endswith(".kubernetes.io")
+    longest_s = _KUBERNETES_LIFETIME_MAX_S if is_kubernetes else _LIFETIME_MAX_S
+    label = "if provided, maxExpirationSeconds must be"
+    if lifetime_s < _LIFETIME_MIN_S:
+        return [invalid(path, lifetime_s, f"{label} >= {_LIFETIME_MIN_S}")]
+    return checks.holds(lifetime_s <= longest_s, path, lifetime_s, f"{label} <= {longest_s}")
 
 
 def _annotation_errors(key: str, path: str) -> list[FieldError]:
