@@ -14,7 +14,7 @@ from pathlib import Path
 
 from podscaler.api.kinds import catalog
 from podscaler.base.clock import SystemClock
-from podscaler.controlplane.admission import limit_ranges, pod_classes
+from podscaler.controlplane.admission import limit_ranges, pod_classes, resource_quotas
 from podscaler.controlplane.aggregator.aggregation_layer import Aggregation
 from podscaler.controlplane.apiserver.app import ApiServer
 from podscaler.controlplane.apiserver.http.resource_request import ServerParts
@@ -76,6 +76,7 @@ def serving(
         await pod_classes.make_system_classes(Registry(objects))
         limit_ranges.admit_pods(objects)
         pod_classes.admit_pods(objects)
+        resource_quotas.admit_objects(objects)
         cluster_ips = ClusterIPs(Registry(objects), clock, AddressBlock(200))
         objects.set_allocator("services", cluster_ips.allocate)
         objects.listen(cluster_ips.on_commit)

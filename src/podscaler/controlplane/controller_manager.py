@@ -23,6 +23,7 @@ from podscaler.controlplane.controllers.cluster import apiservices
 from podscaler.controlplane.controllers.cluster.aggregation import ClusterRoleAggregation
 from podscaler.controlplane.controllers.cluster.apiservices import ApiServices, GroupVersion
 from podscaler.controlplane.controllers.cluster.namespace_defaults import NamespaceDefaults
+from podscaler.controlplane.controllers.cluster.resource_quota import ResourceQuotas
 from podscaler.controlplane.controllers.cluster.token_secrets import IssueForSecret, TokenSecrets
 from podscaler.controlplane.controllers.deployment.deployment import Deployments
 from podscaler.controlplane.controllers.endpoints.endpoint_controller import EndpointController
@@ -62,6 +63,7 @@ ALL_CONTROLLERS = frozenset(
         "pod-garbage-collector",
         "replicaset-controller",
         "replication-controller",
+        "resourcequota-controller",
         "service-address-controller",
         "service-proxy",
         "serviceaccount-token-controller",
@@ -177,6 +179,7 @@ class Controllers:
             "clusterrole-aggregation-controller": lambda: ClusterRoleAggregation(registry),
             "event-expiry": lambda: EventExpiry(registry, clock),
             "persistentvolumeclaim-protection-controller": lambda: ClaimProtection(registry),
+            "resourcequota-controller": lambda: ResourceQuotas(registry, clock, facts.resources),
             "pod-garbage-collector": lambda: FinishedPods(registry),
             **self._optional_factories(),
         }
@@ -207,7 +210,7 @@ class Controllers:
             await ControlLoop(create(), self._registry, self._clock, workers=workers).run()
 
         kinds = self._facts.resources
-        if isinstance(kinds, KnownKinds) and name == GarbageCollector.name:
+        if isinstance(kinds, KnownKinds) and name in (GarbageCollector.name, ResourceQuotas.name):
             await supervision.keep_running(name, partial(kinds.restart_on_change, run), self._clock)
         else:
             await supervision.keep_running(name, run, self._clock)

@@ -32,7 +32,7 @@ from podscaler.controller.server.serving import Endpoints
 from podscaler.controller.telemetry import request_metrics
 from podscaler.controller.telemetry.telemetry import Telemetry
 from podscaler.controlplane import controller_manager
-from podscaler.controlplane.admission import account_admission, limit_ranges, pod_classes
+from podscaler.controlplane.admission import account_admission, limit_ranges, pod_classes, resource_quotas
 from podscaler.controlplane.aggregator.aggregation_layer import Aggregation
 from podscaler.controlplane.apiserver.app import ApiServer
 from podscaler.controlplane.apiserver.http.resource_request import NO_PARTS, ServerParts
@@ -412,6 +412,7 @@ def _admit_pods(objects: Objects, *, has_accounts: bool) -> None:
     """Add the admission of pods; `has_accounts`: pods get service accounts."""
     limit_ranges.admit_pods(objects)
     pod_classes.admit_pods(objects)
+    resource_quotas.admit_objects(objects)
     if has_accounts:
         account_admission.admit_pods(objects, Random())
 

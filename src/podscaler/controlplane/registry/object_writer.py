@@ -25,6 +25,9 @@ from podscaler.controlplane.storage.transactions import Transaction
 Admission = Callable[[Object, Object | None], None]
 """An admission plugin: gets the object to write and the stored one (None on create); may change the first or raise
 StatusError."""
+Charge = Callable[[Transaction, Resource, Object, Object | None], None]
+"""Charges a validated object, which replaces the stored one (None on create), to quotas in the same transaction; may
+raise StatusError 403."""
 Change = Callable[[Object], Object]
 """From the stored object (a copy, storage version) to the new one; synchronous; may raise StatusError."""
 
@@ -73,6 +76,7 @@ class ObjectWriter:
         field_managers: computes the managedFields.
         admissions: the admission plugins by `Resource.key`, called in order.
         allocators: the allocators by `Resource.key`; kinds without one allocate nothing.
+        charge: charges objects to quotas; None: there are none.
     """
 
     def __init__(self, resources: Mapping[str, Resource], random: Random) -> None:
@@ -81,6 +85,7 @@ class ObjectWriter:
         self.field_managers = FieldManagers(resources)
         self.admissions: dict[str, list[Admission]] = {}
         self.allocators: dict[str, Allocator] = {}
+        self.charge: Charge | None = None
 
     def stored_kind(self, resource: Resource) -> Resource:
         """The kind under which the objects of a kind are stored (Events of two API groups are); errors name it."""
@@ -110,6 +115,8 @@ class ObjectWriter:
             errors = object_preparation.validate_new(resource, obj)
             self._raise_invalid(resource, obj, errors + field_managers.validate_entries(managed if sent else None))
             self._check_unique(transaction, resource, obj["metadata"])
+            if self.charge is not None:
+                self.charge(transaction, resource, obj, None)
             new = object_preparation.stored_form(self.stored_kind(resource), allocation.applied_to(obj))
             field_managers.set_entries(new, managed)
             return _put(transaction, resource, new, allocation)
@@ -152,6 +159,8 @@ class ObjectWriter:
         with (allocator or allocate_nothing)(new, old, is_dry=transaction.is_dry) as allocation:
             errors = object_preparation.validate_update(resource, new, old, options.subresource)
             self._raise_invalid(resource, new, errors + field_managers.validate_entries(sent))
+            if self.charge is not None and not options.subresource:
+                self.charge(transaction, resource, new, old)
             new = object_preparation.stored_form(self.stored_kind(resource), new, old)
             if deletion.is_last_finalizer_removed(resource, new, old):
                 transaction.remove(stored)
