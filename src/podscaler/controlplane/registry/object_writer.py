@@ -74,7 +74,7 @@ class ObjectWriter:
 
     Attributes:
         field_managers: computes the managedFields.
-        admissions: the admission plugins by `Resource.key`, called in order.
+        admissions: the admission plugins by `Resource.key`, or `KEY/SUBRESOURCE`, called in order.
         allocators: the allocators by `Resource.key`; kinds without one allocate nothing.
         charge: charges objects to quotas; None: there are none.
     """
@@ -149,8 +149,7 @@ class ObjectWriter:
         live, sent = field_managers.take_entries(old), field_managers.take_entries(new)
         if sent == live:
             sent = None
-        if not options.subresource:
-            self._admit(resource, new, old)
+        self._admit(resource, new, old, options.subresource)
         object_preparation.check_version(resource, new, stored)
         self._set_type(resource, new)
         seen_by_managers = resource.strategy.seen_by_managers(new)
@@ -201,8 +200,8 @@ class ObjectWriter:
             raise api_errors.not_found(resource, name)
         return stored
 
-    def _admit(self, resource: Resource, new: Object, old: Object | None) -> None:
-        for admission in self.admissions.get(resource.key, ()):
+    def _admit(self, resource: Resource, new: Object, old: Object | None, subresource: str = "") -> None:
+        for admission in self.admissions.get(f"{resource.key}/{subresource}" if subresource else resource.key, ()):
             admission(new, old)
 
     def _check_namespace(self, transaction: Transaction, resource: Resource, metadata: Object) -> None:

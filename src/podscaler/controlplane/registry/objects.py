@@ -62,7 +62,10 @@ class Objects:
         self._writer.allocators[resource] = allocator
 
     def admit(self, resource: str, admission: Admission) -> None:
-        """Call the admission plugin `admission` before every create and update of a kind (not of subresources)."""
+        """Call the admission plugin `admission` before every create and update of a kind, without its subresources.
+
+        With `KEY/SUBRESOURCE` in place of a kind it is called before every update of that subresource.
+        """
         self._writer.admissions.setdefault(resource, []).append(admission)
 
     def set_charge(self, charge: Charge) -> None:
