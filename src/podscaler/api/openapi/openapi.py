@@ -186,6 +186,8 @@ def _parts(resource: Resource, target: OperationSubject) -> Iterator[_ResourcePa
     """The paths of the subresources."""
     if resource.has_status:
         yield _ResourcePaths(target, openapi_paths.part(target, target, "status", "Status"), [])
+    if "approval" in resource.strategy.prepare_subresource_update:
+        yield _ResourcePaths(target, openapi_paths.part(target, target, "approval", "Approval"), [])
     if resource.scale is not None:
         scale = _other(target, "autoscaling/v1.Scale", _SCALE)
         yield _ResourcePaths(scale, openapi_paths.part(scale, target, "scale", "Scale"), [scale.message])

@@ -98,6 +98,10 @@ class Strategy:
     """Whether something besides metadata.finalizers keeps a deleted object (a namespace's spec.finalizers)."""
     prepare_subresource_update: Mapping[str, Callable[[Object, Object], None]] = field(default_factory=dict)
     """Further subresources whose PUT is an update of the object (`finalize`) -> hook in place of prepare_update."""
+    validate_subresource_update: Mapping[str, Callable[[Object, Object | None], list[FieldError]]] = field(
+        default_factory=dict
+    )
+    """The validation of these subresources, for those that have one."""
     seen_by_managers: Callable[[Object], Callable[[Object], Object]] = _as_stored
     """From the sent object to a function that converts the stored one to the object whose fields get managers.
 

@@ -74,6 +74,7 @@ COLLECTION_HANDLERS: dict[str, Handler] = {
 """The handler by HTTP method: for paths of objects, and for paths of collections."""
 SUBRESOURCE_HANDLERS: dict[str, dict[str, Handler]] = {
     "status": OBJECT_HANDLERS,
+    "approval": OBJECT_HANDLERS,
     "scale": {"GET": scales.get, "PUT": scales.replace, "PATCH": scales.patch},
     "log": {"GET": pod_logs.get},
     "exec": dict.fromkeys(("GET", "POST"), pod_sessions.execute),

@@ -16,7 +16,7 @@ from podscaler.api.resource.resources import Object, Resource
 from podscaler.controlplane.registry import deletion, scale_field_managers, scale_objects
 from podscaler.controlplane.registry.allocation import Allocator
 from podscaler.controlplane.registry.field_managers import FieldManagers
-from podscaler.controlplane.registry.object_writer import Admission, Change, Deleted, ObjectWriter
+from podscaler.controlplane.registry.object_writer import Admission, Change, Charge, Deleted, ObjectWriter
 from podscaler.controlplane.storage import entries, listing, watching
 from podscaler.controlplane.storage.change_log import StoreEvent
 from podscaler.controlplane.storage.entries import Entry
@@ -62,8 +62,15 @@ class Objects:
         self._writer.allocators[resource] = allocator
 
     def admit(self, resource: str, admission: Admission) -> None:
-        """Call the admission plugin `admission` before every create and update of a kind (not of subresources)."""
+        """Call the admission plugin `admission` before every create and update of a kind, without its subresources.
+
+        With `KEY/SUBRESOURCE` in place of a kind it is called before every update of that subresource.
+        """
         self._writer.admissions.setdefault(resource, []).append(admission)
+
+    def set_charge(self, charge: Charge) -> None:
+        """Call `charge` for every validated create and update (not of subresources), in the same transaction."""
+        self._writer.charge = charge
 
     def listen(self, listener: Callable[[list[StoreEvent]], None]) -> None:
         """Call `listener` with the events of every commit, in order, once reads return them."""

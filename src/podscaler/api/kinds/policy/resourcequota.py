@@ -1,4 +1,4 @@
-"""The record of ResourceQuota (core/v1): validation and table; quotas are stored, and not enforced here.
+"""The record of ResourceQuota (core/v1): validation and table; `quota_usage` measures what objects use of one.
 
 `api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of core/v1;
 kube-apiserver's validation messages.
