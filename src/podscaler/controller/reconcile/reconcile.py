@@ -141,7 +141,7 @@ class AutoscalerReconciler:
         state, scale = self._states.of(autoscaler.key), seen.observation.scale
         if decision.selector is not None:
             self._states.keep_selector(state, decision.selector)
-        past = decision.history if decision.draft is None else decision.draft.past
+        past = decision.history if decision.draft is None else decision.draft.prior_history
         if isinstance(scale, Scale):
             change = state.standby_change(scale.replicas)
             past = settle.with_change(autoscaler.spec, past, change, decision.trace.now)
@@ -180,8 +180,8 @@ class AutoscalerReconciler:
         """Store the history as after the rescale, before the scale is written: the process may be killed after that."""
         if not self._states.of(autoscaler.key).is_restored:
             return
-        before, after, now_ns = draft.scale.replicas, draft.desired, draft.now
-        history = settle.with_change(draft.spec, draft.past, after - before, now_ns)
+        before, after, now_ns = draft.scale.replicas, draft.desired, draft.now_ns
+        history = settle.with_change(draft.spec, draft.prior_history, after - before, now_ns)
         snapshot = HistorySnapshot(autoscaler.metadata.uid, history, after, now_ns, rescaled_from=before)
         await self._writes.history.store(autoscaler.key, snapshot)
 
@@ -194,7 +194,7 @@ class AutoscalerReconciler:
         if decision.selector is not None:
             self._states.keep_selector(state, decision.selector)
         if decision.draft is not None and seen.target is not None:
-            state.history = decision.draft.past
+            state.history = decision.draft.prior_history
             decision, errors = await self._rescale(autoscaler, decision.draft, seen.target)
         state.history = decision.history
         return decision, errors

@@ -54,14 +54,14 @@ def grouped(samples: Mapping[str, Sample], resource: str, situation: Situation) 
             unready.append(index)
         elif group is Group.MISSING:
             missing.append(index)
-    known = len(values_milli) - values_milli.count(None)
-    unlisted = _unlisted(samples, situation) if len(samples) > known else ()
+    sampled_pods = len(values_milli) - values_milli.count(None)
+    unlisted = _unlisted(samples, situation) if len(samples) > sampled_pods else ()
     return Grouped(rules, values_milli, counted, unready, missing, unlisted)
 
 
 def _unlisted(samples: Mapping[str, Sample], situation: Situation) -> tuple[Unlisted, ...]:
-    listed = {pod.name for pod in situation.pods}
-    return tuple(Unlisted(name, sample.value_milli) for name, sample in samples.items() if name not in listed)
+    pod_names = {pod.name for pod in situation.pods}
+    return tuple(Unlisted(name, sample.value_milli) for name, sample in samples.items() if name not in pod_names)
 
 
 _WITHOUT_USAGE = ("Failed", "Pending")
@@ -88,7 +88,7 @@ def _cpu_rule(pod: Pod, sample: Sample | None, situation: Situation) -> PodRule:
     if pod.started_at is None:
         return PodRule.NOT_STARTED
     settings = situation.settings
-    if pod.started_at + settings.cpu_initialization_period_ns > situation.now:
+    if pod.started_at + settings.cpu_initialization_period_ns > situation.now_ns:
         if pod.ready == "False":
             return PodRule.UNREADY_WHILE_STARTING
         if sample.taken_at < pod.ready_changed_at + sample.window_ns:
@@ -118,7 +118,7 @@ def _container_request(pod: Pod, resource: str, name: str) -> int:
         if container.name == name:
             request = container.requests_milli.get(resource)
             if request is None:
-                raise _missing(resource, name, pod)
+                raise _no_request(resource, name, pod)
             return request
     raise MetricError(f"container {name} not found in Pod {pod.name}")
 
@@ -136,10 +136,10 @@ def _sum_of_containers(pod: Pod, resource: str) -> int:
     for container in pod.containers:
         request = container.requests_milli.get(resource)
         if request is None:
-            raise _missing(resource, container.name, pod)
+            raise _no_request(resource, container.name, pod)
         total += request
     return numbers.wrap64(total)
 
 
-def _missing(resource: str, container: str, pod: Pod) -> MetricError:
+def _no_request(resource: str, container: str, pod: Pod) -> MetricError:
     return MetricError(f"missing request for {resource} in container {container} of Pod {pod.name}")
