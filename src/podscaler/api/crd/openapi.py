@@ -32,11 +32,12 @@ def components(schema: Schema, gvk: Mapping[str, str], *, plural: str, list_kind
         plural: of the resource.
         list_kind: of its lists.
     """
-    own = openapi_schemas.name(message(gvk["group"], gvk["version"], gvk["kind"]))
+    schema_name = openapi_schemas.name(message(gvk["group"], gvk["version"], gvk["kind"]))
     properties = {**(schema.get("properties") or {}), **_common("meta/v1.ObjectMeta", "Standard object metadata.")}
     return {
-        own: schema | {"properties": dict(sorted(properties.items())), "x-kubernetes-group-version-kind": [dict(gvk)]},
-        f"{own}List": _list(own, dict(gvk), plural=plural, list_kind=list_kind),
+        schema_name: schema
+        | {"properties": dict(sorted(properties.items())), "x-kubernetes-group-version-kind": [dict(gvk)]},
+        f"{schema_name}List": _list(schema_name, dict(gvk), plural=plural, list_kind=list_kind),
     }
 
 
@@ -48,8 +49,12 @@ def _common(metadata: str, described: str) -> Json:
     }
 
 
-def _list(own: str, gvk: Json, *, plural: str, list_kind: str) -> Json:
-    items = {"description": f"List of {plural}.", "type": "array", "items": {"$ref": f"#/components/schemas/{own}"}}
+def _list(schema_name: str, gvk: Json, *, plural: str, list_kind: str) -> Json:
+    items = {
+        "description": f"List of {plural}.",
+        "type": "array",
+        "items": {"$ref": f"#/components/schemas/{schema_name}"},
+    }
     properties = {"items": items, **_common("meta/v1.ListMeta", "Standard list metadata.")}
     return {
         "description": f"{list_kind} is a list of {gvk['kind']}",

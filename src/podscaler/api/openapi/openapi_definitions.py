@@ -25,10 +25,10 @@ def definition(schema: Json) -> Json:
     target = _target(schema)
     if target:
         return {"$ref": f"#/definitions/{target}"} | described
-    found = {key: value for key, value in schema.items() if key in _KEPT or key.startswith(_EXTENSION)}
+    kept_members = {key: value for key, value in schema.items() if key in _KEPT or key.startswith(_EXTENSION)}
     if "oneOf" in schema and "type" not in schema:
-        found["type"] = "string"
-    return found | _parts(schema)
+        kept_members["type"] = "string"
+    return kept_members | _parts(schema)
 
 
 def _target(schema: Json) -> str:
@@ -39,10 +39,12 @@ def _target(schema: Json) -> str:
 
 
 def _parts(schema: Json) -> Json:
-    found: Json = {}
+    parts: Json = {}
     if schema.get("properties"):
-        found["properties"] = {name: definition(each) for name, each in schema["properties"].items()}
+        parts["properties"] = {
+            name: definition(property_schema) for name, property_schema in schema["properties"].items()
+        }
     for key in ("items", "additionalProperties"):
         if isinstance(schema.get(key), dict):
-            found[key] = definition(schema[key])
-    return found
+            parts[key] = definition(schema[key])
+    return parts
