@@ -161,7 +161,7 @@ class DecisionHistory(Recording):
             return
         key, decision = record.autoscaler.key, record.decision
         track = self._tracks.setdefault(key, DecisionTrack())
-        point = sync_points.of(decision, record.seen.observation.pods)
+        point = sync_points.of(decision, record.observed.observation.pods)
         if self._is_kept(track, decision, point):
             mark = sync_points.mark(decision, is_carried_out=record.is_carried_out)
             is_sample = sync_points.outcome(decision) == track.outcome

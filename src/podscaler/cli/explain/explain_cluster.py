@@ -107,7 +107,7 @@ class StoredHistory:
         """The stored history; None where there is none, or reading is forbidden. Raises StatusError."""
         key, now_ns, uid = autoscaler.key, self.clock.now_ns(), autoscaler.metadata.uid
         try:
-            stored = await history_maps.load_history(client, key, now=now_ns, uid=uid, namespace=self.namespace)
+            stored = await history_maps.load_history(client, key, now_ns=now_ns, uid=uid, namespace=self.namespace)
         except StatusError as error:
             if error.code not in (0, 403) or isinstance(error, TransportError):
                 raise
@@ -408,7 +408,9 @@ class AutoscalerExplainer:
         namespace, election = self._controller.leases
         holding = None
         try:
-            holding = observed_holder.find(await self._leases(namespace, election), election, autoscaler.key, now=now)
+            holding = observed_holder.find(
+                await self._leases(namespace, election), election, autoscaler.key, now_ns=now
+            )
         except TransportError:
             raise
         except StatusError as error:
