@@ -32,12 +32,12 @@ def components(schema: Schema, gvk: Mapping[str, str], *, plural: str, list_kind
         plural: of the resource.
         list_kind: of its lists.
     """
-    own = openapi_schemas.name(message(gvk["group"], gvk["version"], gvk["kind"]))
+    schema_name = openapi_schemas.name(message(gvk["group"], gvk["version"], gvk["kind"]))
     published = _published(schema)
     properties = {**(published.get("properties") or {}), **_object_properties()}
     return {
-        own: published | {"properties": _by_name(properties), "x-kubernetes-group-version-kind": [dict(gvk)]},
-        f"{own}List": _list(own, dict(gvk), plural=plural, list_kind=list_kind),
+        schema_name: published | {"properties": _by_name(properties), "x-kubernetes-group-version-kind": [dict(gvk)]},
+        f"{schema_name}List": _list(schema_name, dict(gvk), plural=plural, list_kind=list_kind),
     }
 
 
@@ -74,8 +74,12 @@ def _common(metadata: str, described: str) -> Json:
     }
 
 
-def _list(own: str, gvk: Json, *, plural: str, list_kind: str) -> Json:
-    items = {"description": f"List of {plural}.", "type": "array", "items": {"$ref": f"#/components/schemas/{own}"}}
+def _list(schema_name: str, gvk: Json, *, plural: str, list_kind: str) -> Json:
+    items = {
+        "description": f"List of {plural}.",
+        "type": "array",
+        "items": {"$ref": f"#/components/schemas/{schema_name}"},
+    }
     properties = {"items": items, **_common("meta/v1.ListMeta", "Standard list metadata.")}
     return {
         "description": f"{list_kind} is a list of {gvk['kind']}",

@@ -43,10 +43,10 @@ def definition(schema: Json) -> Json:
         return {"$ref": f"#/definitions/{target}"} | described
     if schema.get(PRESERVE_UNKNOWN_FIELDS) and GVK_EXTENSION in schema:
         return {"type": "object", GVK_EXTENSION: schema[GVK_EXTENSION]}
-    kept = {key: value for key, value in schema.items() if key in _KEPT or key.startswith(_EXTENSION)}
+    kept_members = {key: value for key, value in schema.items() if key in _KEPT or key.startswith(_EXTENSION)}
     if any("type" in alternative for alternative in schema.get("oneOf", ())) and "type" not in schema:
-        kept["type"] = "string"
-    return _parts(_readable_by_kubectl(kept, is_nullable=bool(schema.get("nullable"))))
+        kept_members["type"] = "string"
+    return _parts(_readable_by_kubectl(kept_members, is_nullable=bool(schema.get("nullable"))))
 
 
 def _readable_by_kubectl(kept: Json, *, is_nullable: bool) -> Json:

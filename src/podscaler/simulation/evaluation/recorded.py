@@ -142,7 +142,7 @@ class _Reader:
             self._others.add(sync.spec.key)
             return
         selection = self._selection
-        if (selection.from_ns or 0) <= sync.now and (selection.to_ns is None or sync.now <= selection.to_ns):
+        if (selection.from_ns or 0) <= sync.now_ns and (selection.to_ns is None or sync.now_ns <= selection.to_ns):
             self._take(sync)
 
     def _take(self, sync: RecordedSync) -> None:
@@ -152,7 +152,7 @@ class _Reader:
         self._pods = [sync.observation.pods[index] for index in pods]
         self._requests_milli.update(each.requests_milli.get("cpu", 0) for each in self._pods)
         if self._last is not None:
-            self._periods_ms[round((sync.now - self._last.now) / _MS_NS / _SECOND_MS) * _SECOND_MS] += 1
+            self._periods_ms[round((sync.now_ns - self._last.now_ns) / _MS_NS / _SECOND_MS) * _SECOND_MS] += 1
         self._first, self._last = self._first or sync, sync
         self._take_start_ups(self._pods)
         for metric, measurement in zip(sync.spec.metrics, sync.observation.metrics, strict=False):
@@ -171,7 +171,7 @@ class _Reader:
                     pass
 
     def _feed(self, name: str, subject: str, value: int, sync: RecordedSync, *, is_shared: bool) -> None:
-        self._feeds.setdefault((name, subject, is_shared), []).append((sync.now // _MS_NS, value))
+        self._feeds.setdefault((name, subject, is_shared), []).append((sync.now_ns // _MS_NS, value))
 
     def _take_start_ups(self, pods: Iterable[Pod]) -> None:
         for pod in pods:
@@ -186,7 +186,7 @@ class _Reader:
         newest = max(samples, key=lambda sample: sample.taken_at)
         window_ms = newest.window_ns // _MS_NS
         at_ms = (newest.taken_at - newest.window_ns) // _MS_NS
-        age_ms = (sync.now - newest.taken_at) // _MS_NS
+        age_ms = (sync.now_ns - newest.taken_at) // _MS_NS
         self._least_age_ms = age_ms if self._least_age_ms is None else min(self._least_age_ms, age_ms)
         if at_ms <= self._last_usage_at_ms:
             return
@@ -218,7 +218,7 @@ class _Reader:
                 f"the recording has no samples of the resource metric cpu of {self._key}, so the demand is "
                 "unknown; its autoscaler needs such a metric, or use a trace"
             )
-        found = observed.reconstruct(self._observations, last.now // _MS_NS)
+        found = observed.reconstruct(self._observations, last.now_ns // _MS_NS)
         wire = msgspec.json.decode(bytes(last.line.hpa.spec), type=HorizontalPodAutoscalerSpec)
         workload = self._workload(first, found)
         return RecordedWorkload(
